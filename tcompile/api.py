@@ -14,12 +14,11 @@ from dataclasses import replace
 from typing import Any, overload
 
 from tcompile import process, reentry, stance
-from tcompile.backends import check_backend, list_backends, preload, room, takes_option
-from tcompile.capture.control_flow import associative_scan, cond, map, scan, while_loop
-from tcompile.capture.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
-from tcompile.capture.marks import mark_dynamic, mark_static, maybe_mark_dynamic
-from tcompile.capture.policy import error_on_graph_break
-from tcompile.capture.treatments import (
+from tcompile.annotations.control_flow import associative_scan, cond, map, scan, while_loop
+from tcompile.annotations.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
+from tcompile.annotations.marks import mark_dynamic, mark_static, maybe_mark_dynamic
+from tcompile.annotations.policy import error_on_graph_break
+from tcompile.annotations.treatments import (
     Treatment,
     allow_in_graph,
     assume_constant_result,
@@ -29,6 +28,7 @@ from tcompile.capture.treatments import (
     substitute_in_graph,
     treatment_of,
 )
+from tcompile.backends import check_backend, list_backends, preload, room, takes_option
 from tcompile.collector import no_collection
 from tcompile.config import on_new_premise
 from tcompile.errors import InvalidArgument, InvalidType, did_you_mean

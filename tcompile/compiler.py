@@ -21,14 +21,14 @@ from tcompile import transforms
 from tcompile.backends import Backend, find_backend, why_no_native, why_not_on
 from tcompile.backends.compiled import CompiledGraph
 from tcompile.callers import raise_if_callers
-from tcompile.capture.breaks import GraphBreak
-from tcompile.capture.driver import Outcome, capture
-from tcompile.capture.entries import Start, start_of
-from tcompile.capture.guards import Guard, LoadStep, Prologue, texts
-from tcompile.capture.plans import Loops
-from tcompile.capture.program import Captured, Rest
-from tcompile.capture.sources import ParameterSource
-from tcompile.capture.state import CaptureOptions
+from tcompile.capture.context.loop_plan import Loops
+from tcompile.capture.entry.codegen import Captured, Rest
+from tcompile.capture.entry.driver import Outcome, capture
+from tcompile.capture.guards.entry_protocol import Start, start_of
+from tcompile.capture.guards.graph_breaks import GraphBreak
+from tcompile.capture.guards.prologue import Guard, LoadStep, Prologue, texts
+from tcompile.capture.guards.sources import ParameterSource
+from tcompile.capture.interpreter.context import CaptureOptions
 from tcompile.collector import catch_up, no_collection
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, InvalidType, StanceError, Unsupported

@@ -32,7 +32,7 @@ from benchmarks import (
 from benchmarks.harness import Plan, Row
 from benchmarks.kernels import KERNELS
 from benchmarks.peers import PEERS, Contestant, NotApplicable, NumPy, Peer, TCompile, fresh
-from tcompile.backends.llvm.variants import Variant
+from tcompile.backends.llvm.kernels.variants import Variant
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = Plan(((16, 16),), ("float32",), rounds=2, calls=2, seconds=60.0, overhead_rounds=2, import_runs=1, threads=2)

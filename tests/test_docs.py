@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tcompile.backends.llvm import vmath
-from tcompile.capture import treatments
+from tcompile.annotations import treatments
+from tcompile.backends.llvm.vector import vmath
 from tcompile.observe.logs import ARTIFACTS
 from tcompile.stance import STANCES
 

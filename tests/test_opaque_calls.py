@@ -16,7 +16,7 @@ import scipy.special
 from differential import BACKENDS, check
 
 import tcompile
-from tcompile.capture import treatments
+from tcompile.annotations import treatments
 
 ALLOWED = (
     scipy.special.erf, scipy.special.expit, scipy.special.logsumexp, scipy.special.gammaln,

@@ -1,8 +1,9 @@
 """Writes the list of all graph breaks into docs/graph_breaks.md.
 
-Enters: the catalogue in tcompile/capture/breaks.py, its examples beside this file, and the page. Leaves: the page, its
-last section new. Exists so that the page has every reason, with a program that breaks, what is reported of it, and the
-rewrite; a test fails when it has not.
+Input: the catalogue in tcompile/capture/guards/graph_breaks.py, its examples beside this file, and the page.
+Output: the page, its last section new.
+Why: the page has every reason, with a program that breaks, what is reported of it, and the rewrite. A test fails
+when it has not.
 
     python tools/write_graph_breaks.py
 """
@@ -22,7 +23,7 @@ import numpy as np
 from graph_break_examples import EXAMPLES, HERE, Example
 
 import tcompile
-from tcompile.capture.breaks import CATALOGUE
+from tcompile.capture.guards.graph_breaks import CATALOGUE
 from tcompile.observe import bus
 from tcompile.observe.events import GraphBroke
 

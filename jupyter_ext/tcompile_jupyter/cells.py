@@ -165,7 +165,7 @@ def _stays_plain(function: types.FunctionType, settings: Settings) -> bool:
     One that looks at its caller's frame has to find it there.
     """
     if function.__code__.co_flags & SUSPENDS:
-        what = "generators and coroutines are compiled where @api.compile stands above them"
+        what = "generators and coroutines are compiled where @tcompile.compile stands above them"
         line = f"line {function.__code__.co_firstlineno}"
         bus.emit(FellBack(function=function.__qualname__, reason=what, detail=line))
         return True

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from tcompile.debug.differences import Difference
-from tcompile.observe.display.sheet import cut
-from tcompile.observe.display.sheet import time as format_ms
+from tcompile.observe.display.html import cut
+from tcompile.observe.display.html import time as format_ms
 from tcompile.records import dataclass
 from tcompile.runtime.dispatch import parts_of
 from tcompile_jupyter.displays import ComparisonRow, ComparisonView

@@ -11,7 +11,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, ClassVar
 
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.observe.display.explained import ExplainView
 from tcompile.observe.display.functions import FunctionView
 from tcompile.observe.display.graphs import GraphView
@@ -59,13 +59,13 @@ class ComparisonView(View):
         """The table, with a bar for each time."""
         counted = any(row.graphs is not None for row in self.rows)
         counts = ("graphs", "kernels") if counted else ()
-        head = [sheet.short(self.what), *counts, "plain Python", "compiled", "", "speed-up"]
+        head = [html.short(self.what), *counts, "plain Python", "compiled", "", "speed-up"]
         left = 0, len(head) - 2, len(head)
-        return sheet.table([*head, "difference"], [self._row(row, counted) for row in self.rows], left=left)
+        return html.table([*head, "difference"], [self._row(row, counted) for row in self.rows], left=left)
 
     def _row(self, row: ComparisonRow, counted: bool) -> tuple[str, ...]:
         counts = ["" if count is None else str(count) for count in (row.graphs, row.kernels)] if counted else []
-        difference = sheet.short(row.difference, 40 if row.equal else 200)
+        difference = html.short(row.difference, 40 if row.equal else 200)
         ratio = row.speed_up if row.speed_up and max(row.eager_ms, row.compiled_ms) > _SHORT_MS else 1.0
         tone = "good" if ratio > _SAME[1] else "warn" if ratio < _SAME[0] else "dim"
         times = "" if row.speed_up is None else f"{row.speed_up:.3g}x"
@@ -76,8 +76,8 @@ class ComparisonView(View):
         sure = "" if row.uncertainty is None else f", ±{100 * row.uncertainty:.2g}%"
         sure = f' title="medians of {row.rounds} runs{sure}"'
         return (
-            f'<code style="white-space:nowrap">{sheet.short(row.name, 52)}</code>', *counts,
-            sheet.time(row.eager_ms), sheet.time(row.compiled_ms), self._bars(row),
+            f'<code style="white-space:nowrap">{html.short(row.name, 52)}</code>', *counts,
+            html.time(row.eager_ms), html.time(row.compiled_ms), self._bars(row),
             f'<span class="tcd-{tone}"{sure}>{times}</span>', result,
         )  # fmt: skip
 
@@ -86,7 +86,7 @@ class ComparisonView(View):
         return "".join(
             f'<div style="height:.34em;margin:.14em 0;border-radius:2px;background:{colour};'
             f'width:{max(0.1, 6 * ms / longest):.2f}em"></div>'
-            for ms, colour in ((row.eager_ms, "rgba(127,127,127,.6)"), (row.compiled_ms, sheet.ACCENT))
+            for ms, colour in ((row.eager_ms, "rgba(127,127,127,.6)"), (row.compiled_ms, html.ACCENT))
         )
 
     def text(self) -> str:

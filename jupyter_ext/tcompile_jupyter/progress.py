@@ -20,7 +20,7 @@ from IPython.display import DisplayHandle
 
 from tcompile.observe import context
 from tcompile.observe.context import Work
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.runtime.cell import CELL
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ class Notebook:
 
     def show(self, work: Work, seconds: float) -> None:
         """Shows or renews the output."""
-        data = {"text/plain": line(work, seconds), "text/html": html(work, seconds)}
+        data = {"text/plain": line(work, seconds), "text/html": as_html(work, seconds)}
         if self._handle is None:
             self._handle = DisplayHandle()
             self._handle.display(data, raw=True, metadata=METADATA)
@@ -69,7 +69,7 @@ class Notebook:
         """Leaves what it took: an output cannot be taken away again."""
         if self._handle is not None:
             told = f"compiled {_name(work)} in {seconds:.1f} s"
-            data = {"text/plain": told, "text/html": sheet.page(f'<span class="tcd-dim">{sheet.text(told)}</span>')}
+            data = {"text/plain": told, "text/html": html.page(f'<span class="tcd-dim">{html.text(told)}</span>')}
             self._handle.update(data, raw=True, metadata=METADATA)
             self._handle = None
 
@@ -158,19 +158,19 @@ def line(work: Work, seconds: float) -> str:
     >>> line(Work("f", phase="capture", count=lambda: "120 instructions followed"), 1.23)
     'compiling f: following the bytecode (2 of 5), 120 instructions followed, 1.2 s'
     """
-    return sheet.printable(f"compiling {_name(work)}: {', '.join(_facts(work, seconds))}")
+    return html.printable(f"compiling {_name(work)}: {', '.join(_facts(work, seconds))}")
 
 
-def html(work: Work, seconds: float) -> str:
+def as_html(work: Work, seconds: float) -> str:
     """The same with a bar."""
     done = PHASES.index(work.phase) if work.phase in PHASES else 0
     bar = f'<progress max="{len(PHASES)}" value="{done}" style="width:8em"></progress>'
-    rest = sheet.facts(map(sheet.text, _facts(work, seconds)))
-    return sheet.page(f'{bar} compiling <b>{sheet.short(_name(work))}</b> <span class="tcd-dim">{rest}</span>')
+    rest = html.facts(map(html.text, _facts(work, seconds)))
+    return html.page(f'{bar} compiling <b>{html.short(_name(work))}</b> <span class="tcd-dim">{rest}</span>')
 
 
 def _name(work: Work) -> str:
-    return "the cell" if work.function == CELL else sheet.cut(work.function or "a function")
+    return "the cell" if work.function == CELL else html.cut(work.function or "a function")
 
 
 def _facts(work: Work, seconds: float) -> list[str]:

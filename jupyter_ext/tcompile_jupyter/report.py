@@ -15,10 +15,10 @@ from dataclasses import replace
 from typing import Any
 
 from tcompile.observe.display.graphs import GraphView
+from tcompile.observe.display.html import code, cut, folded, note, page, pre, printable, short, table, text, title
+from tcompile.observe.display.html import count as _count
+from tcompile.observe.display.html import time as format_ms
 from tcompile.observe.display.places import of_break
-from tcompile.observe.display.sheet import code, cut, folded, note, page, pre, printable, short, table, text, title
-from tcompile.observe.display.sheet import count as _count
-from tcompile.observe.display.sheet import time as format_ms
 from tcompile.observe.events import GraphBroke, GraphCaptured
 from tcompile.observe.explain import ExplainOutput
 from tcompile.observe.profiler import CompileProfiler

@@ -10,10 +10,11 @@ from collections.abc import Mapping
 from typing import Any, TypeGuard
 
 from tcompile.backends import list_backends, why_no_native
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.records import dataclass
 from tcompile.runtime.dispatch import CompiledFunction, parts_of
 from tcompile.runtime.look import calls_are
+from tcompile.stance import current
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Status:
             lines.append(f"no native code, so functions run in plain Python: {self.plain}")
         if not self.functions:
             return "\n".join([*lines, "no compiled functions here"])
-        table = [self.HEADS, *((sheet.cut(sheet.printable(name)), *map(str, row)) for name, *row in self.functions)]
+        table = [self.HEADS, *((html.cut(html.printable(name)), *map(str, row)) for name, *row in self.functions)]
         widths = [max(len(row[n]) for row in table) for n in range(len(self.HEADS))]
         for row in table:
             numbers = (text.rjust(width) for text, width in zip(row[1:], widths[1:], strict=True))
@@ -58,11 +59,11 @@ class Status:
         """The status as HTML."""
         backends = ", ".join(self.backends)
         told = f"stance {self.stance}", f"calls {self.calls}", f"backends {backends}"
-        head = sheet.title("tcompile", f'<span class="tcd-dim">{sheet.facts(map(sheet.short, told))}</span>')
+        head = html.title("tcompile", f'<span class="tcd-dim">{html.facts(map(html.short, told))}</span>')
         if self.plain:
-            head += sheet.note("plain", sheet.code(f"no native code, so functions run in plain Python: {self.plain}"))
-        rows = [(f"<code>{sheet.short(name)}</code>", *map(str, counts)) for name, *counts in self.functions]
-        return sheet.page(head + (sheet.table(self.HEADS, rows) if rows else "<div>no compiled functions here</div>"))
+            head += html.note("plain", html.code(f"no native code, so functions run in plain Python: {self.plain}"))
+        rows = [(f"<code>{html.short(name)}</code>", *map(str, counts)) for name, *counts in self.functions]
+        return html.page(head + (html.table(self.HEADS, rows) if rows else "<div>no compiled functions here</div>"))
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self.html()}

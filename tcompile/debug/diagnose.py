@@ -107,21 +107,21 @@ class Diagnosis:
         return f"<Diagnosis: {self.headline}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from tcompile.observe.display import sheet
+        from tcompile.observe.display import html
 
         good = '<span class="tcd-good">the same</span>'
         rows = [
-            (sheet.text(stage.name), sheet.short(stage.backend), sheet.time(stage.ms),
-             f'<span class="tcd-bad">{sheet.short(stage.trouble, 300)}</span>' if stage.trouble else good)
+            (html.text(stage.name), html.short(stage.backend), html.time(stage.ms),
+             f'<span class="tcd-bad">{html.short(stage.trouble, 300)}</span>' if stage.trouble else good)
             for stage in self.stages
         ]  # fmt: skip
-        parts = [sheet.title("diagnose", sheet.short(self.headline, 300))]
-        parts.append(sheet.table(("stage", "backend", "time", "compared with plain Python"), rows, left=(0, 1, 3)))
-        parts += [f'<div class="tcd-note">{sheet.short(note, 400)}</div>' for note in self.notes]
+        parts = [html.title("diagnose", html.short(self.headline, 300))]
+        parts.append(html.table(("stage", "backend", "time", "compared with plain Python"), rows, left=(0, 1, 3)))
+        parts += [f'<div class="tcd-note">{html.short(note, 400)}</div>' for note in self.notes]
         if self.smallest is not None:
-            parts.append(sheet.note("the smallest graph that shows it", sheet.short(self.smallest.verdict, 300)))
+            parts.append(html.note("the smallest graph that shows it", html.short(self.smallest.verdict, 300)))
             parts.append(self.smallest.graph.view().inside(opened=True))
-        return {"text/plain": sheet.printable(str(self)), "text/html": sheet.page("".join(parts))}
+        return {"text/plain": html.printable(str(self)), "text/html": html.page("".join(parts))}
 
 
 @dataclass

@@ -12,7 +12,7 @@ from typing import Any
 
 from tcompile.graph.graph import Node
 from tcompile.graph.ops import OPS
-from tcompile.graph.ops.movement import expand_key, normalise_index, slice_bounds
+from tcompile.graph.ops.view import expand_key, normalise_index, slice_bounds
 from tcompile.graph.sizes import Size, always, is_one, same
 from tcompile.records import dataclass
 

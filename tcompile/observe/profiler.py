@@ -191,29 +191,29 @@ class CompileProfiler:
         return f"<CompileProfiler: {self._headline(self._told())}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        from tcompile.observe.display import sheet
+        from tcompile.observe.display import html
 
-        return {"text/plain": sheet.printable(self.report()), "text/html": sheet.page(self.body())}
+        return {"text/plain": html.printable(self.report()), "text/html": html.page(self.body())}
 
     def body(self) -> str:
         """The report as HTML, without its frame."""
-        from tcompile.observe.display import sheet
+        from tcompile.observe.display import html
 
         told = self._told()
         if not told:
-            return sheet.title("profile", "nothing was compiled")
-        rows = [(f"<code>{sheet.short(name)}</code>", *figures) for name, *figures in map(_row, told)]
-        parts = [sheet.title("profile", f'<span class="tcd-dim">{sheet.text(self._headline(told))}</span>')]
-        parts.append(sheet.table(_HEAD, rows))
+            return html.title("profile", "nothing was compiled")
+        rows = [(f"<code>{html.short(name)}</code>", *figures) for name, *figures in map(_row, told)]
+        parts = [html.title("profile", f'<span class="tcd-dim">{html.text(self._headline(told))}</span>')]
+        parts.append(html.table(_HEAD, rows))
         if self.loops:
-            rows = [(f"<code>{sheet.short(name, 80)}</code>", *figures) for name, *figures in self._loop_rows()]
-            parts.append(sheet.table(_LOOPS, rows))
+            rows = [(f"<code>{html.short(name, 80)}</code>", *figures) for name, *figures in self._loop_rows()]
+            parts.append(html.table(_LOOPS, rows))
         for about in told:
             for kind, counter in about.counters():
                 for text, count in counter.most_common():
                     hints = about.hints.get(text, "").splitlines()
-                    what = f"in <code>{sheet.short(about.name, 60)}</code>, {count} × {sheet.code(text, 300)}"
-                    parts.append(sheet.note(kind, what, map(sheet.code, hints)))
+                    what = f"in <code>{html.short(about.name, 60)}</code>, {count} × {html.code(text, 300)}"
+                    parts.append(html.note(kind, what, map(html.code, hints)))
         return "".join(parts)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import types
 from typing import Any
 
-from tcompile.capture.entries import local_names
+from tcompile.capture.guards.entry_protocol import local_names
 from tcompile.graph.names import is_plain
 
 

@@ -20,9 +20,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tcompile import process
-from tcompile.capture.dynamic import Profile
-from tcompile.capture.entries import Start, start_of
-from tcompile.capture.guards import texts
+from tcompile.capture.guards.dynamic_shapes import Profile
+from tcompile.capture.guards.entry_protocol import Start, start_of
+from tcompile.capture.guards.prologue import texts
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.observe.context import cell_of, current_cell
@@ -32,9 +32,9 @@ from tcompile.runtime.frames import REASON, Look
 
 if TYPE_CHECKING:
     from tcompile.bytecode.host import Host
-    from tcompile.capture.breaks import GraphBreak
-    from tcompile.capture.guards import Guard
-    from tcompile.capture.program import Captured, Rest
+    from tcompile.capture.entry.codegen import Captured, Rest
+    from tcompile.capture.guards.graph_breaks import GraphBreak
+    from tcompile.capture.guards.prologue import Guard
     from tcompile.graph import Graph
     from tcompile.runtime.native.words import Plan
     from tcompile.runtime.run import Run

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from tcompile import interpreter
-from tcompile.capture.entries import PLAIN
+from tcompile.capture.guards.entry_protocol import PLAIN
 from tcompile.runtime import refused
 from tcompile.runtime.cache import FunctionCache, Settings
 from tcompile.runtime.dispatch import compiler_for

@@ -20,7 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile import polls, reentry
-from tcompile.capture.entries import ENTRY_FILE, MISS
+from tcompile.capture.guards.entry_protocol import ENTRY_FILE, MISS
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.polls import Changed
@@ -29,7 +29,7 @@ from tcompile.runtime.cache import FunctionCache
 from tcompile.runtime.host import open_gates
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Captured
+    from tcompile.capture.entry.codegen import Captured
     from tcompile.runtime.continuations import Continuation
 
 _KEPT = "continuation"  # the variable of an entry program's frame that holds the run's continuation

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.callers import raise_if_callers
-from tcompile.capture.program import Captured, Rest
+from tcompile.capture.entry.codegen import Captured, Rest
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.evaluate import run
 from tcompile.graph.ops.control import LOOPS

@@ -20,7 +20,7 @@ from tcompile.runtime.unseen import COUNTERS
 if TYPE_CHECKING:
     import bdb
 
-    from tcompile.capture.followed import Followed
+    from tcompile.capture.context.followed import Followed
 
 # Trace functions by the package of their class that stop nowhere: those that count, measure, or are our own.
 _COUNTING = {"coverage"}

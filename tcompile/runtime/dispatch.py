@@ -18,11 +18,11 @@ from types import CellType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tcompile import interpreter, reentry
+from tcompile.annotations.policy import error_on_graph_break
+from tcompile.annotations.treatments import treatment_of
 from tcompile.backends import takes_option
-from tcompile.capture.entries import MISS, PLAIN, local_names
-from tcompile.capture.followed import Followed
-from tcompile.capture.policy import error_on_graph_break
-from tcompile.capture.treatments import treatment_of
+from tcompile.capture.context.followed import Followed
+from tcompile.capture.guards.entry_protocol import MISS, PLAIN, local_names
 from tcompile.config import config
 from tcompile.observe import bus
 from tcompile.runtime import cache as caches
@@ -41,7 +41,7 @@ from tcompile.runtime.unseen import go_on, is_counted, pause, thread, unseen
 from tcompile.stance import DEFAULT, Stance, current
 
 if TYPE_CHECKING:
-    from tcompile.capture.breaks import GraphBreak
+    from tcompile.capture.guards.graph_breaks import GraphBreak
     from tcompile.graph import Graph
 
 

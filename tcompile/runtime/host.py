@@ -24,7 +24,7 @@ from tcompile.runtime.trials import begin
 
 if TYPE_CHECKING:
     from tcompile.bytecode.host import Host
-    from tcompile.capture.program import Captured
+    from tcompile.capture.entry.codegen import Captured
 
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
-from tcompile.capture.entries import start_of
+from tcompile.capture.guards.entry_protocol import start_of
 from tcompile.config import config
 from tcompile.observe import times
 from tcompile.observe.display.functions import EntryView, FunctionView

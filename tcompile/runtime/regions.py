@@ -20,8 +20,8 @@ from typing import Any, Protocol
 from tcompile import reentry
 from tcompile.backends.replay import Interrupted, Replay
 from tcompile.callers import raise_if_callers
-from tcompile.capture.entries import MISS, PLAIN
-from tcompile.capture.followed import Followed
+from tcompile.capture.context.followed import Followed
+from tcompile.capture.guards.entry_protocol import MISS, PLAIN
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, RecompileError, RecompileLimitError, StanceError
 from tcompile.observe import bus

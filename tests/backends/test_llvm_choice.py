@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.backends.llvm import choice, compile_graph, native, supports
+from tcompile.backends.llvm import compile_graph, native, supports
+from tcompile.backends.llvm.kernels import choice
 from tests.backends.llvm_cases import graph_of
 
 

@@ -5,7 +5,7 @@ import pytest
 from differential import Run, assert_same_run, check
 
 import tcompile
-from tcompile.backends.llvm import nest
+from tcompile.backends.llvm.kernels import nest
 
 
 def neumann(x):

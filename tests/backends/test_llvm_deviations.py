@@ -7,7 +7,7 @@ import pytest
 from differential import check
 
 import tcompile
-from tcompile.backends.llvm import columns
+from tcompile.backends.llvm.kernels import columns
 
 RANDOM = np.random.default_rng(17)
 DATA = {

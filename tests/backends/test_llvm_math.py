@@ -11,7 +11,7 @@ import pytest
 import tcompile
 from tcompile.backends import llvm
 from tcompile.backends.llvm import compile_graph
-from tcompile.backends.llvm.vmath import FUNCTIONS
+from tcompile.backends.llvm.vector.vmath import FUNCTIONS
 from tcompile.backends.replay import Replay
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply

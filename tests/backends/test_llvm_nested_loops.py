@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.backends.llvm import loop_encoding
+from tcompile.backends.llvm.loop_program import encoding
 from tcompile.observe import bus
 from tcompile.observe.events import LoopDecided
 from tests.capture.loop_cases import line, until_inside
@@ -268,7 +268,7 @@ VIEWS = [row_of_the_round, rows_are_read, slices, writes_to_slices, flat, reads_
 
 @pytest.mark.parametrize("f", VIEWS, ids=lambda f: f.__name__)
 def test_parts_of_arrays(f, monkeypatch):
-    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
 
     def make(n, turned=False):
         a = np.random.default_rng(1).random((32, 5)) + 0.5
@@ -313,8 +313,8 @@ def test_programs_of_loops_with_other_sizes_are_kept(monkeypatch):
         return a
 
     made = []
-    written = loop_encoding.Level._write
-    monkeypatch.setattr(loop_encoding.Level, "_write", lambda level: made.append(level) or written(level))
+    written = encoding.Level._write
+    monkeypatch.setattr(encoding.Level, "_write", lambda level: made.append(level) or written(level))
     compiled = tcompile.compile(eliminated, backend="llvm")
     a = np.random.default_rng(0).normal(size=(40, 40))
     counts = []

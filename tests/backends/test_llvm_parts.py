@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tcompile.backends.llvm import compile_graph, native
-from tcompile.backends.llvm.pointwise import has_lowering
+from tcompile.backends.llvm.kernels.pointwise import has_lowering
 from tcompile.backends.replay import Replay
 from tcompile.backends.schedule.parts import COMPLEX
 from tcompile.graph import Graph, ScalarType, TensorType

@@ -8,8 +8,8 @@ import pytest
 from differential import assert_same
 
 import tcompile
-from tcompile.backends.llvm import tiles
-from tcompile.backends.llvm.nest import NEAR, Nest
+from tcompile.backends.llvm.kernels import tiles
+from tcompile.backends.llvm.kernels.nest import NEAR, Nest
 
 
 def stencil(x):

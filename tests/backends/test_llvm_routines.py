@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.backends.llvm import compile_graph, native, routines
+from tcompile.backends.llvm import compile_graph, native
+from tcompile.backends.llvm.kernels import routines
 from tests.backends.llvm_cases import graph_of
 from tests.differential import assert_same, check
 from tests.test_exact import same_bits

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tcompile.backends.llvm import compile_graph, nests
+from tcompile.backends.llvm import compile_graph
+from tcompile.backends.llvm.kernels import codegen
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
 from tests.backends.llvm_cases import DTYPES, check, same, sample
@@ -14,8 +15,8 @@ from tests.backends.test_llvm_layouts import VIEWS
 def blocks(monkeypatch):
     """The kernels that are walked some rows at a time."""
     seen = []
-    write = nests.ShortRowsNest.rows
-    monkeypatch.setattr(nests.ShortRowsNest, "rows", lambda self: seen.append(self.kernel) or write(self))
+    write = codegen.ShortRowsNest.rows
+    monkeypatch.setattr(codegen.ShortRowsNest, "rows", lambda self: seen.append(self.kernel) or write(self))
     return seen
 
 

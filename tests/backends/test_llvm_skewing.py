@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.backends.llvm import loop_program, native, skewing
-from tcompile.backends.llvm.loop_ir import Copy
-from tcompile.backends.llvm.skewing import Band, Part, conflict, skew
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.loop_program import build, skewing
+from tcompile.backends.llvm.loop_program.ir import Copy
+from tcompile.backends.llvm.loop_program.skewing import Band, Part, conflict, skew
 from tests.differential import check
 
 
@@ -229,7 +230,7 @@ def test_small_arrays_stay_apart():
 def test_arrays_that_change_places_in_a_circle_are_not_copied(monkeypatch):
     """Of three arrays the oldest is written to: no round copies, whatever their number."""
     made = []
-    loop = loop_program.Rounds
+    loop = build.Rounds
     original = loop._exchange
     monkeypatch.setattr(loop, "_exchange", lambda self, **how: (original(self, **how), made.append(self)))
     for count in range(8, 15):

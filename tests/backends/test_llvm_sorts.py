@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from tcompile.backends.llvm.sorts import exchanges
+from tcompile.backends.llvm.kernels.sorts import exchanges
 from tests.backends.llvm_cases import LAYOUTS, check, sample
 
 

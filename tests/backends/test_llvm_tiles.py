@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from tcompile.backends.llvm import compile_graph, tiles
+from tcompile.backends.llvm import compile_graph
+from tcompile.backends.llvm.kernels import tiles
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
 from tests.backends.llvm_cases import DTYPES, check, same, sample

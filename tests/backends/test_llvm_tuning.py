@@ -10,7 +10,7 @@ from tcompile.backends import llvm
 from tcompile.backends import tuning as shared
 from tcompile.backends.disk import cache
 from tcompile.backends.llvm import tuning
-from tcompile.backends.llvm.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, Variant
 from tcompile.observe import bus
 from tcompile.observe.events import KernelCompiled
 from tests.differential import check

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.backends.llvm import loop_program
+from tcompile.backends.llvm.loop_program import build
 from tests.backends.test_llvm_nested_loops import decided
 from tests.differential import check
 
@@ -236,13 +236,13 @@ def backwards(p, n):
 def copies(monkeypatch):
     """For each array of which parts are written, whether it is copied once, in the order of the loops."""
     found = []
-    original = loop_program.Rounds.__init__
+    original = build.Rounds.__init__
 
     def noted(self, *args):
         original(self, *args)
         found.extend(any(copy is once for once in self.copied_once) for copy, _ in self.copies)
 
-    monkeypatch.setattr(loop_program.Rounds, "__init__", noted)
+    monkeypatch.setattr(build.Rounds, "__init__", noted)
     return found
 
 

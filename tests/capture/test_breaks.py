@@ -17,7 +17,7 @@ import pytest
 from differential import assert_same, check
 
 import tcompile
-from tcompile.capture.breaks import CATALOGUE
+from tcompile.capture.guards.graph_breaks import CATALOGUE
 from tcompile.errors import Unsupported
 from tcompile.observe.source_location import source_text
 

@@ -15,7 +15,7 @@ import pytest
 from differential import assert_same
 
 import tcompile
-from tcompile.capture import treatments
+from tcompile.annotations import treatments
 from tcompile.errors import InvalidArgument, InvalidType
 
 from .helpers import X, check, whole, x, xy

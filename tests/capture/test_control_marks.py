@@ -11,7 +11,7 @@ from differential import assert_same
 
 import tcompile
 from tcompile import mark_dynamic, mark_static, maybe_mark_dynamic
-from tcompile.capture import marks
+from tcompile.annotations import marks
 from tcompile.errors import InvalidArgument, InvalidType
 
 from .helpers import guards

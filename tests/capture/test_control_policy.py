@@ -11,8 +11,8 @@ from differential import assert_same
 
 import tcompile
 from tcompile import error_on_graph_break
-from tcompile.capture import treatments
-from tcompile.capture.policy import breaks_are_errors
+from tcompile.annotations import treatments
+from tcompile.annotations.policy import breaks_are_errors
 from tcompile.errors import InvalidType, Unsupported
 
 from .helpers import X, check, whole, x

@@ -7,7 +7,7 @@ import pytest
 from differential import assert_same, check
 
 import tcompile
-from tcompile.capture.root import RootFrame
+from tcompile.capture.entry.root_frame import RootFrame
 
 from .loop_cases import N, each, line, ops
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tcompile.backends.llvm.scalar_ranges import Ranges
+from tcompile.backends.llvm.scalar_loops.ranges import Ranges
 from tcompile.graph.ops.element_blocks import reachable, tidy
 from tcompile.graph.ops.element_carry import carry
 from tcompile.graph.ops.element_versions import merge_versions

@@ -5,7 +5,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from tcompile.backends.llvm import scalar_loops
+from tcompile.backends.llvm.scalar_loops import lower
 from tcompile.graph.ops.element_choices import choose
 from tests.capture.test_element_loops import BACKENDS, captured
 from tests.capture.test_element_vectors import function_of
@@ -204,8 +204,8 @@ def test_choices(f, dtype):
 def texts(monkeypatch):
     """The functions that are written, the last one last."""
     found = []
-    written = scalar_loops.write
-    monkeypatch.setattr(scalar_loops, "write", lambda *given: found.append(written(*given)) or found[-1])
+    written = lower.write
+    monkeypatch.setattr(lower, "write", lambda *given: found.append(written(*given)) or found[-1])
     return found
 
 

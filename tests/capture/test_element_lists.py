@@ -8,7 +8,7 @@ import pytest
 
 import tcompile
 from benchmarks.everyday import peaks
-from tcompile.capture import element_loops
+from tcompile.capture.loops import scalar
 
 from .test_element_loops import BACKENDS, captured, check, ops, refused
 
@@ -123,7 +123,7 @@ def test_the_items_are_those_of_plain_python(f, dtype):
 
 @pytest.mark.parametrize("f", [peaks, pairs, first_few])
 def test_where_there_is_no_room_for_all_items_plain_python_goes_on(f, monkeypatch):
-    monkeypatch.setattr(element_loops, "ROOM", 3)
+    monkeypatch.setattr(scalar, "ROOM", 3)
     check(f, lambda: (x(),), backends=BACKENDS, calls=3)
 
 

@@ -345,7 +345,7 @@ def test_a_step_that_is_no_constant():
 
 
 def test_long_loops_go_in_strips(monkeypatch):
-    monkeypatch.setattr("tcompile.backends.llvm.scalar_loops._STRIP", 16)
+    monkeypatch.setattr("tcompile.backends.llvm.scalar_loops.lower._STRIP", 16)
 
     def f(a, n):
         s = 0

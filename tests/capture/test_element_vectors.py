@@ -7,7 +7,7 @@ from random import Random
 import numpy as np
 import pytest
 
-from tcompile.backends.llvm import scalar_loops
+from tcompile.backends.llvm.scalar_loops import lower
 from tests.capture.straight_programs import arguments, program
 from tests.capture.test_element_loops import BACKENDS, captured
 from tests.differential import check
@@ -239,15 +239,15 @@ def test_indices_are_asked_when_a_strip_begins(f, shape):
 @pytest.mark.parametrize("f", [scaled, one_round_waits, shifted_reads, paths, *ASKED])
 def test_lanes_are_written(f, monkeypatch):
     texts = []
-    written = scalar_loops.write
-    monkeypatch.setattr(scalar_loops, "write", lambda *given: texts.append(written(*given)) or texts[-1])
+    written = lower.write
+    monkeypatch.setattr(lower, "write", lambda *given: texts.append(written(*given)) or texts[-1])
     given = [random(40, 40)] if f is paths else [random(40), random(40)]
     if f in ASKED:
         given = [random(40, 40), 20]
         captured(f, lambda: (random(40, 40), 19))
     captured(f, lambda: tuple(given))
     assert "<8 x double>" in texts[-1].text
-    assert not scalar_loops.needs_passes(texts)
+    assert not lower.needs_passes(texts)
 
 
 def test_literals_that_overflow_where_they_are_stored():

@@ -241,7 +241,7 @@ def test_a_loop_that_is_left_is_one_node(f, make):
 
 @pytest.mark.parametrize("f", [counted, counted_down])
 def test_a_while_loop_that_counts(f, monkeypatch):
-    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
     for n in (40, 41, 7, 1, 0, -3):
         for compiled in each(f, lambda n=n: (line(), n)):
             assert "fori_loop" in ops(compiled) or n < 40

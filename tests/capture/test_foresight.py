@@ -7,7 +7,7 @@ import pytest
 from differential import check
 
 import tcompile
-from tcompile.capture import loops
+from tcompile.capture.loops import trace_loop
 
 
 def fill(to, x, n):
@@ -90,20 +90,20 @@ PROGRAMS = (steps, fresh, called, called_plainly, not_what_it_seems, exchanged, 
 
 @pytest.mark.parametrize("f", PROGRAMS)
 def test_what_is_foreseen_and_what_is_not(f, monkeypatch):
-    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
     check(f, arguments, exact=True)
 
 
 @pytest.mark.parametrize(("f", "looks"), [(steps, 0), (fresh, 0), (called_plainly, 0), (counts, 1)])
 def test_what_is_foreseen_is_captured_once(f, looks, monkeypatch):
-    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
-    again, restarts = loops.Loop.again, []
+    monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
+    again, restarts = trace_loop.Loop.again, []
 
     def counted(self, **learned):
         restarts.append(learned)
         again(self, **learned)
 
-    monkeypatch.setattr(loops.Loop, "again", counted)
+    monkeypatch.setattr(trace_loop.Loop, "again", counted)
     tcompile.compile(f, fullgraph=True)(*arguments())
     assert len(restarts) == looks
 

@@ -356,7 +356,7 @@ def elements(a):
 
 @pytest.mark.parametrize("f", [rows, numbered_rows, rows_together, rows_backwards, elements])
 def test_loops_over_rows(f, monkeypatch):
-    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
     for compiled in each(f, lambda: (table(),)):
         assert ("element_loop" if f is elements else "fori_loop") in ops(compiled)
         assert not compiled.breaks
@@ -483,11 +483,11 @@ def matrix():
     (inner_products, matrix, 12), (counts, lambda: np.arange(40) - 17, 40),
 ])  # fmt: skip
 def test_loops_over_elements(f, make, n, monkeypatch):
-    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
     for compiled in each(f, lambda: (make(), n)):
         assert "element_loop" in ops(compiled)
         assert not compiled.breaks
-    monkeypatch.setattr("tcompile.capture.element_loops.enter", lambda frame, header: False)
+    monkeypatch.setattr("tcompile.capture.loops.scalar.enter", lambda frame, header: False)
     for compiled in each(f, lambda: (make(), n)):  # operations on arrays of rank 0, in a loop
         assert "fori_loop" in ops(compiled)
         assert not compiled.breaks

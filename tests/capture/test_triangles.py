@@ -162,7 +162,7 @@ def arguments(n):
 
 @pytest.mark.parametrize("f", NODES)
 def test_rounds_that_have_nothing_to_do_are_rounds_of_a_node(f, monkeypatch):
-    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
     for n in (9, 12):
         check(f, lambda n=n: arguments(n), ulp=64)
     compiled = tcompile.compile(f, backend="llvm")
@@ -275,7 +275,7 @@ def always_its_own(a, b, n):
     a_view_or_new, an_array_or_new, the_same_or_new, always_its_own,
 ])  # fmt: skip
 def test_what_is_left_where_there_is_nothing_to_do(f, monkeypatch):
-    monkeypatch.setattr("tcompile.capture.loops.FEW_OPERATIONS", 0)
+    monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
     for n in (9, 12):
         check(f, lambda n=n: arguments(n), ulp=64)
 

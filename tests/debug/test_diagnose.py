@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.capture import treatments
+from tcompile.annotations import treatments
 from tcompile.debug.copying import copied
 from tcompile.debug.differences import difference
 from tcompile.debug.script import graph_in
@@ -58,7 +58,7 @@ def test_a_wrong_backend(tmp_path):
 
 
 def test_a_wrong_lowering_of_llvm(monkeypatch):
-    from tcompile.backends.llvm import pointwise
+    from tcompile.backends.llvm.kernels import pointwise
 
     monkeypatch.setitem(pointwise._NUMBERS, "subtract", pointwise._arithmetic("fadd", "add"))
     found = tcompile.diagnose(lambda a, b: np.sqrt(a) * (np.sin(a) - b) + 1)(X, X[::-1])

@@ -24,11 +24,14 @@ import numpy as np
 
 import tcompile
 from tcompile.backends import llvm, triton
-from tcompile.backends.llvm import native, routines, scalar_values, vmath
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.kernels import routines
+from tcompile.backends.llvm.kernels.variants import USUAL
 from tcompile.backends.llvm.listings import ir_of
-from tcompile.backends.llvm.loop_program import Rounds
+from tcompile.backends.llvm.loop_program.build import Rounds
 from tcompile.backends.llvm.native import entries, interrupts
-from tcompile.backends.llvm.variants import USUAL
+from tcompile.backends.llvm.scalar_loops import values
+from tcompile.backends.llvm.vector import vmath
 from tcompile.backends.schedule import Access, Schedule, inverses, parts
 from tcompile.backends.schedule.kernel import Kernel, Value
 from tcompile.backends.triton import kernels
@@ -92,7 +95,7 @@ def fixed_machine() -> Iterator[None]:
         (native, "flags", dict),
         (interrupts, "functions", dict),
         (routines, "_loop", routines._loop.__wrapped__),  # which remember what this machine answers
-        (scalar_values, "loop_of", scalar_values.loop_of.__wrapped__),
+        (values, "loop_of", values.loop_of.__wrapped__),
         (entries, "entry", lambda arrays: _Code()[f"entry_{arrays}"]),
         (entries, "clears_flags", lambda loop, floats: False),
         (parts, "fused_products", lambda: True),

@@ -17,7 +17,7 @@ from tcompile_jupyter.record import Record
 from tcompile_jupyter.report import Line, Report
 
 import tcompile
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.observe.display.functions import EntryView, FunctionView
 from tcompile.observe.display.graphs import GraphView, NodeView
 from tcompile.observe.display.kernels import KernelView
@@ -260,7 +260,7 @@ def test_names_of_real_functions_do_no_harm():
     ("text", "expected"), [("a\x1b[1;31mb\x1b[0m", "ab"), ("\x1b]8;;http://x\x07y", "y"), ("a\x00\rb", "a��b")]
 )
 def test_terminal_codes_are_taken_out(text, expected):
-    assert sheet.printable(text) == expected
+    assert html.printable(text) == expected
 
 
 def test_large_graphs_are_not_drawn():

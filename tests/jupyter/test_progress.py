@@ -101,7 +101,7 @@ def test_capture_counts_its_instructions():
         before(phase, count)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tcompile.capture.driver.enter", enter)
+        patch.setattr("tcompile.capture.entry.driver.enter", enter)
         tcompile.compile(lambda x: x + 1, backend="eager")(np.ones(3))
     assert counts and counts[0]() == ""  # nothing of a capture is kept once it is done
 
@@ -109,7 +109,7 @@ def test_capture_counts_its_instructions():
 def test_hostile_names():
     work = Work("<script>\x1b[31m" + "x" * 10_000, phase="<b>", count=lambda: "<i>")
     assert "\x1b" not in progress.line(work, 1.0) and len(progress.line(work, 1.0)) < 300
-    ElementTree.fromstring(progress.html(work, 1.0))
+    ElementTree.fromstring(progress.as_html(work, 1.0))
 
 
 def test_what_a_notebook_shows(notebook):

@@ -84,7 +84,7 @@ def test_an_interrupt_while_compiling_leaves_everything_usable(stage, monkeypatc
     compiled = tcompile.compile(chain, backend=backend)
     x = np.ones(3)
     if stage == "capture":
-        from tcompile.capture.interpreter import Frame
+        from tcompile.capture.interpreter.frame import Frame
 
         original = Frame.run
         monkeypatch.setattr(Frame, "run", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))

@@ -319,7 +319,7 @@ def test_nothing_is_loaded_before_something_is_compiled():
     late = ("tcompile.capture.p", "tcompile.backends.llvm", "tcompile.bytecode.host", "llvmlite")
     script = f"import sys, tcompile; print([m for m in sys.modules if m.startswith({late})])"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert eval(done.stdout) == ["tcompile.capture.policy"]
+    assert eval(done.stdout) == ["tcompile.annotations.policy"]
 
 
 # -- errors --------------------------------------------------------------------------------------------------------

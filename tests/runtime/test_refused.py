@@ -75,7 +75,7 @@ try:
     tcompile.compile(lambda: 1 / 0)()
 except ZeroDivisionError as error:
     assert error.__traceback__.tb_next.tb_next.tb_lineno
-print([module for module in sys.modules if module.startswith(("llvmlite", "tcompile.capture.driver"))])
+print([module for module in sys.modules if module.startswith(("llvmlite", "tcompile.capture.entry.driver"))])
 print(tcompile.explain(f, np.ones(2)).fell_back)
 print(seen)
 """

@@ -13,7 +13,7 @@ import ipywidgets
 
 from tcompile.errors import InvalidType
 from tcompile.graph.printer import type_text
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.observe.display.graphs import GraphView, NodeView
 from tcompile.observe.events import CompileFinished, Event
 from tcompile.observe.source_location import file_label
@@ -135,7 +135,7 @@ def _rows(node: NodeView, kernels: dict[str, str], together: dict[str, list[str]
     if node.call:
         yield "operation", node.call
     if node.where.line:
-        file = sheet.cut(file_label(node.where.file), 60)
+        file = html.cut(file_label(node.where.file), 60)
         yield "your line", f"{file}, line {node.where.line}\n{node.where.text.strip()}"
     if node.kernel:
         yield "kernel", f"{node.kernel}\n{kernels.get(node.kernel, '')}".strip()
@@ -143,9 +143,9 @@ def _rows(node: NodeView, kernels: dict[str, str], together: dict[str, list[str]
 
 
 def _summary(entry: Any) -> str:
-    parts = [sheet.count(entry.graph.op_count, "operation"), sheet.count(len(entry.kernels), "kernel")]
+    parts = [html.count(entry.graph.op_count, "operation"), html.count(len(entry.kernels), "kernel")]
     sizes = ", ".join(f"{node.name} {type_text(node.type)}" for node in entry.graph.inputs[:3])
-    return plain(f"entry {entry.index}: {' · '.join([*parts, sizes, sheet.time(entry.compile_ms)])}", 120)
+    return plain(f"entry {entry.index}: {' · '.join([*parts, sizes, html.time(entry.compile_ms)])}", 120)
 
 
 def _name(function: Any) -> str:

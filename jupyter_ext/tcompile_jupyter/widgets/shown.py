@@ -12,15 +12,15 @@ document. JupyterLab's note that it waits for a widget, or that there is none, g
 from __future__ import annotations
 
 import base64
-import html
 import time
 from collections.abc import Callable
+from html import escape
 from typing import Any
 
 import ipywidgets
 from IPython.display import display, update_display
 
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 
 REST = 2.0
 """Seconds between two pictures of a widget that goes on changing."""
@@ -111,12 +111,12 @@ def image(svg: str, about: str, width: float | None = None) -> str:
 
 def plain(told: str, most: int = 300) -> str:
     """Text without signs that a terminal or a page would obey, of bearable length."""
-    return sheet.cut(sheet.printable(told[: 4 * most]), most)
+    return html.cut(html.printable(told[: 4 * most]), most)
 
 
 def text(told: str, most: int = 300) -> str:
     """The same, escaped for HTML."""
-    return html.escape(plain(told, most))
+    return escape(plain(told, most))
 
 
 __all__ = ["REST", "Shown", "image", "plain", "text"]

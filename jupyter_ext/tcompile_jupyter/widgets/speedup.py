@@ -18,7 +18,7 @@ import ipywidgets
 
 from tcompile.errors import InvalidArgument
 from tcompile.observe.context import current_cell
-from tcompile.observe.display.sheet import time as format_ms
+from tcompile.observe.display.html import time as format_ms
 from tcompile.records import dataclass
 from tcompile_jupyter.feed import PERIOD
 from tcompile_jupyter.measure import CONFIDENCE, TOLERANCE, Measured, Pair, crossings

@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict, deque
 from dataclasses import field
 
-from tcompile.observe.display.sheet import time as format_ms
+from tcompile.observe.display.html import time as format_ms
 from tcompile.observe.events import CompileFinished, CompileStarted, Event, FellBack, GraphBroke
 from tcompile.observe.history import history
 from tcompile.observe.source_location import file_label

@@ -13,13 +13,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tcompile.backends import compiled
-from tcompile.backends.llvm import host, native, nests, pointwise, routines, scalar_loops, tuning
-from tcompile.backends.llvm.choice import left_to_numpy
+from tcompile.backends.llvm import host, native, tuning
 from tcompile.backends.llvm.exactness import is_exact
-from tcompile.backends.llvm.nest import Function
-from tcompile.backends.llvm.text import Module
-from tcompile.backends.llvm.variants import USUAL, Variant
-from tcompile.backends.llvm.vectors import FLOAT16
+from tcompile.backends.llvm.kernels import codegen, pointwise, routines
+from tcompile.backends.llvm.kernels.choice import left_to_numpy
+from tcompile.backends.llvm.kernels.nest import Function
+from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.scalar_loops import lower
+from tcompile.backends.llvm.vector.text import Module
+from tcompile.backends.llvm.vector.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel, Schedule, Store, elements, scatters, schedule
 from tcompile.backends.schedule.admission import ALONG, admits
 from tcompile.backends.schedule.apart import reads_other_arrays
@@ -146,20 +148,20 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
 
     def computes(node: Node) -> bool:
         if node.op == "element_loop":
-            return elements.seen(node) is not None and scalar_loops.can_call(node)
+            return elements.seen(node) is not None and lower.can_call(node)
         return node not in left and able(node)
 
     plan = schedule(graph, computes, routines.admits, looks_first=True)
     started = time.perf_counter()
-    loops, scalar = scalar_loops.write_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
-    passes, names = scalar_loops.needs_passes(loops.values()), [loop.name for loop in loops.values()]
+    loops, scalar = lower.write_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
+    passes, names = lower.needs_passes(loops.values()), [loop.name for loop in loops.values()]
     module = Module()
-    codes: dict[Step, nests.Code] = {}
+    codes: dict[Step, codegen.Code] = {}
     for step in plan.steps:
         if step.kernel is not None:
             stores = _past_the_cache(plan, step.kernel, variant)
             apart = reads_other_arrays(step, plan.steps)
-            codes[step] = nests.write(module, step.kernel, native.has_symbol, stores, variant, bool(loops), apart)
+            codes[step] = codegen.write(module, step.kernel, native.has_symbol, stores, variant, bool(loops), apart)
     if loops and not passes:
         module.include(scalar)
     functions = [function for code in codes.values() for function in code.functions]
@@ -238,7 +240,7 @@ def _holder(function: Function, made: native.Code | None) -> native.Code:
 
 
 def _report(
-    graph: Graph, written: nests.Code, made: native.Code | None, ms: float, variant: Variant
+    graph: Graph, written: codegen.Code, made: native.Code | None, ms: float, variant: Variant
 ) -> CompiledKernel:
     kernel = written.kernel
     computed = tuple(_all_nodes(kernel))
@@ -251,7 +253,7 @@ def _report(
     return found
 
 
-def _report_loop(graph: Graph, loop: scalar_loops.ScalarLoop) -> CompiledKernel:
+def _report_loop(graph: Graph, loop: lower.ScalarLoop) -> CompiledKernel:
     node, name, code = loop.node, loop.name, loop.code
     assert code is not None
     lines = (node.location,) if node.location is not None else ()

@@ -15,12 +15,12 @@ import numpy as np
 from tcompile.backends import host
 from tcompile.backends.host import Allocate, Constant, Number, Onto, Report
 from tcompile.backends.llvm import native
-from tcompile.backends.llvm.loop_program import NotNative, Rounds
+from tcompile.backends.llvm.kernels.codegen import Code
+from tcompile.backends.llvm.kernels.nest import Function, element_ns
+from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.loop_program.build import NotNative, Rounds
 from tcompile.backends.llvm.native import entries, interrupts
-from tcompile.backends.llvm.nest import Function, element_ns
-from tcompile.backends.llvm.nests import Code
-from tcompile.backends.llvm.scalar_loops import ScalarLoop
-from tcompile.backends.llvm.variants import USUAL, Variant
+from tcompile.backends.llvm.scalar_loops.lower import ScalarLoop
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import line_of
 from tcompile.graph import Node, SymInt

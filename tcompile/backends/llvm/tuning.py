@@ -16,7 +16,7 @@ from typing import Any
 from tcompile.backends import tuning
 from tcompile.backends.disk import key_of
 from tcompile.backends.llvm import host, native
-from tcompile.backends.llvm.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, Variant
 from tcompile.backends.schedule import Schedule
 from tcompile.graph import Graph
 from tcompile.records import dataclass

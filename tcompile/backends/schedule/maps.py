@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tcompile.graph import Node, Size, SymInt, TensorType
-from tcompile.graph.ops.movement import expand_key, normalise_index, slice_bounds
+from tcompile.graph.ops.view import expand_key, normalise_index, slice_bounds
 from tcompile.graph.ops.writing import path_types
 from tcompile.graph.sizes import is_one, same
 from tcompile.records import dataclass

@@ -14,8 +14,8 @@ from tcompile.backends.schedule.kernel import Axis, Buffer, Kernel, Store, Value
 from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, through
 from tcompile.graph import Node, Size, TensorType
-from tcompile.graph.ops.movement import leads_on
 from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.ops.view import leads_on
 from tcompile.graph.overlap import is_view
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.records import dataclass

@@ -38,8 +38,8 @@ from tcompile.backends.schedule.plan import Schedule, Step, in_order, steps_befo
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.ops.gathering import IN_PLACE
-from tcompile.graph.ops.movement import expand_key, slice_bounds
 from tcompile.graph.ops.table import like_order
+from tcompile.graph.ops.view import expand_key, slice_bounds
 from tcompile.graph.ops.writing import part_of
 from tcompile.graph.signals import may_signal
 from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, may_be_empty, product, same_shape

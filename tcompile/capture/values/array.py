@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import AttributeSource, Source
+from tcompile.capture.guards.sources import AttributeSource, Source
 from tcompile.capture.values.base import Value, named, settled
 from tcompile.capture.values.constant import Constant, CopiedDtype, integer
 from tcompile.capture.values.memory import Memory
@@ -18,8 +18,8 @@ from tcompile.frontends.base import CannotCapture, Frontend, Traced
 from tcompile.graph.sizes import SymInt
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
     from tcompile.graph.ops.writing import Path
 
 _OPERATIONS_A_ROW = 4  # of the operations that a loop may become, those that walking past one row is taken for

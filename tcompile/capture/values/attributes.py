@@ -16,8 +16,8 @@ from tcompile.capture.values.dicts import DictValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
     from tcompile.capture.values.object import ObjectValue
 
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import ComputedSource, Source
+from tcompile.capture.guards.sources import ComputedSource, Source
 from tcompile.frontends.base import CannotCapture
 from tcompile.observe.source_location import UserLine
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 
 def is_named(source: Source) -> bool:

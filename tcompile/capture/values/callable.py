@@ -13,14 +13,14 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from tcompile.capture.guard_kinds import shown
-from tcompile.capture.sources import AttributeSource, CellSource, ConstantSource, ItemSource, Source
+from tcompile.capture.guards.kinds import shown
+from tcompile.capture.guards.sources import AttributeSource, CellSource, ConstantSource, ItemSource, Source
 from tcompile.capture.values.base import Unread, Unrebuildable, Value, settled
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
     from tcompile.capture.values.dicts import DictValue
 
 _OWN = "tcompile"

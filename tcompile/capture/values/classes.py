@@ -12,14 +12,14 @@ import enum
 import types
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import AttributeSource, ConstantSource, Source
+from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Source
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.names import attribute_of
 
 if TYPE_CHECKING:
-    from tcompile.capture.state import Capture
+    from tcompile.capture.interpreter.context import Capture
 
 MISSING = object()
 _TUPLE_SLOTS = (

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.guard_kinds import shown
-from tcompile.capture.lazy_imports import settle
-from tcompile.capture.sources import AttributeSource, ConstantSource, Source
+from tcompile.capture.guards.kinds import shown
+from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Source
+from tcompile.capture.interpreter.lazy_imports import settle
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.classes import answers_in_python, attribute_of_class, module_answers
 from tcompile.frontends.base import CannotCapture
@@ -24,8 +24,8 @@ from tcompile.graph import SymInt
 from tcompile.graph.names import attribute_of
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 _METHODS = (types.BuiltinMethodType, types.MethodWrapperType)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import ItemSource, Source, VaryingItemSource
+from tcompile.capture.guards.sources import ItemSource, Source, VaryingItemSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Deferred, Unread, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute
@@ -19,8 +19,8 @@ from tcompile.capture.values.span import CountedSpan, Span
 from tcompile.frontends.base import CannotCapture, Stacked
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 
 class SequenceValue(Value):
@@ -162,7 +162,7 @@ class SequenceValue(Value):
 
     @staticmethod
     def _equal(tx: Capture, item: Value, other: Value) -> bool:
-        from tcompile.capture.operators import equal
+        from tcompile.capture.semantics.operators import equal
 
         return equal(tx, item, other)
 
@@ -215,7 +215,7 @@ class SequenceValue(Value):
         return SequenceValue(list(self.items), list)
 
     def _sort(self, tx: Capture, kwargs: Mapping[str, Value]) -> Value:
-        from tcompile.capture.operators import ordered
+        from tcompile.capture.semantics.operators import ordered
 
         values = list(self.items)
         tx.mutate(self)
@@ -408,7 +408,7 @@ def found_at(tx: Capture, item: Unread, source: Source) -> Value:
 
 def _through_iterator(tx: Capture, value: Value) -> Iterator[Value]:
     """``list(iter(value))``, where Python first asks for the iterator: how many there are is asked of that alone."""
-    from tcompile.capture.protocols import iterator
+    from tcompile.capture.semantics.attributes import iterator
 
     return value.collect(tx) if isinstance(value, SequenceValue) else iterator(tx, value).collect(tx)
 

@@ -21,8 +21,8 @@ from tcompile.graph.ops.creation import arange_length
 from tcompile.graph.sizes import Size, same
 
 if TYPE_CHECKING:
-    from tcompile.capture.plans import Plan
-    from tcompile.capture.state import Capture
+    from tcompile.capture.context.loop_plan import Plan
+    from tcompile.capture.interpreter.context import Capture
 
 
 class Counted(IteratorValue):

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import Source, VaryingItemSource
+from tcompile.capture.guards.sources import Source, VaryingItemSource
 from tcompile.capture.values.base import Deferred, Unread, Value, settled
 from tcompile.capture.values.classes import lookup
 from tcompile.capture.values.constant import Constant, IntegerValue
@@ -26,8 +26,8 @@ from tcompile.capture.values.container import (
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 
 class DictValue(Value):

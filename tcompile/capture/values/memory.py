@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.plans import Plan, Restart
+from tcompile.capture.context.loop_plan import Plan, Restart
 from tcompile.capture.values.base import Value
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.graph import Graph, Node
 from tcompile.graph.ops import OPS, apply
-from tcompile.graph.ops.movement import shows_operand
+from tcompile.graph.ops.view import shows_operand
 from tcompile.graph.ops.writing import Path
 from tcompile.graph.overlap import is_view
 from tcompile.records import dataclass

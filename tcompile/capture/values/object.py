@@ -12,7 +12,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import AttributeSource, ConstantSource, ItemSource, Source
+from tcompile.capture.guards.sources import AttributeSource, ConstantSource, ItemSource, Source
 from tcompile.capture.values.attributes import AttributesValue
 from tcompile.capture.values.base import Value, named
 from tcompile.capture.values.callable import IteratorValue, MethodValue
@@ -22,8 +22,8 @@ from tcompile.frontends.base import CannotCapture
 from tcompile.graph.names import is_plain, quoted
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 
 _CLASS = object.__dict__["__class__"]
@@ -399,7 +399,7 @@ class ObjectValue(Value):
 
     def iterate(self, tx: Capture) -> Iterator[Value]:
         """The values of the class's ``__iter__``."""
-        from tcompile.capture.protocols import rest
+        from tcompile.capture.semantics.attributes import rest
 
         return rest(tx, self.iterator(tx))
 

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.sources import AttributeSource, ConstantSource, Source, StateSource
+from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Source, StateSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.ops.draws import SPARE, Family, family_of, is_generator, spare_of, state_of
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 
 class RandomGeneratorValue(Value):
@@ -96,7 +96,7 @@ class DrawingMethod(Value):
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """What is drawn, where graphs draw it."""
-        from tcompile.capture.draws import call
+        from tcompile.capture.semantics.draws import call
 
         return call(tx, self.owner, self.name, args, kwargs)
 

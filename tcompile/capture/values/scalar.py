@@ -23,8 +23,8 @@ from tcompile.graph.sizes import Size, SymInt
 from tcompile.graph.types import DType
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 _DTYPES = {float: "float64", int: "int64", bool: "bool"}
 _WITH_INTEGERS = ("+", "-", "*", "/", "<", "<=", "==", "!=", ">", ">=")

@@ -17,8 +17,8 @@ from tcompile.capture.values.scalar import read
 from tcompile.frontends.base import CannotCapture, Frontend, Selected, Traced
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 
 class SelectedValue(Value):

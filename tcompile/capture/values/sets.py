@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import Source
+from tcompile.capture.guards.sources import Source
 from tcompile.capture.values.base import Unrebuildable, Value, named
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import BuiltinMethod, finite
@@ -18,8 +18,8 @@ from tcompile.capture.values.dicts import DictViewValue, hashable
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 # The methods, and how many arguments they take; None: any number.
 _CHANGES = {
@@ -172,7 +172,7 @@ def collection(tx: Capture, value: Value) -> Any:
 
 def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` of which one side is a set: | & - ^ and the comparisons."""
-    from tcompile.capture.operators import BINARY, COMPARE
+    from tcompile.capture.semantics.operators import BINARY, COMPARE
 
     sides = [_as_set(side) for side in (left, right)]
     if any(side is None for side in sides):

@@ -11,15 +11,15 @@ import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.sources import Source
+from tcompile.capture.guards.sources import Source
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.classes import answers_in_python
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 
 def index_of(key: Value) -> int:

@@ -20,8 +20,8 @@ from tcompile.graph.ops.element_loop import is_numpy
 from tcompile.graph.sizes import Size
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 _MOST = 1024  # items that are read one by one
 

@@ -17,8 +17,8 @@ from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 _PARTS = ("value", "expression", "conversion", "format_spec")
 

@@ -23,8 +23,8 @@ from tcompile.capture.values.scalar import ScalarValue
 from tcompile.strict import strict
 
 if TYPE_CHECKING:
-    from tcompile.capture.program import Rebuilder
-    from tcompile.capture.state import Capture
+    from tcompile.capture.entry.codegen import Rebuilder
+    from tcompile.capture.interpreter.context import Capture
 
 _KNOWN = (int, float, complex, str, bool, type(None))
 # What each number is tried with: a text that cannot be made of one of them may raise, and is not made behind the graph.

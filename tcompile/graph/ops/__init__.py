@@ -5,16 +5,16 @@ from tcompile.graph.ops import (
     creation,
     element_loop,
     gathering,
-    movement,
     opaque,
     pointwise,
     python,
     reduction,
+    view,
     writing,
 )
 from tcompile.graph.ops.table import OPS, Op, apply, broadcast_shapes, k_order
 
 __all__ = [
     "OPS", "Op", "apply", "broadcast_shapes", "control", "creation", "element_loop", "gathering", "k_order",
-    "movement", "opaque", "pointwise", "python", "reduction", "writing",
+    "opaque", "pointwise", "python", "reduction", "view", "writing",
 ]  # fmt: skip

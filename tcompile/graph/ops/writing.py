@@ -15,8 +15,8 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.graph import Node
-from tcompile.graph.ops.movement import shows_operand
 from tcompile.graph.ops.table import OPS, Op, broadcast_shapes, define
+from tcompile.graph.ops.view import shows_operand
 from tcompile.graph.types import TensorType
 
 Path: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]

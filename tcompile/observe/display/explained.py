@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import ClassVar
 
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.observe.display.graphs import GraphView
 from tcompile.observe.display.places import GraphBreakView
 from tcompile.observe.display.view import View
@@ -40,29 +40,29 @@ class ExplainView(View):
         return "".join(self._parts())
 
     def _parts(self) -> Iterator[str]:
-        told = f'<span class="tcd-dim">{sheet.text(self.headline)}</span>'
-        yield sheet.title(f"explain {sheet.short(self.function, 80)}", told)
+        told = f'<span class="tcd-dim">{html.text(self.headline)}</span>'
+        yield html.title(f"explain {html.short(self.function, 80)}", told)
         phases = {name: ms for name, ms in self.compile_times.items() if name != "total"}
         if phases:
-            times = sheet.facts(f"{sheet.text(name)} {sheet.time(ms)}" for name, ms in phases.items())
-            yield f'{sheet.bar(phases)}<div class="tcd-dim">compiling: {times}</div>'
+            times = html.facts(f"{html.text(name)} {html.time(ms)}" for name, ms in phases.items())
+            yield f'{html.bar(phases)}<div class="tcd-dim">compiling: {times}</div>'
         for broke in self.breaks:
             where = broke.stack[-1] if broke.stack else UserLine()
-            place = sheet.place(where)
-            yield sheet.note("graph break", f"{place + ': ' if place else ''}{sheet.code(broke.headline)}")
-            yield sheet.source((where,)) if where.text else ""
-            more = [sheet.code(text, 400) for text in (broke.explanation, *broke.hints) if text]
+            place = html.place(where)
+            yield html.note("graph break", f"{place + ': ' if place else ''}{html.code(broke.headline)}")
+            yield html.source((where,)) if where.text else ""
+            more = [html.code(text, 400) for text in (broke.explanation, *broke.hints) if text]
             yield "".join(f'<div class="tcd-note tcd-more tcd-dim">{text}</div>' for text in more)
         for text in self.loops:
-            yield sheet.note("loop", sheet.code(text, 400))
+            yield html.note("loop", html.code(text, 400))
         for text in self.fell_back:
-            yield sheet.note("plain Python", sheet.code(text, 300))
+            yield html.note("plain Python", html.code(text, 300))
         for number, graph in enumerate(self.graphs, start=1):
-            summary = f"graph {number}: {sheet.count(graph.ops, 'operation')}"
-            yield sheet.folded(summary, graph.inside(), opened=number == 1)
+            summary = f"graph {number}: {html.count(graph.ops, 'operation')}"
+            yield html.folded(summary, graph.inside(), opened=number == 1)
         if self.guards:
-            held = sheet.pre("\n".join(self.guards))
-            yield sheet.folded(f"{sheet.count(len(self.guards), 'guard')}: what the compiled code relies on", held)
+            held = html.pre("\n".join(self.guards))
+            yield html.folded(f"{html.count(len(self.guards), 'guard')}: what the compiled code relies on", held)
 
     def text(self) -> str:
         """The listing of all of it."""

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import ClassVar
 
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.observe.display.graphs import GraphView
 from tcompile.observe.display.places import GraphBreakView
 from tcompile.observe.display.view import View
@@ -66,12 +66,12 @@ class FunctionView(View):
         return "".join(self._parts())
 
     def _parts(self) -> Iterator[str]:
-        told = sheet.facts((sheet.place(self.where), *map(sheet.short, self._state())))
-        yield sheet.title(f"compiled {sheet.short(self.name, 80)}", f'<span class="tcd-dim">{told}</span>')
+        told = html.facts((html.place(self.where), *map(html.short, self._state())))
+        yield html.title(f"compiled {html.short(self.name, 80)}", f'<span class="tcd-dim">{told}</span>')
         if not self.entries:
             yield '<div class="tcd-note">nothing is compiled yet: the first call does that</div>'
         else:
-            yield sheet.table(
+            yield html.table(
                 ("entry", "runs from", "to", "hits", "ops", "kernels", "guards", "compiled in", ""),
                 [self._row(entry) for entry in self.entries],
                 left=(0, 1, 2, 8),
@@ -79,19 +79,19 @@ class FunctionView(View):
         for broke in self.breaks:
             where = broke.stack[-1] if broke.stack else UserLine()
             line = f"line {where.line}: " if where.line else ""
-            more = [sheet.code(text, 300) for text in (broke.explanation, *broke.hints[:1])]
-            yield sheet.note("graph break", f"{line}{sheet.code(broke.headline)}", more)
+            more = [html.code(text, 300) for text in (broke.explanation, *broke.hints[:1])]
+            yield html.note("graph break", f"{line}{html.code(broke.headline)}", more)
         given: set[str] = set()
         for number, reasons in enumerate(self.recompiles, start=1):
             hints = [line for reason in reasons[:1] for line in reason.splitlines()[1:] if line not in given]
             given.update(hints)
-            yield sheet.note(f"recompile {number}", sheet.code(_first(reasons), 300), map(sheet.code, hints))
+            yield html.note(f"recompile {number}", html.code(_first(reasons), 300), map(html.code, hints))
         if self.eager_calls:
-            yield sheet.note("plain Python", f"{sheet.count(self.eager_calls, 'call')} ran without compiled code")
+            yield html.note("plain Python", f"{html.count(self.eager_calls, 'call')} ran without compiled code")
         if self.code:
-            yield sheet.folded("the code: ● in a graph, ○ plain Python", self._code(), opened=self._is_short())
+            yield html.folded("the code: ● in a graph, ○ plain Python", self._code(), opened=self._is_short())
         for entry in self.entries:
-            yield sheet.folded(f"entry {entry.number}: {self._what(entry)}", self._entry(entry))
+            yield html.folded(f"entry {entry.number}: {self._what(entry)}", self._entry(entry))
 
     def _state(self) -> Iterator[str]:
         yield f"backend {self.backend}"
@@ -107,25 +107,25 @@ class FunctionView(View):
     def _row(self, entry: EntryView) -> tuple[str, ...]:
         plain = entry.state == "plain"
         return (
-            f"{entry.number}{_PLAIN if plain else ''}", sheet.short(entry.starts),
-            sheet.short(entry.ends), str(entry.hits), "" if plain else str(entry.ops),
-            "" if plain else str(len(entry.kernels)), str(len(entry.guards)), sheet.time(entry.compile_ms),
-            sheet.bar(entry.phases) if entry.phases else "",
+            f"{entry.number}{_PLAIN if plain else ''}", html.short(entry.starts),
+            html.short(entry.ends), str(entry.hits), "" if plain else str(entry.ops),
+            "" if plain else str(len(entry.kernels)), str(len(entry.guards)), html.time(entry.compile_ms),
+            html.bar(entry.phases) if entry.phases else "",
         )  # fmt: skip
 
     def _what(self, entry: EntryView) -> str:
         if entry.state == "plain":
             return "plain Python"
-        return f"{sheet.count(entry.ops, 'operation')} in {sheet.count(len(entry.kernels), 'kernel')}"
+        return f"{html.count(entry.ops, 'operation')} in {html.count(len(entry.kernels), 'kernel')}"
 
     def _entry(self, entry: EntryView) -> str:
         graph = entry.graph.inside() if entry.graph is not None else ""
-        guards = sheet.folded(
-            f"{sheet.count(len(entry.guards), 'guard')}: it serves calls for which these hold",
-            sheet.pre("\n".join(entry.guards)),
+        guards = html.folded(
+            f"{html.count(len(entry.guards), 'guard')}: it serves calls for which these hold",
+            html.pre("\n".join(entry.guards)),
             opened=len(entry.guards) <= 8,
         )
-        phases = sheet.facts(f"{sheet.short(name)} {sheet.time(ms)}" for name, ms in entry.phases.items())
+        phases = html.facts(f"{html.short(name)} {html.time(ms)}" for name, ms in entry.phases.items())
         return graph + guards + (f'<div class="tcd-dim">compiling: {phases}</div>' if phases else "")
 
     def _code(self) -> str:
@@ -133,29 +133,29 @@ class FunctionView(View):
         rows = []
         for line in self.code:
             mark = "○" if line.line in broken else "●" if line.line in self.compiled_lines else " "
-            tone = ' class="tcd-warn"' if mark == "○" else f' style="color:{sheet.ACCENT}"'
+            tone = ' class="tcd-warn"' if mark == "○" else f' style="color:{html.ACCENT}"'
             rows.append(
-                f'<span{tone}>{mark}</span><span class="tcd-no">{line.line:>5}</span>  {sheet.text(line.text[:400])}'
+                f'<span{tone}>{mark}</span><span class="tcd-no">{line.line:>5}</span>  {html.text(line.text[:400])}'
             )
         return f'<pre class="tcd-code">{chr(10).join(rows)}</pre>'
 
     def text(self) -> str:
         """The same as text, without the drawings."""
-        counts = [sheet.count(len(self.entries), "entry").replace("entrys", "entries")]
-        counts += [sheet.count(len(self.breaks), "graph break")] if self.breaks else []
-        counts += [sheet.count(len(self.recompiles), "recompile")] if self.recompiles else []
-        lines = [f"compiled {sheet.cut(self.name)}: {', '.join((*counts, *map(sheet.cut, self._state())))}"]
+        counts = [html.count(len(self.entries), "entry").replace("entrys", "entries")]
+        counts += [html.count(len(self.breaks), "graph break")] if self.breaks else []
+        counts += [html.count(len(self.recompiles), "recompile")] if self.recompiles else []
+        lines = [f"compiled {html.cut(self.name)}: {', '.join((*counts, *map(html.cut, self._state())))}"]
         for entry in self.entries:
             lines.append(
                 f"  entry {entry.number}: {self._what(entry)}, "
-                f"from {sheet.cut(entry.starts)} to {sheet.cut(entry.ends)}, "
-                f"{sheet.count(len(entry.guards), 'guard')}, {sheet.count(entry.hits, 'hit')}, "
-                f"compiled in {sheet.time(entry.compile_ms)}"
+                f"from {html.cut(entry.starts)} to {html.cut(entry.ends)}, "
+                f"{html.count(len(entry.guards), 'guard')}, {html.count(entry.hits, 'hit')}, "
+                f"compiled in {html.time(entry.compile_ms)}"
             )
         for broke in self.breaks:
             where = f"line {broke.stack[-1].line}: " if broke.stack else ""
-            lines.append(f"  graph break: {where}{sheet.cut(broke.headline)}")
-        lines += [f"  recompile: {sheet.cut(_first(reasons), 200)}" for reasons in self.recompiles]
+            lines.append(f"  graph break: {where}{html.cut(broke.headline)}")
+        lines += [f"  recompile: {html.cut(_first(reasons), 200)}" for reasons in self.recompiles]
         return "\n".join(lines)
 
 

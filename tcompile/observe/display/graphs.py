@@ -9,7 +9,7 @@ from collections import defaultdict
 from dataclasses import field
 from typing import ClassVar
 
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.observe.display.view import View
 from tcompile.observe.events import NOWHERE
 from tcompile.observe.source_location import UserLine
@@ -63,21 +63,21 @@ class GraphView(View):
     def body(self) -> str:
         """The drawing with its legend, and the listing folded under it."""
         legend = "".join(
-            f'<i style="background:{colour}"></i>{sheet.text(sort)}' for sort, colour in self.draw_legend
+            f'<i style="background:{colour}"></i>{html.text(sort)}' for sort, colour in self.draw_legend
         )
-        fused = f"fused into {sheet.count(len(self.kernels), 'kernel')}" if self.kernels else ""
+        fused = f"fused into {html.count(len(self.kernels), 'kernel')}" if self.kernels else ""
         sizes = ((self.ops, "op"), (len(self.inputs), "input"), (len(self.outputs), "output"))
-        counts = sheet.facts((*(sheet.count(*size) for size in sizes), fused))
-        head = sheet.title(f"graph {sheet.short(self.name, 60)}", f'<span class="tcd-dim">{counts}</span>')
+        counts = html.facts((*(html.count(*size) for size in sizes), fused))
+        head = html.title(f"graph {html.short(self.name, 60)}", f'<span class="tcd-dim">{counts}</span>')
         return f'{head}<div class="tcd-key tcd-dim">{legend}</div>{self.inside()}'
 
     def inside(self, *, opened: bool = False) -> str:
         """The drawing and the listing alone."""
-        drawn = sheet.picture(self.draw_svg, f"the graph {self.name}") if self.draw_svg else ""
+        drawn = html.picture(self.draw_svg, f"the graph {self.name}") if self.draw_svg else ""
         if not drawn:
-            drawn = f'<div class="tcd-dim">not drawn here, for its size: {sheet.count(self.ops, "operation")}</div>'
+            drawn = f'<div class="tcd-dim">not drawn here, for its size: {html.count(self.ops, "operation")}</div>'
         summary = "as captured, as a listing" if self.transformed else "as a listing"
-        return drawn + sheet.folded(summary, sheet.pre(self.listing), opened=opened)
+        return drawn + html.folded(summary, html.pre(self.listing), opened=opened)
 
     def text(self) -> str:
         """The listing."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.observe.display.graphs import NodeView, by_line
 from tcompile.observe.display.view import View
 from tcompile.records import dataclass
@@ -31,34 +31,34 @@ class KernelView(View):
     def body(self) -> str:
         """Four texts; what belongs to one of the user's lines bears one colour in the first two."""
         lines = by_line(self.nodes)
-        colours = {line: sheet.COLOURS[n % len(sheet.COLOURS)] for n, line in enumerate(lines)}
+        colours = {line: html.COLOURS[n % len(html.COLOURS)] for n, line in enumerate(lines)}
         first = "\n".join(
-            f'{_dot(colours[line])}<span class="tcd-no">{line.line:>4}</span>  {sheet.short(line.text.strip(), 200)}'
+            f'{_dot(colours[line])}<span class="tcd-no">{line.line:>4}</span>  {html.short(line.text.strip(), 200)}'
             for line in sorted(lines, key=lambda line: (line.file, line.line))
             if line.line
         )
         wide = max((len(node.name) for node in self.nodes), default=0)
         second = "\n".join(
-            f"{_dot(colours[line])}{sheet.short(f'{node.name:<{min(wide, 30)}}  {node.type}', 90)}"
+            f"{_dot(colours[line])}{html.short(f'{node.name:<{min(wide, 30)}}  {node.type}', 90)}"
             for line, nodes in lines.items()
             for node in nodes
         )
-        counts = f"{sheet.count(len(self.nodes), 'operation')} in one pass"
-        head = sheet.title(f"kernel {sheet.short(self.name, 80)}", f'<span class="tcd-dim">{counts}</span>')
-        about = f'<div class="tcd-dim">{sheet.short(self.description, 200)}</div>'
+        counts = f"{html.count(len(self.nodes), 'operation')} in one pass"
+        head = html.title(f"kernel {html.short(self.name, 80)}", f'<span class="tcd-dim">{counts}</span>')
+        about = f'<div class="tcd-dim">{html.short(self.description, 200)}</div>'
         columns = (
-            ((("your lines", sheet.lines(first)), ("operations", sheet.lines(second))), 1.3),
-            (((self.language, sheet.pre(self.ir)),), 1.4),
-            ((("assembly", sheet.pre(self.assembly)),), 1.1),
+            ((("your lines", html.lines(first)), ("operations", html.lines(second))), 1.3),
+            (((self.language, html.pre(self.ir)),), 1.4),
+            ((("assembly", html.pre(self.assembly)),), 1.1),
         )
-        return head + about + sheet.sides(columns)
+        return head + about + html.sides(columns)
 
     def text(self) -> str:
         """Name, lines and operations."""
-        rows = [f"kernel {sheet.cut(self.name)}: {self.description}"]
+        rows = [f"kernel {html.cut(self.name)}: {self.description}"]
         for line, nodes in by_line(self.nodes).items():
-            rows += [f"  line {line.line}: {sheet.cut(line.text.strip(), 200)}"] if line.line else []
-            rows += [f"    {sheet.cut(node.name)}  {node.type}" for node in nodes]
+            rows += [f"  line {line.line}: {html.cut(line.text.strip(), 200)}"] if line.line else []
+            rows += [f"    {html.cut(node.name)}  {node.type}" for node in nodes]
         return "\n".join(rows)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.observe.display.view import View
 from tcompile.observe.source_location import UserLine, format_stack
 from tcompile.records import dataclass
@@ -31,22 +31,22 @@ class GraphBreakView(View):
     def body(self) -> str:
         """The headline, the user's line with what is meant underlined, why, and what to do."""
         innermost = self.stack[-1] if self.stack else UserLine()
-        where = sheet.place(innermost)
-        by = f"in <code>{sheet.short(self.function, 80)}</code>" if self.function else ""
-        parts = [sheet.title("graph break", sheet.facts((by, where)))]
-        parts.append(sheet.note("why", sheet.code(f"{self.headline or self.reason}.")))
-        parts += [sheet.source((innermost,))] if innermost.text else []
-        parts += [f'<div class="tcd-note">{sheet.code(self.explanation, 400)}</div>'] if self.explanation else []
-        parts += [sheet.note("hint", sheet.code(hint, 400), tone="good") for hint in self.hints]
+        where = html.place(innermost)
+        by = f"in <code>{html.short(self.function, 80)}</code>" if self.function else ""
+        parts = [html.title("graph break", html.facts((by, where)))]
+        parts.append(html.note("why", html.code(f"{self.headline or self.reason}.")))
+        parts += [html.source((innermost,))] if innermost.text else []
+        parts += [f'<div class="tcd-note">{html.code(self.explanation, 400)}</div>'] if self.explanation else []
+        parts += [html.note("hint", html.code(hint, 400), tone="good") for hint in self.hints]
         if len(self.stack) > 1:
-            calls = "".join(f"<div>{sheet.place(line)}</div>{sheet.source((line,))}" for line in self.stack)
-            parts.append(sheet.folded("called from", calls))
-        known = f'<span class="tcd-dim">{_DOCUMENT} describes it as <code>{sheet.short(self.reason, 60)}</code></span>'
+            calls = "".join(f"<div>{html.place(line)}</div>{html.source((line,))}" for line in self.stack)
+            parts.append(html.folded("called from", calls))
+        known = f'<span class="tcd-dim">{_DOCUMENT} describes it as <code>{html.short(self.reason, 60)}</code></span>'
         return "".join((*parts, known if self.reason else ""))
 
     def text(self) -> str:
         """The same as text."""
-        by = f" in {sheet.cut(self.function)}" if self.function else ""
+        by = f" in {html.cut(self.function)}" if self.function else ""
         lines = [f"graph break{by}: {self.headline} [{self.reason}]"]
         lines += [format_stack(self.stack, title="")] if self.stack else []
         lines += [self.explanation, *(f"Hint: {hint}" for hint in self.hints)]
@@ -69,23 +69,23 @@ class GuardFailureView(View):
 
     def body(self) -> str:
         """What was expected of what, and what came."""
-        where = f"in the call in {sheet.short(self.cell, 60)}" if self.cell else ""
-        of = f"of entry {self.entry} of <code>{sheet.short(self.function, 80)}</code>"
+        where = f"in the call in {html.short(self.cell, 60)}" if self.cell else ""
+        of = f"of entry {self.entry} of <code>{html.short(self.function, 80)}</code>"
         rows = [
-            (sheet.text(name), f"<code>{sheet.short(value, 300)}</code>")
+            (html.text(name), f"<code>{html.short(value, 300)}</code>")
             for name, value in (("guard", self.guard), ("of", self.source), ("expected", self.expected))
             if value
         ]
-        rows.append(("seen", f'<code class="tcd-warn">{sheet.short(self.seen, 300)}</code>'))
+        rows.append(("seen", f'<code class="tcd-warn">{html.short(self.seen, 300)}</code>'))
         cells = "".join(f'<tr><td class="tcd-dim">{name}</td><td>{value}</td></tr>' for name, value in rows)
-        hint = sheet.note("hint", sheet.code(self.hint, 400), tone="good") if self.hint else ""
-        return f"{sheet.title('guard failed', sheet.facts((of, where)))}<table>{cells}</table>{hint}"
+        hint = html.note("hint", html.code(self.hint, 400), tone="good") if self.hint else ""
+        return f"{html.title('guard failed', html.facts((of, where)))}<table>{cells}</table>{hint}"
 
     def text(self) -> str:
         """The same as text."""
-        lines = [f"guard failed: entry {self.entry} of {sheet.cut(self.function)}"]
+        lines = [f"guard failed: entry {self.entry} of {html.cut(self.function)}"]
         pairs = ("guard", self.guard), ("expected", self.expected), ("seen", self.seen), ("hint", self.hint)
-        lines += [f"  {name:<9}{sheet.cut(value, 300)}" for name, value in pairs if value]
+        lines += [f"  {name:<9}{html.cut(value, 300)}" for name, value in pairs if value]
         return "\n".join(lines)
 
 

@@ -11,7 +11,7 @@ import dataclasses
 import math
 from typing import Any, ClassVar
 
-from tcompile.observe.display import sheet
+from tcompile.observe.display import html
 from tcompile.records import dataclass
 
 VERSION = 1
@@ -41,14 +41,14 @@ class View:
 
     def html(self) -> str:
         """The view as HTML."""
-        return sheet.page(self.body(), self.kind)
+        return html.page(self.body(), self.kind)
 
     def text(self) -> str:
         """The view as text."""
         raise NotImplementedError
 
     def __str__(self) -> str:
-        return sheet.printable(self.text())
+        return html.printable(self.text())
 
     def bundle(self, **more: Any) -> dict[str, Any]:
         """The MIME bundle; ``more`` are further forms."""

@@ -20,8 +20,8 @@ from tcompile.backends import helpers
 from tcompile.backends.host import Allocate, Constant, Number, Onto, Report
 from tcompile.backends.llvm.host import Launch, Recipe
 from tcompile.bytecode.host import KEEP, UNBOUND
-from tcompile.capture.guards import LoadStep
-from tcompile.capture.program import Captured, Rest
+from tcompile.capture.entry.codegen import Captured, Rest
+from tcompile.capture.guards.prologue import LoadStep
 from tcompile.graph import Node, ScalarType
 from tcompile.runtime.native import layout
 from tcompile.runtime.native.guards import Guards

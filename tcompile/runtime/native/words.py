@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.capture.program import Captured
+from tcompile.capture.entry.codegen import Captured
 from tcompile.records import dataclass
 
 # What a frame consists of, in words, and what the end of a plan says.

@@ -1,0 +1,84 @@
+"""Whether a graph break is an error: ``error_on_graph_break`` as a ``with`` block and as a decorator.
+
+Enters: a user's statement. Leaves: ``breaks_are_errors()``, which capture asks when it starts. Captured code that
+enters such a block is followed without leaving the graph; ``special.policy`` says what it means there.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from contextvars import ContextVar
+from typing import Any, TypeVar, final
+
+from tcompile.annotations.treatments import Treatment, set_treatment
+from tcompile.errors import InvalidType
+
+F = TypeVar("F", bound=Callable[..., Any])
+_Chain = tuple[bool, Any] | None
+_policy: ContextVar[_Chain] = ContextVar("tcompile_error_on_graph_break", default=None)
+
+
+def breaks_are_errors() -> bool:
+    """Whether a graph break met here and now is an error."""
+    inside = _policy.get()
+    return inside is not None and inside[0]
+
+
+@final
+class error_on_graph_break:
+    """Inside, a graph break is an error (``True``), or is not (``False``): a ``with`` block, or a decorator.
+
+    It may stand inside compiled functions and around calls of them, and counts where code is compiled: an entry that
+    fits the call is used as it is. Unlike ``fullgraph=True`` it can be switched on for some lines only; a function
+    compiled with ``fullgraph=True`` is not affected. It holds in the current thread or task.
+
+    Raises Unsupported, with the break's full text, at a graph break inside; InvalidType where the argument is no bool.
+
+    >>> import numpy as np, tcompile
+    >>> @tcompile.compile
+    ... def f(x):
+    ...     with tcompile.error_on_graph_break(True):
+    ...         y = x * 2
+    ...     print("doubled")  # a graph break, and no error
+    ...     return y
+    >>> f(np.ones(2))
+    doubled
+    array([2., 2.])
+    """
+
+    def __init__(self, errors: bool) -> None:
+        if not isinstance(errors, bool):
+            raise InvalidType(f"error_on_graph_break takes a bool, got {type(errors).__name__} {errors!r}")
+        self.errors = errors
+
+    def __enter__(self) -> None:
+        _policy.set((self.errors, _policy.get()))
+
+    def __exit__(self, *error: object) -> None:
+        inside = _policy.get()
+        _policy.set(inside[1] if inside is not None else None)
+
+    def __call__(self, function: F) -> F:
+        """Makes the calls of ``function`` run inside such a block."""
+        if isinstance(function, staticmethod | classmethod):
+            return type(function)(self(function.__func__))
+        if isinstance(function, type) or not callable(function):
+            raise InvalidType(f"error_on_graph_break decorates functions, got {type(function).__name__} {function!r}")
+        if inspect.isgeneratorfunction(function) or inspect.iscoroutinefunction(function):
+            raise InvalidType("error_on_graph_break decorates functions, got a generator or coroutine function")
+
+        @functools.wraps(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+
+        set_treatment(inside, Treatment("policy", flag=self.errors))
+        return inside  # type: ignore[return-value]
+
+    def __repr__(self) -> str:
+        return f"error_on_graph_break({self.errors})"
+
+
+__all__ = ["breaks_are_errors", "error_on_graph_break"]

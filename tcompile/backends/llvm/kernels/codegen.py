@@ -1,0 +1,91 @@
+"""From a kernel to its functions: picks the form of the loops.
+
+Enters: a ``Kernel``. Leaves: ``Code``, the functions' text with their launch parameters and how their work is
+divided.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import field
+
+from tcompile.backends.llvm.kernels import fills, routines
+from tcompile.backends.llvm.kernels.batched_rows import ShortRowsNest, has_short_rows
+from tcompile.backends.llvm.kernels.blocks import BlockNest
+from tcompile.backends.llvm.kernels.columns import ColumnNest
+from tcompile.backends.llvm.kernels.nest import Function, without_passes
+from tcompile.backends.llvm.kernels.rows import FlatNest, RowNest
+from tcompile.backends.llvm.kernels.scans import ScanNest
+from tcompile.backends.llvm.kernels.scatter import PlacesNest
+from tcompile.backends.llvm.kernels.small_reductions import ThinNest
+from tcompile.backends.llvm.kernels.sorts import SortNest
+from tcompile.backends.llvm.kernels.tiles import TiledNest
+from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.vector import vmath
+from tcompile.backends.llvm.vector.text import Module
+from tcompile.backends.schedule import Kernel, Store
+from tcompile.graph.sizes import hint
+from tcompile.records import dataclass
+
+_FEW_ELEMENTS = 64
+
+
+@dataclass
+class Code:
+    """All functions of one kernel; none for memory that is only there to be assigned."""
+
+    kernel: Kernel
+    functions: list[Function] = field(default_factory=list)
+
+
+def write(
+    module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store] = (),
+    variant: Variant = USUAL, brief: bool = False, apart: bool = False,
+) -> Code:  # fmt: skip
+    """Writes the functions of ``kernel`` into ``module``.
+
+    ``brief``: there is more to do than what kernels do that are small, or only fill arrays, so that these are made into
+    code the short way. ``apart``: a kernel reads nothing that it writes.
+    """
+    code = Code(kernel)
+    if all(value.node is not None and value.node.op == "empty" for value in kernel.values):
+        return code  # somebody assigns all of it
+    if (filled := fills.write(kernel, nontemporal)) is not None:
+        code.functions.append(filled)
+        return code
+    if kernel.form == "flat":
+        code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal, variant).flat(apart))
+    elif kernel.form == "tiled":
+        code.functions.append(TiledNest(module, kernel, has_symbol, nontemporal, variant).tiled())
+    elif kernel.form == "rows" and has_short_rows(kernel):
+        code.functions.append(ShortRowsNest(module, kernel, has_symbol, nontemporal).rows())
+    elif kernel.form == "rows":
+        code.functions.append(RowNest(module, kernel, has_symbol, nontemporal).rows(apart))
+    elif kernel.form == "sort":
+        code.functions.append(SortNest(module, kernel, has_symbol, nontemporal).thin())
+    elif kernel.form == "thin":
+        code.functions.append(ThinNest(module, kernel, has_symbol, nontemporal).thin())
+    elif kernel.form == "columns":
+        code.functions.append(ColumnNest(module, kernel, has_symbol, nontemporal).columns())
+    elif kernel.form == "places":
+        code.functions.append(PlacesNest(module, kernel, has_symbol).places())
+    elif kernel.form == "routine":
+        code.functions.append(routines.write(module, kernel))
+    elif kernel.form in ("scan_rows", "scan_columns"):
+        code.functions.append(ScanNest(module, kernel, has_symbol, nontemporal).scan())
+    else:
+        code.functions.append(BlockNest(module, kernel, has_symbol, nontemporal).blocks())
+        code.functions.append(BlockNest(module, kernel, has_symbol, ()).combine())
+    for function in code.functions:
+        if brief and _is_small(kernel):
+            function.text = without_passes(function.text)
+        function.name = module.add(function.name, function.text)
+    return code
+
+
+def _is_small(kernel: Kernel) -> bool:
+    """Whether a kernel has few elements, or does nothing but fill arrays with numbers."""
+    sizes = [axis.size for axis in kernel.axes]
+    few = all(isinstance(size, int) for size in sizes) and math.prod(map(hint, sizes)) <= _FEW_ELEMENTS
+    return kernel.form == "flat" and (few or all(value.op == "constant" for value in kernel.values))

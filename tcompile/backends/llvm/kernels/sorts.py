@@ -1,0 +1,62 @@
+"""Sorts of a few elements each: as many rows side by side as a vector has lanes, in a network of exchanges.
+
+Enters: a kernel of form ``sort``: one reduced axis of a few elements, known when it is compiled. Leaves: its function.
+No branch depends on what is sorted. NaNs come last, as in NumPy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.small_reductions import ThinNest, Vector
+
+
+class SortNest(ThinNest):
+    """The innermost kept axis is walked in vectors, the sorted one is written out."""
+
+    def rows_of(self, vector: Vector) -> None:
+        """Sorts as many rows as there are lanes."""
+        (value,) = (value for value in self.kernel.values if value.op == "along")
+        wanted = [other for other in self.stages.needed(0, {}) if other is not value]
+        rows = Place(vector.address, vector.counters, self.last, vector.index, vector.rest)
+        vector.known, _ = self.elements.write(rows, self.stages.row_values(0), vector.known)
+        line = []
+        for r, registers in enumerate(vector.elements):
+            found, _ = self.elements.write(self.place(vector, r), wanted, {**vector.known, **registers})
+            line.append(found[value.values[0]])
+        for low, high in exchanges(self.count):
+            line[low], line[high] = self._in_order(line[low], line[high])
+        vector.elements = [{value: register} for register in line]
+        self.store_elements(vector, self.kernel.stores)
+
+    def _in_order(self, a: str, b: str) -> tuple[str, str]:
+        v, dtype = self.v, self.kernel.stores[0].value.dtype
+        turned = v.compare("lt", dtype, b, a)
+        if dtype.kind == "f":
+            number = v.w.get(f"fcmp ord {v.type(dtype)} {b}, {b}")
+            turned = v.mask("or", turned, v.mask("and", v.is_nan(dtype, a), number))
+        return v.pick(turned, dtype, b, a), v.pick(turned, dtype, a, b)
+
+
+def exchanges(count: int) -> Iterator[tuple[int, int]]:
+    """The places to compare, and to exchange where they are out of order, until ``count`` elements are sorted.
+
+    Batcher's odd-even merges (D. E. Knuth, TAOCP 3, 5.2.2, algorithm M).
+
+    >>> list(exchanges(3))
+    [(0, 2), (0, 1), (1, 2)]
+    """
+    power = 1 << max(0, (count - 1).bit_length() - 1)
+    p = power
+    while p:
+        q, r, d = power, 0, p
+        while True:
+            yield from ((i, i + d) for i in range(count - d) if i & p == r)
+            if q == p:
+                break
+            d, q, r = q - p, q >> 1, p
+        p >>= 1
+
+
+__all__ = ["SortNest", "exchanges"]

@@ -1,0 +1,413 @@
+"""The program of a loop in machine code: 64-bit words, which ``native/loop_program.ll`` walks through.
+
+Enters: the ``LoopIR`` of a loop, and what one call gives it. Leaves: a ``Level``: the loop's arrays, and its program,
+which is kept for later calls of the same kind.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+import struct
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.loop_program import skewing
+from tcompile.backends.llvm.loop_program.ir import Array, Copy, Inner, Launch, LoopArray, LoopIR, Plan, Test
+from tcompile.backends.llvm.native import interrupts, target, threads
+from tcompile.backends.replay import Replay
+from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
+from tcompile.graph import Size, SymInt, TensorType
+from tcompile.graph.sizes import counters_in, evaluate, product
+
+# A step's words, and the size that the third of them is.
+_Row: TypeAlias = tuple[list[int], Size | None]
+
+_KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT, _PICK, _TELL, _LEAST, _TOGETHER = range(12)
+_HEADER = 13
+DONE, WAY = 8, 9  # words that tell how many rounds were done, and how the loop was left
+_CLOCK = 10  # the word that tells where the clock is
+_SEVERAL = 11  # the words that tell how many rounds may be done at once, and where the table for it is
+_NEVER = (1 << 63) - 1  # rounds
+_PLANS = 64  # that a loop remembers
+_COPIED_BYTES, _COPIED_NS = 1 << 19, 0.1  # that one thread copies, and what a byte takes
+
+
+@cache
+def _code() -> target.Code:
+    stops = {
+        "LAST": ONLY_NUMPY | INTERRUPTED | CHANGED, "ONLY_NUMPY": ONLY_NUMPY, "INTERRUPTED": INTERRUPTED,
+        "CHANGED": CHANGED, "PAUSED": PAUSED,
+    }  # fmt: skip
+    text = target.source("loop_program.ll", stops) + target.source("skewed.ll")
+    symbols = {"tc_parallel": threads.code()["tc_parallel"], **interrupts.functions(), **native.symbols(text)}
+    return target.keep_forever(target.load(text, ["tc_begin", "tc_copy", "tc_loop"], symbols))
+
+
+class At:
+    """The symbols' values, and the last value of each counter; the first one is 0."""
+
+    def __init__(self, symbols: Mapping[str, int], last: Mapping[str, int]) -> None:
+        self.symbols, self.last = symbols, last
+        self.begin = {**symbols, **dict.fromkeys(last, 0)}
+
+    def first(self, size: Size) -> int:
+        """A size in the first rounds of all loops."""
+        return evaluate(size, self.begin)
+
+    def ends(self, size: Size) -> list[int]:
+        """What a size is where each counter is at one end; it is never beyond these."""
+        if not isinstance(size, SymInt):
+            return [size]
+        names = sorted(counters_in(size) & self.last.keys())  # rounds of a loop around that Python runs have a value
+        corners = itertools.product(*((0, self.last[name]) for name in names))
+        return [evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners]
+
+    def most(self, size: Size) -> int:
+        """The largest value that a size has in any round."""
+        return max(self.ends(size))
+
+    def growth(self, size: Size, counter: str) -> int:
+        """By how much a size grows when a counter does."""
+        if not isinstance(size, SymInt) or counter not in size.names:
+            return 0
+        return evaluate(size, {**self.begin, counter: 1}) - evaluate(size, self.begin)
+
+
+class Level:
+    """The arrays and the program of one loop, for one call. ``inside`` another loop, which gives it its arrays."""
+
+    def __init__(
+        self, rounds: LoopIR, given: Sequence[Any], at: At, inside: bool = False, clock: Array | None = None
+    ) -> None:
+        self.rounds, self.given, self.at, self.inside = rounds, given, at, inside
+        self.forms = [self._form(made) for made in rounds.arrays]
+        self.arrays = [self._memory(number) for number in range(len(rounds.arrays))]
+        self.slots = np.array([_address(array) for array in self.arrays], np.int64)
+        self.table = _address(self.slots)
+        self.taken = [(number, *self._taken(number)) for number in rounds.fresh]
+        self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
+        self.clock = np.array([1, 1, 0, 0], np.int64) if clock is None else clock  # see tc_due in poll.ll
+        self.tables: list[Array] = []  # of addresses and numbers, which the program points to
+        self.held: list[Level] = []
+        self.words: list[int] = []
+        self._write()
+        self.first = np.array(self.words, np.int64)
+        self.origin = _address(self.first)
+        self.memory = self.first.copy()
+        self.program = _address(self.memory)
+        self.told = memoryview(self.memory.data)  # whose words are read sooner
+        self.launch, self.code = native.launcher(), _code()
+        self.begins = b"iiiiii" + b"ia" * len(self.taken)
+        self.size = self.bytes
+        if inside:
+            self.let_go()
+
+    def begin(self, given: Sequence[Any], rounds: int) -> int:
+        """Begins another call with values of the same kind, as ``run`` does."""
+        self.given = given
+        arrays, pairs = self.arrays, list[Any]()
+        for number, position, written, make in self.taken:
+            if position is None:
+                array = make()
+            else:
+                array = given[position]
+                if array.__class__ is not np.ndarray:  # a scalar object
+                    array = np.asarray(array)
+                if written:
+                    array = native.copy(array)
+            arrays[number] = array
+            pairs += number, array
+        count, length = len(self.taken), len(self.words)
+        words = (self.program, self.table, rounds, self.origin, length, count, *pairs)
+        found: int = self.launch(self.code["tc_begin"], self.begins, 1, 1, *words)
+        return found
+
+    def run(self, rounds: int) -> int:
+        """Runs so many rounds, or fewer where a status may be the end of them; returns the status."""
+        found: int = self.launch(self.code["tc_loop"], b"iii", 1, 1, self.program, self.table, rounds)
+        return found
+
+    def _taken(self, number: int) -> tuple[int | None, bool, Callable[[], Array]]:
+        """How each call gets an array of its own: from what it is given, copied where the loop writes to it, or new."""
+        position = self._position(number)
+        return position, number in self.rounds.written, native.maker(*self.forms[number])
+
+    def _position(self, number: int) -> int | None:
+        """Which of the values given an array holds before the first round."""
+        return self.rounds.inputs.get(number, self.rounds.twins.get(number))
+
+    @property
+    def bytes(self) -> int:
+        """How much memory it holds, what it was given left out."""
+        own = sum(array.nbytes for array in self.arrays)
+        return own + 8 * len(self.words) + sum(level.bytes for level in self.held)
+
+    def let_go(self) -> None:
+        """Forgets all arrays that others hold, or will."""
+        self.given = ()
+        for number in self.rounds.inputs if self.inside else self.rounds.fresh:
+            if not (self.inside and number in self.rounds.written):
+                self.arrays[number] = _NONE
+
+    def _memory(self, number: int) -> Array:
+        """An array of the loop: what it is given, a copy where it is written to, or a new one."""
+        position = self._position(number)
+        if position is not None:
+            array = np.asarray(self.given[position])
+            return native.copy(array) if number in self.rounds.written else array
+        fixed = self.rounds.fixed.get(number)
+        return fixed if fixed is not None else native.empty(*self.forms[number])
+
+    def _form(self, made: LoopArray) -> tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...]]:
+        """The shape, dtype and memory order of an array in all rounds."""
+        shape = tuple(map(self.at.most, made.shape))
+        order = tuple(range(len(shape))) if made.node is None else made.node.tensor.layout.order
+        return shape, made.dtype, order
+
+    def _number(self, size: Size) -> int:
+        """A new word with a size, and its place. Raises Replay where the size has more than 64 bits in some round."""
+        if any(abs(end) >= 1 << 63 for end in self.at.ends(size)):
+            raise Replay("a number of more than 64 bits")
+        self.words.append(self.at.first(size))
+        self.numbers.append((len(self.words) - 1, size))
+        return len(self.words) - 1
+
+    def _write(self) -> None:
+        rounds, words = self.rounds, self.words
+        words += [0] * _HEADER
+        words[_CLOCK] = _address(self.clock)
+        # What the loop around gives may have changed places; each call has other fresh arrays.
+        self.changing = rounds.moves.keys() | (rounds.inputs.keys() if self.inside else set(rounds.fresh))
+        self.addresses = list[int]()  # pairs of a word and an array
+        rows: list[_Row] = []
+        kernels: dict[int, Launch | Copy] = {}
+        passed_over = 0  # so many of the next rows belong to a test, which may pass over them
+        for step in rounds.steps:
+            if isinstance(step, Test):
+                passed_over = step.copies
+                slot = self.table + 8 * step.flag
+                kind = _LEAVE if step.way > 0 else _UNLESS if step.way == 0 else _NEXT
+                rows.append(([kind, slot, step.way or step.copies + 1, 0, 0], None))
+            elif isinstance(step, Copy) and any(step is copy for copy in rounds.copied_once):
+                continue
+            elif isinstance(step, Inner):
+                rows += self._inner(step)
+            else:
+                if passed_over:
+                    passed_over -= 1
+                else:
+                    kernels[len(rows)] = step
+                rows.append(self._kernel(step))
+        rows = self._together(rows, kernels)
+        words[0:2] = [len(rows), len(words)]
+        for row, size in rows:
+            words += row
+            if size is not None:  # the third number of the row
+                self.numbers.append((len(words) - 2, size))
+        growing = []
+        for place, size in self.numbers:
+            by = self.at.growth(size, rounds.counter)
+            growing += [place, by] if by else []
+        for header, table in ((2, self.addresses), (4, growing), (6, [n for pair in rounds.swaps for n in pair])):
+            words[header : header + 2] = [len(table) // 2, len(words)]
+            words += table
+
+    def _together(self, rows: list[_Row], kernels: Mapping[int, Launch | Copy]) -> list[_Row]:
+        """The rows, those in one of which kernels go through the same arrays together; and rounds that do."""
+        if sum(array.nbytes for array in self.arrays) < skewing.LEAST_BYTES:
+            return rows
+        rounds = min(self.at.last[self.rounds.counter] + 1, max(skewing.ROUNDS))
+        key = (
+            native.num_threads(), rounds, len(rows), *kernels, *self.at.symbols.values(),
+            *[(array.shape, array.strides) for array in self.arrays],
+        )  # fmt: skip
+        plans = self.rounds.plans
+        plan = plans.get(key)
+        if plan is None:
+            if len(plans) >= _PLANS:
+                plans.clear()
+            plan = plans[key] = self._plan(len(rows), kernels, rounds)
+        if plan.several is not None:
+            self._several(plan.rounds, plan.several, rows, kernels.values())
+            return rows
+        found = list(rows)
+        for place, end, how in reversed(plan.runs):
+            found[place:end] = [([_TOGETHER, len(self.words), 0, 0, 0], None)]
+            self._skewed(how, rows[place:end])
+        return found
+
+    def _plan(self, length: int, kernels: Mapping[int, Launch | Copy], most: int) -> Plan:
+        """Which of so many rows, and which rounds of at ``most`` so many, are done together."""
+        threads, rounds = native.num_threads(), self.rounds
+        bands = {at: band for at, kernel in kernels.items() if (band := self._band(kernel, {})) is not None}
+        alike = all(self.arrays[here].strides == self.arrays[there].strides for here, there in rounds.moves.items())
+        if len(bands) == length and not rounds.tests and alike:
+            each = [[*bands.values()]]
+            for there in self._places(rounds.period)[1:]:
+                each.append([band for kernel in kernels.values() if (band := self._band(kernel, there)) is not None])
+            for count in skewing.ROUNDS:
+                if count <= most and count % rounds.period == 0:
+                    how = skewing.skew([band for n in range(count) for band in each[n % rounds.period]], threads)
+                    if how is not None:
+                        return Plan(count, how)
+        runs: list[tuple[int, int, skewing.Skew]] = []
+        place = 0
+        while place < length:
+            end = place
+            while end in bands:
+                end += 1
+            how = skewing.skew([bands[at] for at in range(place, end)], threads) if end - place > 1 else None
+            if how is not None:
+                runs.append((place, end, how))
+            place = end if how is not None else place + 1
+        return Plan(runs=tuple(runs))
+
+    def _places(self, rounds: int) -> list[dict[int, int]]:
+        """After each of so many rounds, where the arrays are that change places."""
+        found = [{number: number for number in self.rounds.moves}]
+        while len(found) < rounds:
+            found.append({number: self.rounds.moves[at] for number, at in found[-1].items()})
+        return found
+
+    def _several(self, count: int, how: skewing.Skew, rows: Sequence[_Row], kernels: Collection[Launch | Copy]) -> None:
+        """Writes how so many rounds are done at once."""
+        grows = any(self.at.growth(size, self.rounds.counter) for _, size in self.numbers)
+        each = [list(rows)]
+        for n, there in enumerate(self._places(count if grows else self.rounds.period)[1:], start=1):
+            each.append([self._kernel(kernel, there, ahead=n) for kernel in kernels])
+        self.words[_SEVERAL : _SEVERAL + 2] = [count, len(self.words)]
+        self._skewed(how, [row for n in range(count) for row in each[n % len(each)]])
+
+    def _skewed(self, how: skewing.Skew, rows: Sequence[_Row]) -> None:
+        """Writes the table that ``native/skewed.ll`` reads."""
+        place = len(self.words)
+        self.words += [len(rows), how.block, how.zones, max(how.end), max(map(operator.add, how.end, how.before))]
+        each = zip(how.parts, how.widths, how.first, how.end, how.before, how.behind, strict=True)
+        for (row, _), (parts, width, *others) in zip(rows, each, strict=True):
+            _, code, words, items, _ = row
+            self.words += [code, words - place, items, items // max(parts, 1) * width, *others]
+
+    def _band(self, kernel: Launch | Copy, there: Mapping[int, int]) -> skewing.Band | None:
+        """What a kernel does where arrays have changed places, if that can be told."""
+        if isinstance(kernel, Copy):
+            size, step = self.arrays[kernel.to].size, self.arrays[kernel.to].itemsize
+            both = (kernel.source, False), (kernel.to, True)
+            parts = [skewing.Part(there.get(number, number), written, 0, step, step) for number, written in both]
+            return skewing.Band(size, tuple(parts), ns=_COPIED_NS * size * step)
+        if kernel.slabs is None:
+            return None
+        parts = list[skewing.Part]()
+        slabs, *inner = map(self.at.first, kernel.slabs.axes) if kernel.slabs.axes else [1]
+        for number, written, access in kernel.slabs.places:
+            array = self.arrays[number]
+            units: dict[int | None, int] = {None: array.itemsize, **dict(enumerate(array.strides))}
+            offset, *steps = (
+                sum(self.at.first(multiple) * units[axis] for multiple, axis in distance)
+                for distance in (access.offset, *access.steps)
+            )
+            far = [step * max(n - 1, 0) for step, n in zip(steps[1:], inner, strict=True)]
+            start = offset + sum(min(f, 0) for f in far)
+            stop = offset + sum(max(f, 0) for f in far) + array.itemsize
+            parts.append(skewing.Part(there.get(number, number), written, start, stop, steps[0] if steps else 0))
+        points = slabs * math.prod(inner)
+        return skewing.Band(slabs, tuple(parts), kernel.slabs.unit, ns=kernel.slabs.ns * points)
+
+    def _kernel(
+        self, step: Launch | Copy, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0
+    ) -> _Row:
+        """A kernel, so many rounds ahead; ``there`` tells where arrays are then that have changed places."""
+        words = self.words
+        if isinstance(step, Copy):
+            array = self.arrays[step.to]
+            row = [_KERNEL, _code()["tc_copy"], len(words), array.size, max(1, _COPIED_BYTES // array.itemsize)]
+            self._at(there.get(step.to, step.to))
+            self._at(there.get(step.source, step.source))
+            words.append(array.itemsize)
+            return row, None
+        items = product(step.items)
+        count = self.at.first(items)
+        if step.per_item != 1:
+            *outer, inner = (self.at.first(n) for n in step.items)
+            count = product(outer) * -(-inner // step.per_item)  # type: ignore[assignment]
+        row = [_KERNEL, step.kernel, len(words), count, max(1, count) if step.grain is None else step.grain]
+        for char, argument in step.arguments:
+            if char == "i":
+                self._number(argument + ahead * self.at.growth(argument, self.rounds.counter))
+            elif char == "f":
+                words.append(struct.unpack("<q", struct.pack("<d", self.given[argument]))[0])
+            else:
+                self._at(there.get(argument, argument))
+                words += self.arrays[argument].strides if char == "s" else ()
+        return row, items if step.per_item == 1 else None
+
+    def _at(self, number: int) -> None:
+        """A word with the address of an array."""
+        if number in self.changing:
+            self.addresses += [len(self.words), number]
+        self.words.append(_address(self.arrays[number]))
+
+    @staticmethod
+    def _copy(table: int, to: int, source_table: int, source: int, array: Array) -> list[int]:
+        return [_COPY, table + 8 * to, source_table + 8 * source, array.nbytes, 0]
+
+    def _inner(self, step: Inner) -> list[_Row]:
+        """A loop inside: what it is given, the numbers it starts with, itself, and what becomes of its results."""
+        rounds = step.rounds
+        types = [node.type for node in rounds.graph.inputs[1 : rounds.carried + 1]]
+        given = [
+            self.arrays[number] if isinstance(type, TensorType) else self.given[number]
+            for number, type in zip(step.given, types, strict=True)
+        ]
+        at = At(self.at.symbols, {**self.at.last, rounds.counter: self.at.most(step.count) - 1})
+        level = Level(rounds, given, at, inside=True, clock=self.clock)
+        self.held.append(level)
+        rows: list[_Row] = []
+        for number, position in rounds.inputs.items():
+            source = step.given[position]
+            if number in rounds.written and number not in step.bound:
+                rows.append((self._copy(level.table, number, self.table, source, level.arrays[number]), None))
+            else:
+                rows.append(([_BIND, level.table + 8 * number, source, 0, 0], None))
+        for number, position in rounds.twins.items():
+            rows.append((self._copy(level.table, number, self.table, step.given[position], level.arrays[number]), None))
+        for place, size in level.numbers:
+            if counters_in(size):
+                start = size.at(rounds.counter, 0) if isinstance(size, SymInt) else size
+                rows.append(([_MOVE, level.program + 8 * place, self._number(start), 0, 0], None))
+        rows.append(([_INNER, level.program, level.table, self.at.first(step.count), 0], step.count))
+        way = level.program + 8 * WAY
+        if step.least:
+            fewest = self._kept([_NEVER if least is None else least for least in step.least])
+            rows.append(([_LEAST, level.program, fewest, 0, 0], None))
+        for number, ways in step.results:
+            row = self._copy(self.table, number, level.table, ways[0], self.arrays[number])
+            if len(set(ways)) > 1:
+                row = [_PICK, row[1], self._kept([level.table + 8 * inside for inside in ways]), row[3], way]
+            rows.append((row, None))
+        for told, word in zip(step.told, (DONE, WAY), strict=True):
+            if told is not None:
+                rows.append(([_TELL, self.table + 8 * told, level.program + 8 * word, 0, 0], None))
+        return rows
+
+    def _kept(self, numbers: Sequence[int]) -> int:
+        """The address of a table."""
+        self.tables.append(np.array(numbers, np.int64))
+        return _address(self.tables[-1])
+
+
+_NONE: Array = np.empty(0)
+
+
+def _address(array: Array) -> int:
+    address: int = array.__array_interface__["data"][0]
+    return address
+
+
+__all__ = ["DONE", "WAY", "At", "Level", "Plan"]

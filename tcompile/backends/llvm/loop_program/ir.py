@@ -1,0 +1,159 @@
+"""A loop in machine code as records: ``loop_program`` fills them in, and ``loop_encoding`` writes them as words.
+
+Input: nothing. Output: the records, and a check of sizes. Why: both files need them, and neither needs the other.
+Arrays of a loop have numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tcompile.backends.llvm.loop_program import skewing
+from tcompile.graph import Graph, Node, Size, SymInt
+from tcompile.graph.sizes import counters_in
+from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.backends.schedule import Access
+
+Array: TypeAlias = np.ndarray[Any, Any]
+
+
+class NotNative(Exception):
+    """This loop is Python's, and its body compiled."""
+
+
+@dataclass(frozen=True)
+class LoopArray:
+    """One array of the loop: of this type, or the partial results of a kernel."""
+
+    node: Node | None
+    shape: tuple[Size, ...]
+    dtype: np.dtype[Any]
+
+
+@dataclass(frozen=True)
+class Slabs:
+    """What a kernel over these axes reads and writes: the arrays' numbers, whether it writes, and the places. Items at
+    its ends aside, it may only be called for a multiple of ``unit`` items. A point takes ``ns``, by estimate. Elements
+    that it ``moves`` are stored as they were loaded.
+    """
+
+    axes: tuple[Size, ...]
+    places: tuple[tuple[int, bool, Access], ...]
+    unit: int
+    ns: float
+    moves: bool
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A kernel. Its arguments have the character of the spec, and an array's number, a size or a carried value's."""
+
+    kernel: int
+    arguments: tuple[tuple[str, Any], ...]
+    items: tuple[Size, ...]
+    per_item: int
+    grain: int | None  # None: all items at once
+    slabs: Slabs | None = None  # where all its places are affine
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One array's elements go to another."""
+
+    to: int
+    source: int
+
+
+@dataclass(frozen=True)
+class Inner:
+    """A loop inside. ``given`` are arrays, or the numbers of carried Python floats; ``results`` get what it carries,
+    which for each way out (that of all rounds first) lies in one of its arrays.
+
+    It writes to the ``bound`` ones of its arrays where the loop around has them. The two in ``told`` get the number of
+    the round and the way by which it was left, which it must not be in fewer than ``least`` rounds (None: never).
+    """
+
+    rounds: LoopIR
+    count: Size
+    given: tuple[int, ...]
+    results: tuple[tuple[int, tuple[int, ...]], ...]
+    bound: frozenset[int]
+    told: tuple[int | None, int | None] = (None, None)
+    least: tuple[int | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which kernels of a loop go through arrays together: those of so many iterations, or of some runs of rows."""
+
+    rounds: int = 1
+    several: skewing.Skew | None = None
+    runs: tuple[tuple[int, int, skewing.Skew], ...] = ()
+
+
+class LoopIR:
+    """One loop as a list of steps over numbered arrays: what ``loop_encoding`` writes as words for each call.
+
+    Attributes:
+        graph: the loop's body, whose inputs are the counter and the carried values.
+        carried: how many values are carried from iteration to iteration.
+        counter: the symbol of the induction variable.
+        arrays: the loop's arrays, by number.
+        steps: what one iteration does.
+        fixed: arrays that are there already, and only read, by number.
+        inputs: which carried value each array holds before the first iteration.
+        written: how many steps of an iteration store to each array.
+        copied_once: copies that only the first iteration needs.
+        twins: the carried value that each second buffer of a double buffer starts as.
+        moves: for the array of each carried value, the array that holds its next value.
+        swaps: the pairs of arrays that change places after each iteration.
+        period: after how many iterations every array is in its place again.
+        fresh: arrays that each call makes anew.
+        tests: whether a flag may end the loop, or an iteration.
+        plans: which kernels go through arrays together, by all that this depends on.
+    """
+
+    graph: Graph
+    carried: int
+    counter: str
+    arrays: list[LoopArray]
+    steps: list[Launch | Copy | Inner | Test]
+    fixed: dict[int, Array]
+    inputs: dict[int, int]
+    written: Counter[int]
+    copied_once: list[Copy]
+    twins: dict[int, int]
+    moves: dict[int, int]
+    swaps: list[tuple[int, int]]
+    period: int
+    fresh: list[int]
+    tests: bool
+    plans: dict[Any, Plan]
+
+
+@dataclass(frozen=True)
+class Test:
+    """Leaves the loop by a way (0: skips the rest of the round, after so many copies) where a flag holds."""
+
+    flag: int
+    way: int
+    copies: int = 0
+
+
+def linear(size: Size) -> Size:
+    """A size, which must be linear in all counters, none of them times another."""
+    found = counters_in(size)
+    for monomial in size.terms if isinstance(size, SymInt) and found else ():
+        names = [name for atom in monomial for name in re.findall(r"\w+", atom) if name in found]
+        if len(names) > 1 or not set(names) <= set(monomial):
+            raise NotNative("a size is not linear in the number of the round")
+    return size
+
+
+__all__ = ["Array", "Copy", "Inner", "Launch", "LoopArray", "NotNative", "Slabs", "Test", "linear"]

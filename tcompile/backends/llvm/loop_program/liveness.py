@@ -1,0 +1,95 @@
+"""Whether a round sees what an array held two rounds ago.
+
+Enters: the steps of a round, and an array that changes places with another one from round to round. Leaves: whether the
+round may begin with the elements that are in it from before, in place of a copy of the other's. Exists because a
+boundary condition writes to the edges of a grid after its inside: together they replace all that could have been seen,
+and copying small grids took as long as half of the work on them.
+
+Both arrays are equal outside of what a round writes, if they were so before the first one. Of what it writes, the old
+elements may be read by a step that only moves them to where a later step writes: so it is for the corners, where one
+edge is made of another. From the end of the round to its beginning, the elements that matter are followed: a step that
+writes some needs its operands instead (liveness, for elements in place of variables: P. Feautrier, Dataflow analysis of
+array and scalar references, 1991). Parts of arrays are boxes, so that sizes have to be known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from tcompile.backends.llvm.loop_program.ir import Copy, Inner, Launch, LoopArray, Slabs, Test
+from tcompile.backends.schedule.boxes import Box, Extents, box_of, common, extents_of, meet, without
+
+_MOST = 64  # boxes that are followed
+
+
+def stays_unseen(
+    steps: Sequence[Launch | Copy | Inner | Test], number: int, array: LoopArray, ends: Collection[int]
+) -> bool:
+    """Whether a round that begins with old elements in array ``number``, where it writes, ends as one with others does.
+
+    Before the steps that ``ends`` counts to, the round may be over, with the array as it is then. False where that is
+    not known. What writes to the array but steps does not matter here.
+    """
+    extents = None if array.node is None else extents_of(array.node.tensor)
+    if extents is None:
+        return False
+    whole: Box = tuple((0, extent) for extent, _ in extents)
+    needed, written = [whole], list[Box]()
+    for place in range(len(steps) - 1, -1, -1):
+        step = steps[place]
+        if place + 1 in ends:
+            needed = [whole]
+        if isinstance(step, Copy) and step.to == number:
+            continue  # the copy that is in question
+        if not _has(step, number):
+            continue
+        if not isinstance(step, Launch) or step.slabs is None:
+            return False
+        stored, loaded = _boxes(step.slabs, number, extents)
+        if None in (*stored, *loaded):
+            return False
+        moved = _moved(step.slabs, number, stored, loaded, needed)
+        for box in stored:
+            assert box is not None
+            written.append(box)
+            needed = without(needed, box)
+        needed += moved
+        if len(needed) > _MOST:
+            return False
+    return not any(meet(one, two) for one in needed for two in written)
+
+
+def _has(step: Launch | Copy | Inner | Test, number: int) -> bool:
+    """Whether a step has to do with an array."""
+    if isinstance(step, Launch):
+        return any(char == "a" and argument == number for char, argument in step.arguments)
+    if isinstance(step, Copy):
+        return step.source == number
+    if isinstance(step, Inner):
+        return number in (*step.given, *step.told, *(to for to, _ in step.results))
+    return step.flag == number
+
+
+def _boxes(slabs: Slabs, number: int, extents: Extents) -> tuple[list[Box | None], list[Box | None]]:
+    """What a kernel stores to an array and loads from it."""
+    rows = [(is_written, access) for at, is_written, access in slabs.places if at == number]
+    stored = [box_of(access, slabs.axes, extents) for is_written, access in rows if is_written]
+    return stored, [box_of(access, slabs.axes, extents) for is_written, access in rows if not is_written]
+
+
+def _moved(
+    slabs: Slabs, number: int, stored: Sequence[Box | None], loaded: Sequence[Box | None], needed: Sequence[Box]
+) -> list[Box]:
+    """The elements that a kernel needs: all that it loads, or of those that it moves to others the ones for these."""
+    found = [box for box in loaded if box is not None]
+    steps = [access.steps for at, _, access in slabs.places if at == number]
+    if not slabs.moves or len(slabs.places) != 2 or len(steps) != 2 or steps[0] != steps[1]:
+        return found
+    (to,), (source,) = stored, loaded
+    assert to is not None and source is not None
+    far = [one[0] - two[0] for one, two in zip(source, to, strict=True)]
+    parts = [common(box, to) for box in needed if meet(box, to)]
+    return [tuple((low + by, high + by) for (low, high), by in zip(part, far, strict=True)) for part in parts]
+
+
+__all__ = ["stays_unseen"]

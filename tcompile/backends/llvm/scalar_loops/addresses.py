@@ -1,0 +1,127 @@
+"""Loops over elements: addresses, computed where what they are made of is known.
+
+Enters: the indices of an element, in units of an array's memory. Leaves: its address. Exists because a row's address
+does not change in the loop over its columns: what depends on the counter of an outer loop alone is written at the end
+of the block in which that counter is given, once, and LLVM need not move it there. Known distances are added last,
+where they are part of the instruction that reads or writes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcompile.backends.llvm.scalar_loops.shape import Shape
+from tcompile.backends.llvm.vector.text import Writer
+from tcompile.records import dataclass
+
+ENTRY = -1  # the block of what is known from the start
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A value, and the block at whose end it is known."""
+
+    name: str
+    block: int
+
+
+@dataclass(frozen=True)
+class Term:
+    """An index times a step: ``more`` is added to the index.
+
+    ``checked``: it is in range wherever it is known, not only where it has been compared.
+    """
+
+    index: Placed
+    step: str
+    more: int = 0
+    checked: bool = True
+
+
+class Places:
+    """Writes what depends on registers alone. ``made`` says in which blocks they get their values."""
+
+    def __init__(self, w: Writer, shape: Shape, made: dict[int, int]) -> None:
+        self.w, self.shape, self.blocks = w, shape, made
+        for at in shape.order:
+            parameters, lines, _ = shape.blocks[at]
+            made.update(dict.fromkeys(parameters, at))
+            made.update((line[1], ENTRY if line[0] in ("const", "size") else at) for line in lines)
+        self.now = ENTRY
+        self._tails: dict[int, tuple[int, list[str]]] = {}
+        self._found: dict[str, list[tuple[int, bool, str]]] = {}
+        self._passed: dict[tuple[str, str], list[int]] = {}
+
+    def enter(self, block: int) -> None:
+        """A block of the program begins."""
+        self.now = block
+
+    def leave(self) -> None:
+        """The place where what later blocks need goes: the block's instructions have been written."""
+        self.w.lines.append("")
+        self._tails[self.now] = (len(self.w.lines) - 1, [])
+
+    def close(self) -> None:
+        """Writes what has gathered at the ends of the blocks."""
+        for line, texts in self._tails.values():
+            self.w.lines[line] = "\n".join(texts)
+
+    def is_passed(self, index: str, size: str) -> bool:
+        """Whether an index was found to be in range before, on all ways to here; it is from here on."""
+        blocks = self._passed.setdefault((index, size), [])
+        if any(self.shape.dominates(block, self.now) for block in blocks):
+            return True
+        blocks.append(self.now)
+        return False
+
+    def pure(self, text: str, block: int) -> Placed:
+        """The result of an instruction without effects, whose operands are known from the end of ``block`` on."""
+        if block == ENTRY:
+            return Placed(self.w.at_entry(text), ENTRY)
+        shape = self.shape
+        for where, at_end, name in self._found.get(text, ()):
+            if (where != self.now or not at_end) and shape.dominates(where, self.now):
+                return Placed(name, where)
+        at_end = shape.depth[block] < shape.depth[self.now]
+        where = block if at_end else self.now
+        name = self.w.name("u") if at_end else self.w.get(text)
+        if at_end:
+            self._tails[block][1].append(f"  {name} = {text}")
+        self._found.setdefault(text, []).append((where, at_end, name))
+        return Placed(name, where)
+
+    def later(self, one: int, two: int) -> int:
+        """Of two blocks on the way to here, the one that comes later."""
+        return two if one == ENTRY or (two != ENTRY and self.shape.dominates(one, two)) else one
+
+    def address(self, start: str, unit: str, terms: Sequence[Term]) -> str:
+        """The address of the element with these indices."""
+        depth, last = self.shape.depth, 0
+        address = Placed(start, ENTRY)
+        moving = []
+        for term in sorted(terms, key=lambda term: depth.get(term.index.block, -1)):
+            known, more = _known(term.step), term.more
+            if _known(term.index.name):
+                more += int(term.index.name)
+            else:
+                moving.append(term)
+            if known:
+                last += int(term.step) * more
+            elif more:
+                far = self.pure(f"mul nsw i64 {term.step}, {more}", ENTRY)
+                address = self.pure(f"getelementptr {unit}, ptr {address.name}, i64 {far.name}", ENTRY)
+        flag = "inbounds " if not last and all(term.checked for term in terms) else ""
+        for term in moving:
+            index = term.index
+            if term.step != "1":
+                index = self.pure(f"mul nsw i64 {index.name}, {term.step}", index.block)
+            block = self.later(address.block, index.block)
+            address = self.pure(f"getelementptr {flag}{unit}, ptr {address.name}, i64 {index.name}", block)
+        return address.name if not last else self.w.get(f"getelementptr {unit}, ptr {address.name}, i64 {last}")
+
+
+def _known(step: str) -> bool:
+    return step.lstrip("-").isdigit()
+
+
+__all__ = ["ENTRY", "Places", "Term"]

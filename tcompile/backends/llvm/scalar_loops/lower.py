@@ -1,0 +1,700 @@
+"""Loops over elements in machine code: the program of an ``element_loop`` node as one LLVM function.
+
+Enters: the node. Leaves: a ``ScalarLoop``: the text of a function with a kernel's signature, and what it is called
+with. Exists because the loop's time is that of single loads and additions, and so is what it takes to compile: checks
+that cannot fail are not written (``scalar_ranges``), addresses are written where they are known (``scalar_places``),
+and values are handed from block to block as they are. What is left needs no passes of LLVM's, but for loops whose
+rounds vectors may do several of at once, and for arrays of any size, whose checks only the loops' bounds decide.
+
+Every access is checked, with Python's rule for negative indices. Where Python would raise or warn, where an int needs
+more than 64 bits, and where a way out was not foreseen, the function ends with the status ``ONLY_NUMPY``: it works on
+copies, and plain Python does everything again. Arrays that come from different memory are passed as such (``noalias``),
+for capture has seen to that where one is written.
+
+A long loop asks now and then whether a signal has arrived, and whether something has changed that the code has read
+(``native.interrupts``): ``scalar_shape`` says what each loop takes from the budget that is spent between two questions.
+After a change the outermost loop is left before its next iteration, with the status ``PAUSED`` and what that iteration
+would begin with; where it has no way out for that, or takes too long to come to it, with ``CHANGED``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.native import entries, interrupts
+from tcompile.backends.llvm.scalar_loops.addresses import ENTRY, Placed, Places, Term
+from tcompile.backends.llvm.scalar_loops.ranges import WHOLE, Bounds
+from tcompile.backends.llvm.scalar_loops.shape import Shape
+from tcompile.backends.llvm.scalar_loops.values import (
+    Values,
+    constant,
+    forgets_flags,
+    is_extreme,
+    is_stored_again,
+    loaded,
+    loop_of,
+    stored,
+)
+from tcompile.backends.llvm.scalar_loops.vectors import Lanes, Several, straight
+from tcompile.backends.llvm.vector.text import Module, Writer, element_type, scalar_type
+from tcompile.backends.schedule.elements import Seen, roots, seen
+from tcompile.backends.schedule.kernel import Distance, static_elements
+from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
+from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph.ops.element_blocks import affine, operands
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc
+from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.backends.llvm.scalar_loops.draws import Generator
+
+_STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
+_BUDGET = 1 << 22  # units of work between two looks at the clock
+_PATIENCE = 6  # polls, some milliseconds apart, from a change to the end of an iteration
+
+
+@dataclass
+class ScalarLoop:
+    """One node's function.
+
+    ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``, behind the function's address;
+    arguments are ``("written", n)``, the operand that is written, ``("result", n)``, ``("pauses", 0)``, a word that
+    says whether the loop may be left with ``PAUSED``, or arrays, numbers and sizes.
+    """
+
+    node: Node
+    name: str
+    arrays: int = 0
+    text: str = ""
+    spec: str = ""
+    arguments: list[Any] = field(default_factory=list)
+    code: native.Code | None = None
+    depth: int = 0  # how many loops there are in one another
+    improves: int = 0  # how deep the deepest is in which LLVM's passes find something to do
+    ms: float = 0.0  # what it took to make
+
+
+def write_loops(nodes: Sequence[Node]) -> tuple[dict[Node, ScalarLoop], Module]:
+    """Loops over elements, and the module with their functions, whose declarations it lacks."""
+    module = Module()
+    loops = {node: write(module, node, f"scalar_{node.name}") for node in nodes}
+    if loops:
+        module.symbols |= interrupts.functions()
+    return loops, module
+
+
+def can_call(node: Node) -> bool:
+    """Whether all functions are there that the program calls."""
+    lines = [line for _, instructions, _ in node.attrs["program"][2] for line in instructions]
+    loops = {(line[0], len(line) - 2) for line in lines if is_ufunc(line[0])}
+    return all(loop_of(*called) is not None for called in loops)
+
+
+def needs_passes(loops: Iterable[ScalarLoop]) -> bool:
+    """Whether LLVM's passes make the deepest of the loops faster."""
+    found = list(loops)
+    return bool(found) and max(loop.improves for loop in found) >= max(loop.depth for loop in found)
+
+
+def write(module: Module, node: Node, name: str) -> ScalarLoop:
+    """Writes the function of a node into ``module``."""
+    made = _Function(module, node, name)
+    made.write()
+    made.loop.name = module.add(name, made.loop.text)
+    return made.loop
+
+
+class _Words:
+    """The words that the function is called with."""
+
+    def __init__(self, loop: ScalarLoop) -> None:
+        self.loop = loop
+        self.count = 1  # the first one is the function's address
+        self.places: dict[Any, int] = {}
+
+    def strides(self, argument: Any, type: TensorType) -> int:
+        """The number of the first of the words that hold an array's strides."""
+        return self.place(("strides", argument), "s", argument, 1 + type.ndim) + 1
+
+    def place(self, key: Any, char: str, argument: Any, words: int = 1) -> int:
+        """The number of the first word of an argument."""
+        if key not in self.places:
+            self.places[key] = self.count
+            self.loop.spec += char
+            self.loop.arguments.append(argument)
+            self.count += words
+        return self.places[key]
+
+
+class _Function:
+    """One function under construction."""
+
+    def __init__(self, module: Module, node: Node, name: str) -> None:
+        self.node, self.w = node, Writer(module)
+        self.v = Values(self.w)
+        program: Program = node.attrs["program"]
+        self.kinds, self.numbers, self.blocks, self.results = program
+        found = seen(node)
+        assert found is not None
+        self.seen = found
+        self.types = [array.type for array in found]
+        # Arrays in memory, none of which shares any with one that is written.
+        self.groups = list(dict.fromkeys(map(_argument, found)))
+        self.loop = ScalarLoop(node, name, len(self.groups))
+        self.words = _Words(self.loop)
+        self.registers: dict[int, str] = {}
+        self.shape = Shape(self.kinds, self.blocks, self._known_size)
+        self.order, self.back, self.strips = self.shape.order, self.shape.back, self.shape.strips
+        self.made = self.shape.ranges.made
+        self.known = {r: line[2] for r, line in self.made.items() if line[0] == "const"}
+        # What comes to a block from where: names, for each of its parameters.
+        self.edges: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in range(len(self.blocks))}
+        self.checked: set[int] = set()  # blocks in which something is checked
+        self.stuck: set[int] = set()  # those in which something is that cannot be asked when a strip begins
+        self.askable = 0  # checks that can
+        self.asked: _Asked | None = None  # what is asked in front of a strip that is being written
+        self.open: set[int] = set()  # those in which an index is, whose array may have any size
+        self.places = Places(self.w, self.shape, dict.fromkeys(self.numbers, ENTRY))
+        self.strip_entries: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in self.strips}
+        self.strip_values: dict[int, list[str]] = {}
+        self.strip_limits: dict[int, str] = {}
+        self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
+        # What each outermost loop holds where an iteration begins, before which it may be left.
+        self.held = {at: self._held(at) for at in self.order if self.shape.depth[at] == 1 and self._held(at)}
+        self.pausing = ""  # the word that says that it is to be
+        self.strip_ends: dict[int, tuple[str, int]] = {}  # the block and the line where a strip's first round begins
+
+    def _known_size(self, array: int, axis: int) -> int | None:
+        size = self.types[array].shape[axis]
+        return size if isinstance(size, int) else None
+
+    # -- the function --------------------------------------------------------------------------------------------------
+    def write(self) -> None:
+        """Writes it."""
+        w = self.w
+        self.budget = self.last = ""
+        if self.held and any(self.shape.pays.values()):
+            self._make_budget()
+        if self._keeps_flags():
+            self.v.kept = w.slot("i32", align=4)
+            w.entry.append(f"  store i32 0, ptr {self.v.kept}")
+        for argument in self.groups:
+            self.words.place(argument, "a", argument)
+        self.units = [self._unit(array) for array in self.seen]
+        self.pointers = [self._pointer(*pair) for pair in zip(self.seen, self.units, strict=True)]
+        for register, operand in zip(self.numbers, self.node.operands[len(roots(self.node)) :], strict=True):
+            self.registers[register] = self._number(operand, self.kinds[register])
+        for number in self.order:
+            for register in self.blocks[number][0]:
+                self.registers[register] = w.name("p")
+        for number, family in self._families().items():
+            from tcompile.backends.llvm.scalar_loops.draws import Generator  # who draws nothing need not wait for it
+
+            self.generators[number] = Generator(w, family, self.pointers[number])
+        w.jump("b0")
+        for number in self.order:
+            self._block(number)
+        w.place("replay")
+        w.do(f"ret i32 {ONLY_NUMPY}")
+        w.place("interrupted")
+        w.do(f"ret i32 {INTERRUPTED}")
+        w.place("changed")
+        w.do(f"ret i32 {CHANGED}")
+        scalar = [header for header in self.shape.meetings if not self._in_lanes(header)]
+        vectors = [header for header in scalar if not self.checked & self.shape.bodies[header]]
+        self._phis()
+        self.places.close()
+        depth = self.shape.depth
+        self.loop.depth = max(depth.values())
+        self.loop.improves = max((depth[at] for at in (*vectors, *self.open)), default=0)
+        name = self.loop.name
+        handed = "".join(f", ptr noalias %g{n}" for n in range(min(self.loop.arrays, entries.MOST)))
+        self.loop.text = w.text(f"i32 @{name}(ptr noalias readonly %words{handed})", "nounwind")
+
+    def _keeps_flags(self) -> bool:
+        """Whether it calls any function that clears the flags."""
+        called = {(line[0], len(line) - 2) for line in self.made.values() if is_ufunc(line[0])}
+        return any(forgets_flags(*each) for each in called)
+
+    def _families(self) -> dict[int, str]:
+        """The arrays that are states of generators, and of what kind these are."""
+        lines = (line for at in self.order for line in self.blocks[at][1])
+        return {line[2]: line[3] for line in lines if line[0] == "draw"}
+
+    def _word(self, place: int) -> str:
+        at = self.w.at_entry(f"getelementptr i64, ptr %words, i64 {place}")
+        return self.w.at_entry(f"load i64, ptr {at}")
+
+    @staticmethod
+    def _unit(array: Seen) -> str:
+        """In what distances within an array are counted: in elements where they are all known, in bytes else."""
+        known = all(static_elements(distance) is not None for distance in (*array.steps, array.offset))
+        return element_type(array.type.dtype) if known else "i8"
+
+    def _distance(self, array: Seen, distance: Distance, unit: str) -> str:
+        """A distance in such units."""
+        w, size = self.w, array.type.dtype.itemsize
+        if unit != "i8" or not distance:
+            return str(static_elements(distance))
+        place = self.words.strides(_argument(array), array.base.tensor)
+        terms = []
+        for multiple, axis in distance:
+            stride = str(size) if axis is None else self._word(place + axis)
+            one = isinstance(multiple, int) and multiple == 1
+            terms.append(stride if one else w.at_entry(f"mul nsw i64 {self._size(multiple)}, {stride}"))
+        total = terms[0]
+        for term in terms[1:]:
+            total = w.at_entry(f"add nsw i64 {total}, {term}")
+        return total
+
+    def _pointer(self, array: Seen, unit: str) -> str:
+        """The address of an array's first element, as one that depends on that of its memory."""
+        number = self.groups.index(_argument(array))
+        memory = f"%g{number}"
+        if number >= entries.MOST:
+            memory = self.w.at_entry(f"inttoptr i64 {self._word(self.words.places[_argument(array)])} to ptr")
+        offset = self._distance(array, array.offset, unit)
+        return memory if offset == "0" else self.w.at_entry(f"getelementptr {unit}, ptr {memory}, i64 {offset}")
+
+    def _size(self, size: Size) -> str:
+        if isinstance(size, int):
+            return str(size)
+        return self._word(self.words.place(str(size), "i", size))
+
+    def _number(self, operand: Any, kind: str) -> str:
+        w = self.w
+        if isinstance(operand, int | SymInt):
+            return self._size(operand)
+        assert isinstance(operand, Node)
+        if isinstance(operand.type, ScalarType):
+            return w.at_entry(f"bitcast i64 {self._word(self.words.place(operand, 'f', operand))} to double")
+        assert isinstance(operand.type, TensorType)
+        dtype = dtype_of(kind)
+        at = w.at_entry(f"inttoptr i64 {self._word(self.words.place(operand, 'a', operand))} to ptr")
+        found = w.at_entry(f"load {'i8' if dtype.kind == 'b' else scalar_type(dtype)}, ptr {at}")
+        return w.at_entry(f"icmp ne i8 {found}, 0") if dtype.kind == "b" else found
+
+    # -- blocks --------------------------------------------------------------------------------------------------------
+    def _block(self, number: int) -> None:
+        w = self.w
+        _, instructions, end = self.blocks[number]
+        strip = self.strips.get(number)
+        if strip is not None:
+            self._begin_strip(number, *strip)
+        w.place(f"b{number}")
+        w.do(f"; phis of {number}")
+        self.places.enter(number)
+        checks, askable = self.v.checks, self.askable
+        for at, (line, bounds) in enumerate(zip(instructions, self.shape.ranges.before(number), strict=True)):
+            for register in operands(line):
+                self._show(register, bounds)
+            if line[0] == "hold":
+                if number in self.held and self.budget and strip is None:
+                    self._leave_if_changed(number, {})
+                continue
+            if line[0] == "store":
+                self._store(*line[2:], again=is_stored_again(line, instructions[at + 1 :]))
+            else:
+                self._instruction(*line)
+                self._keep_flags(line)
+        if self.v.checks > checks:
+            self.checked.add(number)
+        if self.v.checks - checks > self.askable - askable:
+            self.stuck.add(number)
+        self.places.leave()
+        if end[0] == "replay":
+            w.jump("replay")
+        elif end[0] == "exit":
+            for place, (register, kind) in enumerate(zip(end[1], self.results, strict=True)):
+                word = self._word(self.words.place(("result", place), "a", ("result", place)))
+                stored(w, dtype_of(kind), self.registers[register], w.get(f"inttoptr i64 {word} to ptr"))
+            for generator in self.generators.values():
+                generator.keep()
+            w.do(f"ret i32 {w.get(f'load i32, ptr {self.v.kept}') if self.v.kept else 0}")
+        elif end[0] in ("jump", "back"):
+            w.jump(self._way(number, end[1], end[2], goes_on=end[0] == "back"))
+        elif strip is not None:
+            self._end_strip(number, end, *strip)
+        else:
+            self._branch(number, end)
+
+    def _show(self, register: int, bounds: Mapping[int, Bounds]) -> None:
+        """Tells what is known of an int at this place."""
+        known, name = bounds.get(register), self.registers[register]
+        if known is not None:
+            self.v.bounds[name] = known
+        else:
+            self.v.bounds.pop(name, None)
+
+    def _branch(self, number: int, end: tuple[Any, ...]) -> None:
+        """Two ways; each has a block of its own where something is to be done on it."""
+        w, (_, condition, yes, given, no, others) = self.w, end
+        same = yes == no
+        labels = [self._direct(number, way, values, same) for way, values in ((yes, given), (no, others))]
+        w.branch(self.registers[condition], *(label or new for label, new in labels))
+        for (label, new), way, values in zip(labels, (yes, no), (given, others), strict=True):
+            if label is None:
+                w.place(new)
+                w.jump(self._way(number, way, values))
+
+    def _direct(self, number: int, to: int, given: tuple[int, ...], same: bool) -> tuple[str | None, str]:
+        """The label of the block that a way leads to if nothing is to be done on it, and else that of a new one."""
+        if same or to in self.strips or ((number, to) in self.back and self.shape.pays[to]):
+            return None, self.w.label("way")
+        return self._way(number, to, given), ""
+
+    def _way(self, number: int, to: int, given: tuple[int, ...], goes_on: bool = False) -> str:
+        """The label that a jump goes to; a jump back pays a round.
+
+        An innermost loop that ``goes_on`` has paid already. One that begins may be reached by a jump back as well, that
+        of the loop around it.
+        """
+        w = self.w
+        back = (number, to) in self.back
+        if back and to not in self.strips and self.shape.pays[to]:
+            self._pay(str(self.shape.pays[to]))
+        names = [self.registers[register] for register in given]
+        if to in self.strips and not (back and goes_on):
+            self.strip_entries[to].append((w.block, names))
+            return f"strip{to}"
+        self.edges[to].append((w.block, names))
+        return f"b{to}"
+
+    def _make_budget(self) -> None:
+        """The words that are counted down, and that say what was heard."""
+        w = self.w
+        self.budget, self.last = w.slot("i64", align=8), w.slot("i64", align=8)
+        self.changes = w.slot("i32", align=4)
+        self.pausing = w.slot("i32", align=4)
+        w.entry += [f"  store i64 {_BUDGET}, ptr {self.budget}", f"  store i64 0, ptr {self.last}"]
+        w.entry += [f"  store i32 0, ptr {word}" for word in (self.changes, self.pausing)]
+        w.module.declare("@tc_late", "declare i32 @tc_late(ptr nocapture) nounwind")
+
+    def _held(self, number: int) -> tuple[int, ...]:
+        """The registers that a block holds, with which an iteration begins."""
+        held = next((line[2:] for line in self.blocks[number][1] if line[0] == "hold"), ())
+        return held if len(held) <= interrupts.HELD else ()
+
+    def _leave_if_changed(self, number: int, values: Mapping[int, str]) -> None:
+        """Before an iteration: leaves the loop where something has changed. ``values`` are the block's parameters."""
+        w = self.w
+        leave, on = w.label("leave"), w.label("on")
+        w.branch(w.get(f"icmp ne i32 {w.get(f'load i32, ptr {self.pausing}')}, 0"), leave, on)
+        w.place(leave)
+        w.module.declare("@tc_held", "@tc_held = external global i64")
+        w.module.declare("@tc_held_count", "@tc_held_count = external global i64")
+        used = w.get("atomicrmw add ptr @tc_held_count, i64 1 seq_cst")
+        row = w.get(f"and i64 {used}, {interrupts.HELD_ROWS - 1}")
+        words = w.get(f"getelementptr i64, ptr @tc_held, i64 {w.get(f'mul i64 {row}, {interrupts.HELD}')}")
+        for place, register in enumerate(self.held[number]):
+            at = w.get(f"getelementptr i64, ptr {words}, i64 {place}")
+            stored(w, dtype_of(self.kinds[register]), values.get(register) or self.registers[register], at)
+        for generator in self.generators.values():
+            generator.keep()
+        kept = w.get(f"load i32, ptr {self.v.kept}") if self.v.kept else "0"
+        told = w.get(f"shl i32 {w.get(f'trunc i64 {row} to i32')}, {PAUSED_SHIFT}")
+        status = w.get(f"or i32 {kept}, {w.get(f'or i32 {told}, {PAUSED}')}")
+        w.do(f"ret i32 {status}")
+        w.place(on)
+
+    def _note_change(self, quiet: str) -> None:
+        """Something has changed: the outermost loop ends with this iteration, or at once where that takes too long."""
+        w = self.w
+        may = w.get(f"icmp ne i64 {self._word(self.words.place(('pauses',), 'i', ('pauses', 0)))}, 0")
+        count = w.get(f"add i32 {w.get(f'load i32, ptr {self.changes}')}, 1")
+        w.do(f"store i32 {count}, ptr {self.changes}")
+        most = _PATIENCE if self.held else w.get(f"select i1 {may}, i32 1, i32 {_PATIENCE}")
+        if self.held:
+            w.do(f"store i32 {w.get(f'zext i1 {may} to i32')}, ptr {self.pausing}")
+        w.branch(w.get(f"icmp sge i32 {count}, {most}"), "changed", quiet)
+
+    def _pay(self, work: str) -> None:
+        """Takes work from the budget, and asks where it is spent."""
+        w = self.w
+        if not self.budget:
+            self._make_budget()
+        old = w.get(f"load i64, ptr {self.budget}")
+        left = w.get(f"sub i64 {old}, {work}")
+        w.do(f"store i64 {left}, ptr {self.budget}")
+        ask, heard, quiet, fine = w.label("ask"), w.label("heard"), w.label("quiet"), w.label("fine")
+        w.branch(w.get(f"icmp sge i64 {left}, 0"), fine, ask)
+        w.place(ask)
+        stopped = w.get(f"call i32 @tc_late(ptr {self.last})")
+        w.branch(w.get(f"icmp eq i32 {stopped}, 0"), quiet, heard)
+        w.place(heard)
+        seen = w.label("seen")
+        w.branch(w.get(f"icmp eq i32 {stopped}, 2"), seen, "interrupted")
+        w.place(seen)
+        self._note_change(quiet)
+        w.place(quiet)
+        w.do(f"store i64 {_BUDGET}, ptr {self.budget}")
+        w.jump(fine)
+        w.place(fine)
+
+    # -- innermost ranges ----------------------------------------------------------------------------------------------
+    def _begin_strip(self, number: int, at: int, stop: int, step: int) -> None:
+        """The block in front of a loop over a range: how far this strip goes."""
+        w, parameters = self.w, self.blocks[number][0]
+        names = self.strip_values[number] = [w.name("s") for _ in parameters]
+        w.place(f"strip{number}")
+        w.do(f"; strip of {number}")
+        values = dict(zip(parameters, names, strict=True))
+        start, end = values[at], values.get(stop) or self.registers[stop]
+        before = f"icmp {'slt' if step > 0 else 'sgt'} i64"
+        limit = end
+        if self.shape.pays[number]:
+            far = w.get(f"add nsw i64 {start}, {_STRIP * step}")
+            limit = w.get(f"select i1 {w.get(f'{before} {far}, {end}')}, i64 {far}, i64 {end}")
+        for register, more in self.shape.meetings.get(number, ()):
+            alone, behind = self.registers[register], w.get(f"add nsw i64 {start}, {step}")
+            if more:
+                alone = w.get(f"add i64 {alone}, {more}")
+            until = w.get(f"select i1 {w.get(f'{before} {start}, {alone}')}, i64 {alone}, i64 {behind}")
+            past, farther = w.get(f"{before} {alone}, {start}"), w.get(f"{before} {limit}, {until}")
+            limit = w.get(f"select i1 {w.get(f'or i1 {past}, {farther}')}, i64 {limit}, i64 {until}")
+        self.strip_limits[number] = limit
+        most = self.shape.pays[number] * _STRIP
+        if most:
+            rounds = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
+            paid = w.get(f"mul i64 {rounds}, {self.shape.pays[number]}") if rounds else str(min(most, _BUDGET // 64))
+            self._pay(paid)
+        if number in self.held and self.budget:
+            self._leave_if_changed(number, values)
+        self.strip_ends[number] = w.block, len(w.lines)
+        self.edges[number].append((w.block, names))
+        w.jump(f"b{number}")
+
+    def _in_lanes(self, number: int) -> bool:
+        """Puts code in front of a strip that does most of its rounds several at once, where that can be done."""
+        w, found = self.w, None
+        if number in self.strips and not self.stuck & self.shape.bodies[number]:
+            found = straight(self.shape, number, self.kinds, self.seen)
+        if found is None:
+            return False
+        block, line = self.strip_ends[number]
+        ask, run = w.label("ask"), w.label("several")
+        w.lines[line] = f"  br label %{ask}"
+        parameters, names = self.blocks[number][0], self.strip_values[number]
+        start = names[parameters.index(found.counter)]
+        self.edges[number].remove((block, names))
+        w.place(ask)
+        self.places.enter(number)
+        lines, known = self.blocks[found.body][1], [*map(dict, self.shape.ranges.before(found.body))]
+        meetings = self.shape.meetings.get(number, ())
+
+        def element(line: tuple[Any, ...]) -> str:
+            places = line[4:] if line[0] == "store" else line[3:]
+            for register in places:
+                self._show(register, known[lines.index(line)])
+            return self._element(line[2], places)
+
+        def apart(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
+            if any(known[lines.index(line)].get(line[-1], WHOLE)[0] < 0 for line in (one, two)):
+                return False  # a negative index is another one's place
+            (at, more), (other, its) = (affine(self.made, self.kinds, line[-1]) for line in (one, two))
+            return (at, more) == (other, its) or (other, its - more) in meetings
+
+        lanes = Lanes(w, self.shape, number, self.kinds, self.seen, found.count)
+
+        def same(one: int, two: int) -> bool:
+            return bool(_argument(self.seen[one]) == _argument(self.seen[two]))
+
+        rounds = w.get(f"sub i64 {self.strip_limits[number]}, {start}")
+        counter, self.registers[found.counter] = self.registers[found.counter], start
+        self.asked = _Asked(number, found.counter, rounds)
+        several = Several(lanes, found, lines, self.registers, element, same, apart)
+        may = several.may_run(rounds, self.asked.conditions)
+        self.registers[found.counter], self.asked = counter, None
+        w.branch(may, run, f"b{number}")
+        self.edges[number].append((ask, names))
+        w.place(run)
+        behind = w.get(f"add i64 {start}, {several.run(rounds)}")
+        values = [w.get(f"add i64 {behind}, {more - 1}") if more != 1 else behind for more in found.more]
+        self.edges[number].append((w.block, values))
+        w.jump(f"b{number}")
+        return True
+
+    def _end_strip(self, number: int, end: tuple[Any, ...], at: int, stop: int, step: int) -> None:
+        """Behind a strip: the next one, or what comes after the loop."""
+        w, (_, _, yes, given, no, others) = self.w, end
+        inside, over, out = w.label("inside"), w.label("over"), w.label("out")
+        less = f"icmp {'slt' if step > 0 else 'sgt'} i64"
+        compare = f"{less} {self.registers[at]}"
+        limit, last = self.strip_limits[number], self.registers[stop]  # a limit may be that of an earlier range
+        nearer = w.get(f"select i1 {w.get(f'{less} {limit}, {last}')}, i64 {limit}, i64 {last}")
+        w.branch(w.get(f"{compare}, {nearer}"), inside, over)
+        w.place(inside)
+        w.jump(self._way(number, yes, given))
+        w.place(over)
+        self.strip_entries[number].append((w.block, [self.registers[register] for register in self.blocks[number][0]]))
+        w.branch(w.get(f"{compare}, {self.registers[stop]}"), f"strip{number}", out)
+        w.place(out)
+        w.jump(self._way(number, no, others))
+
+    def _phis(self) -> None:
+        """Fills in what each block is given, now that all ways to it are known."""
+        lines = self.w.lines
+        for place, line in enumerate(lines):
+            if line.startswith("  ; phis of "):
+                number = int(line.rsplit(" ", 1)[1])
+                names = [self.registers[register] for register in self.blocks[number][0]]
+                lines[place] = self._arms(number, names, self.edges[number])
+            elif line.startswith("  ; strip of "):
+                number = int(line.rsplit(" ", 1)[1])
+                lines[place] = self._arms(number, self.strip_values[number], self.strip_entries[number])
+
+    def _arms(self, number: int, names: Sequence[str], edges: Sequence[tuple[str, Sequence[str]]]) -> str:
+        """The values of a block's parameters, by the block that one comes from."""
+        rows = []
+        for position, (name, register) in enumerate(zip(names, self.blocks[number][0], strict=True)):
+            type = scalar_type(dtype_of(self.kinds[register]))
+            arms = ", ".join(f"[ {values[position]}, %{block} ]" for block, values in edges)
+            rows.append(f"  {name} = phi {type} {arms}")
+        return "\n".join(rows)
+
+    # -- instructions --------------------------------------------------------------------------------------------------
+    def _instruction(self, name: str, result: int, *rest: Any) -> None:
+        w, v, kinds, registers = self.w, self.v, self.kinds, self.registers
+        if name == "const":
+            extreme = is_extreme(rest[0])
+            registers[result] = (v.unfolded if extreme else constant)(kinds[result], rest[0])
+        elif name == "size":
+            registers[result] = self._size(self.types[rest[0]].shape[rest[1]])
+        elif name == "load":
+            registers[result] = loaded(w, self.types[rest[0]].dtype, self._element(rest[0], rest[1:]))
+        elif name == "draw":
+            registers[result] = self.generators[rest[0]].draw(rest[2], [registers[r] for r in rest[3:]])
+        elif name == "require":
+            v.need(registers[rest[0]])
+        elif name == "more":
+            one, two = registers[rest[0]], registers[rest[1]]
+            amount = self.known.get(rest[2], 1)
+            registers[result] = w.get(f"icmp {'slt' if amount > 0 else 'sgt'} i64 {one}, {two}")
+        elif name == "step":
+            registers[result] = w.get(f"add nsw i64 {w.opaque(registers[rest[0]])}, {registers[rest[1]]}")
+        elif name == "select":
+            type = scalar_type(dtype_of(kinds[result]))
+            condition, yes, no = (registers[r] for r in rest)
+            registers[result] = w.get(f"select i1 {condition}, {type} {yes}, {type} {no}")
+        elif name in ARITHMETIC or name in COMPARISONS:
+            a, b = rest
+            registers[result] = v.binary(name, registers[a], registers[b], kinds[a], kinds[b], kinds[result])
+        elif is_ufunc(name):
+            registers[result] = v.ufunc(name, [registers[r] for r in rest])
+        else:
+            (a,) = rest
+            registers[result] = v.unary(name, registers[a], dtype_of(kinds[a]), dtype_of(kinds[result]))
+
+    def _element(self, number: int, places: Sequence[int]) -> str:
+        """The address of an element, whose indices are in range."""
+        v, array, unit = self.v, self.seen[number], self.units[number]
+        terms = []
+        for axis, place in enumerate(places):
+            count = array.type.shape[axis]
+            step = self._distance(array, array.steps[axis], unit)
+            low, high = v.range(self.registers[place], dtype_of(self.kinds[place]))
+            if isinstance(count, int) and low == high:
+                v.need("true" if -count <= low < count else "false")
+                terms.append(Term(Placed(str(low % count if count else 0), ENTRY), step))
+            elif isinstance(count, int) and low >= 0 and high < count:
+                terms.append(self._counted(place, step))
+            else:
+                terms.append(self._wrapped(place, self._size(count), step, low))
+        return self.places.address(self.pointers[number], unit, terms)
+
+    def _counted(self, place: int, step: str) -> Term:
+        """An index that is in range; a known number may be added to it."""
+        place, more = affine(self.made, self.kinds, place)
+        return Term(self._index(place), step, more)
+
+    def _wrapped(self, place: int, size: str, step: str, low: int) -> Term:
+        """An index that may be negative, and that plain Python is left to where it is out of range."""
+        if self.asked is not None:
+            return self._asked_for(self.asked, place, size, step, low)
+        index, pure, checks = self._index(place), self.places.pure, self.v.checks
+        if low < 0:
+            less = pure(f"icmp slt i64 {index.name}, 0", index.block)
+            more = pure(f"add i64 {index.name}, {size}", index.block)
+            block = self.places.later(less.block, more.block)
+            index = pure(f"select i1 {less.name}, i64 {more.name}, i64 {index.name}", block)
+        if not self.places.is_passed(index.name, size):
+            if not size.isdigit():
+                self.open.add(self.places.now)
+            self.v.need(pure(f"icmp ult i64 {index.name}, {size}", index.block).name)
+            if self._is_askable(place):
+                self.askable += self.v.checks - checks
+        return Term(index, step, checked=False)
+
+    def _is_askable(self, place: int) -> bool:
+        """Whether an index is known when a strip of the innermost loop begins, or goes along with its counter."""
+        header = self.shape.within[self.places.now]
+        if header not in self.strips:
+            return False
+        base, _ = affine(self.made, self.kinds, place)
+        return base == self.strips[header][0] or self.places.blocks[base] not in self.shape.bodies[header]
+
+    def _asked_for(self, asked: _Asked, place: int, size: str, step: str, low: int) -> Term:
+        """An index in the first round of a strip. Where it is not in range in all rounds, these are done one by one."""
+        w = self.w
+        base, more = affine(self.made, self.kinds, place)
+        name = self._index(base).name
+        if more:
+            name = w.get(f"add i64 {name}, {more}")
+        if base == asked.counter:
+            last = w.get(f"add i64 {name}, {w.get(f'sub i64 {asked.rounds}, 1')}")
+            asked.conditions.append(w.get(f"icmp ult i64 {last}, {size}"))
+        elif low < 0:
+            less = w.get(f"icmp slt i64 {name}, 0")
+            name = w.get(f"select i1 {less}, i64 {w.get(f'add i64 {name}, {size}')}, i64 {name}")
+        asked.conditions.append(w.get(f"icmp ult i64 {name}, {size}"))
+        return Term(Placed(name, asked.header), step, checked=False)
+
+    def _index(self, place: int) -> Placed:
+        """A register as an index."""
+        register, dtype = self.registers[place], dtype_of(self.kinds[place])
+        found = Placed(register, self.places.blocks[place])
+        if dtype.itemsize == 8 or register.lstrip("-").isdigit():
+            return found
+        how = "sext" if dtype.kind == "i" else "zext"
+        return self.places.pure(f"{how} {scalar_type(dtype)} {register} to i64", found.block)
+
+    def _keep_flags(self, line: tuple[Any, ...]) -> None:
+        """Has LLVM compute what nobody reads: a float whose flags Python would have warned of."""
+        register = line[1]
+        if register in self.shape.kept:
+            dtype = dtype_of(self.kinds[register])
+            stored(self.w, dtype, self.registers[register], self.w.slot(scalar_type(dtype), align=8), for_flags=True)
+
+    def _store(self, number: int, value: int, *places: int, again: bool) -> None:
+        dtype, source = self.types[number].dtype, dtype_of(self.kinds[value])
+        register = self.registers[value]
+        if dtype.name == "float32" and source.kind in "iu" and source.itemsize == 8:
+            register = self.v.extend(register, source)
+            self.v.exact(register, 24)
+        if source.kind == "f" and dtype.kind in "iu":
+            register, source = self.v.to_int(register, source), np.dtype("int64")
+        made = self.v.convert(register, source, dtype)
+        stored(self.w, dtype, made, self._element(number, places), for_flags=again and dtype.kind == "f")
+
+
+@dataclass
+class _Asked:
+    """What is asked in front of a strip of so many ``rounds``, before several of them are done at once."""
+
+    header: int
+    counter: int
+    rounds: str
+    conditions: list[str] = field(default_factory=list)
+
+
+def _argument(array: Seen) -> Any:
+    """What the function is given for an array."""
+    return array.base if array.written is None else ("written", array.written)
+
+
+__all__ = ["ScalarLoop", "write"]

@@ -1,0 +1,292 @@
+"""Loops over elements: which blocks are loops, and how long each may go on without asking for signals.
+
+Enters: the blocks of a program, and the sizes of its arrays where they are known. Leaves: a ``Shape``: the blocks in
+order, the edges that go back, how deep each block lies, and what each loop pays a round from the budget that is spent
+between two questions. Exists because asking in every round would cost as much as many a round does, and code that
+counts rounds in every loop is code that LLVM has to compile.
+
+What is paid is work: about one unit an instruction. A range whose rounds are known to be few pays nothing itself; the
+loop around it pays for all of them. An innermost range of many rounds runs in strips, which are paid beforehand.
+
+Strips serve a second end. In ``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` the rounds over j wait for one another only
+where j is k. A strip that ends before that round, one of that round alone, and one of what is left: nothing in the long
+ones is read that another round has written, which LLVM's vectors ask for once a strip, at run time (index set
+splitting: Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, section 5.7).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tcompile.backends.llvm.scalar_loops.ranges import Ranges
+from tcompile.graph.ops.element_blocks import affine, dominates, operands, reachable
+from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Block, dtype_of, is_called, ways
+from tcompile.records import dataclass
+
+_FREE_INSIDE = 1 << 16  # units that a loop inside another one may take without asking
+_FREE_OUTSIDE = 1 << 22  # and one that is run once
+_SLOW = ("**", "%", "//")
+RAISING = (*ARITHMETIC, "np.sqrt", "math.sqrt", "float", "np.float64")  # which may raise floating-point flags
+_SAME = ("negative", "positive", "float", "np.float64", "np.float32")  # the same number, as far as LLVM knows it
+_SMALL_STEP = 1 << 30
+_FEW = 8  # rounds that no vector is worth
+
+
+@dataclass(frozen=True)
+class _Along:
+    """The last index of an element: the counter of a loop, or what ``moves`` not, and a number that is added.
+
+    ``outer`` are the other indices, likewise.
+    """
+
+    moves: bool
+    register: int
+    more: int
+    outer: tuple[tuple[int, int], ...]
+
+
+class Shape:
+    """A program's loops, by the block that each begins with.
+
+    ``bodies`` are their blocks, ``back`` the edges that go back, ``depth`` how many loops a block is in, ``within`` the
+    innermost of them. ``pays`` is what a jump back pays, or a round of a strip: ``strips`` has the counter, the bound
+    and the step of the ranges that run in strips. ``meetings`` are the innermost ranges whose rounds vectors may do
+    several of at once, with the rounds that have to be alone, as registers and what is added to them. ``kept`` are the
+    floats that are computed for their flags alone, as far as LLVM sees.
+    """
+
+    def __init__(
+        self, kinds: Sequence[str], blocks: Sequence[Block], size: Callable[[int, int], int | None]
+    ) -> None:
+        self.blocks = blocks
+        self.order = reachable(blocks)
+        self.ranges = Ranges(kinds, blocks, self.order, size)
+        self.nearest = self.ranges.nearest
+        self.back = {
+            (at, way) for at in self.order for way in ways(blocks[at][2]) if self.dominates(way, at)
+        }  # fmt: skip
+        self.bodies = self._bodies()
+        smallest = sorted(self.bodies, key=lambda header: len(self.bodies[header]))
+        self.within: dict[int, int | None] = {
+            at: next((header for header in smallest if at in self.bodies[header]), None) for at in self.order
+        }
+        self.depth = {at: sum(at in body for body in self.bodies.values()) for at in self.order}
+        self.unknown = self._unknown()
+        self.kept = self._kept(self._read())
+        self.pays: dict[int, int] = {}
+        self.strips: dict[int, tuple[int, int, int]] = {}
+        innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
+        found = {header: self._meetings(header) for header in innermost}
+        self.meetings = {header: meetings for header, meetings in found.items() if meetings is not None}
+        self._share_costs(smallest)
+
+    def dominates(self, one: int, two: int) -> bool:
+        """Whether all ways to the block ``two`` pass ``one``."""
+        return dominates(self.nearest, one, two)
+
+    def _bodies(self) -> dict[int, set[int]]:
+        before: dict[int, list[int]] = {at: [] for at in self.order}
+        for at in self.order:
+            for way in ways(self.blocks[at][2]):
+                before[way].append(at)
+        bodies: dict[int, set[int]] = {}
+        for at, header in self.back:
+            body = bodies.setdefault(header, {header})
+            waiting = [at]
+            while waiting:
+                block = waiting.pop()
+                if block not in body:
+                    body.add(block)
+                    waiting += before[block]
+        return bodies
+
+    def _share_costs(self, smallest: Sequence[int]) -> None:
+        """Who pays for what, from the innermost loops outwards."""
+        costs = dict.fromkeys(self.bodies, 1)
+        for at in self.order:
+            loop = self.within[at]
+            if loop is not None:
+                costs[loop] += sum(_weight(line) for line in self.blocks[at][1])
+        for header in smallest:
+            around = self._around(header)
+            rounds = self.ranges.rounds(header) if self._counts(header) else None
+            total = None if rounds is None else max(rounds, 0) * costs[header]
+            if total is not None and total <= (_FREE_OUTSIDE if around is None else _FREE_INSIDE):
+                self.pays[header] = 0
+                if around is not None:
+                    costs[around] += total
+            else:
+                self.pays[header] = costs[header]
+            innermost = not any(other in self.bodies[header] for other in self.bodies if other != header)
+            strip = self._range(header) if innermost else None
+            if strip is not None and (self.pays[header] or header in self.meetings):
+                self.strips[header] = strip
+
+    # -- what raises flags that nobody reads ---------------------------------------------------------------------------
+    def _unknown(self) -> set[int]:
+        """The numbers of which LLVM knows neither sign nor bound: elements, what a loop is given, and these negated."""
+        lines = [line for at in self.order for line in self.blocks[at][1]]
+        found = {register for line in lines for register in operands(line)} - self.ranges.made.keys()
+        found -= {parameter for at in self.order for parameter in self.blocks[at][0]}
+        found |= {line[1] for line in lines if line[0] in ("load", "draw")}
+        before = -1
+        while before != len(found):
+            before = len(found)
+            for at in self.order:
+                for _, _, values in self.ranges.arms[at]:
+                    pairs = zip(self.blocks[at][0], values, strict=True)
+                    found.update(parameter for parameter, register in pairs if register in found)
+                found.update(line[1] for line in self.blocks[at][1] if line[0] in _SAME and line[2] in found)
+        return found
+
+    def _may_be_decided(self, condition: int) -> bool:
+        """Whether LLVM may find out the answer of a comparison, so that what is compared is not even computed."""
+        line = self.ranges.made.get(condition, ("",))
+        while line[0] == "bool":
+            line = self.ranges.made.get(line[2], ("",))
+        return line[0] in COMPARISONS and self.unknown.isdisjoint(line[2:])
+
+    def _depends(self, line: tuple[Any, ...]) -> Sequence[int]:
+        """The registers that are computed wherever a result is."""
+        if line[0] in COMPARISONS and self._may_be_decided(line[1]):
+            return ()
+        return () if line[0] == "select" and self._may_be_decided(line[2]) else operands(line)
+
+    def _read(self) -> set[int]:
+        """The registers that anything depends on: what is stored or handed on, where, and which way is taken.
+
+        A test whose two ways are one decides nothing.
+        """
+        of: dict[int, list[int]] = {}  # what floats, bools and parameters are made of
+        waiting: list[int] = []
+        for at in self.order:
+            parameters, lines, end = self.blocks[at]
+            for line in lines:
+                if line[0] == "hold":  # reads nothing in a loop that goes on
+                    continue
+                (of.setdefault(line[1], []) if self._is_pure(line) else waiting).extend(self._depends(line))
+            for _, _, given in self.ranges.arms[at]:
+                for parameter, register in zip(parameters, given, strict=True):
+                    of.setdefault(parameter, []).append(register)
+            if end[0] == "branch" and self._goal(*end[2:4]) != self._goal(*end[4:]):
+                waiting.append(end[1])
+            elif end[0] == "exit":
+                waiting.extend(end[1])
+        found: set[int] = set()
+        while waiting:
+            register = waiting.pop()
+            if register not in found:
+                found.add(register)
+                waiting += of.get(register, ())
+        return found
+
+    def _is_pure(self, line: tuple[Any, ...]) -> bool:
+        """Whether an instruction only gives a float or a bool."""
+        does = line[0] in ("load", "store", "draw", "require")
+        return not does and dtype_of(self.ranges.kinds[line[1]]).kind in "bf"
+
+    def _kept(self, read: set[int]) -> set[int]:
+        """The floats that have to be kept for their flags: nothing in their own block depends on them.
+
+        LLVM leaves out what nobody needs, and moves what is used behind a test only to where it is used: there it would
+        raise flags in some rounds.
+        """
+        kept: set[int] = set()
+        for at in self.order:
+            _, lines, end = self.blocks[at]
+            here = {end[1]} if end[0] == "branch" else set(end[1] if end[0] == "exit" else end[2] if end[2:] else ())
+            here &= read
+            for line in reversed(lines):
+                if line[0] == "hold":
+                    continue
+                if self._is_pure(line) and line[1] not in here:
+                    if line[0] not in RAISING or dtype_of(self.ranges.kinds[line[1]]).kind != "f":
+                        continue
+                    kept.add(line[1])
+                    here.update(operands(line))
+                else:
+                    here.update(self._depends(line))
+        return kept
+
+    def _goal(self, way: int, given: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
+        """Where a way leads to, past blocks that do nothing."""
+        parameters, lines, end = self.blocks[way]
+        return (way, given) if parameters or lines or end[0] != "jump" else self._goal(*end[1:])
+
+    def _meetings(self, header: int) -> list[tuple[int, int]] | None:
+        """The rounds that wait for others, where those are few: elements read and written lie side by side."""
+        found, body = self._range(header), self.bodies[header]
+        rounds = self.ranges.rounds(header)
+        if found is None or abs(found[2]) != 1 or (rounds is not None and rounds < _FEW):
+            return None
+        counter = found[0]
+        if any(self.ranges.full[p] is None for p in self.blocks[header][0]):
+            return None
+        lines = [line for at in body for line in self.blocks[at][1]]
+        inside = {line[1] for line in lines} | {p for at in body for p in self.blocks[at][0]}
+        if any(line[0] in _SLOW or is_called(line[0]) for line in lines):
+            return None
+        stores: dict[int, list[_Along | None]] = {}
+        for line in lines:
+            if line[0] == "store":
+                stores.setdefault(line[2], []).append(self._along(line[4:], counter, inside))
+        told = [along for row in stores.values() for along in row]
+        if not told or any(along is None or not along.moves for along in told):
+            return None
+        meetings: dict[tuple[int, int], None] = {}
+        for line in lines:
+            if line[0] == "load":
+                along = self._along(line[3:], counter, inside)
+                if along is None:
+                    return None
+                for other in stores.get(line[2], ()):
+                    assert other is not None
+                    if along.moves and along.more != other.more and along.outer == other.outer:
+                        return None  # a round reads what another one has written
+                    if not along.moves and dtype_of(self.ranges.kinds[along.register]).name == "int64":
+                        meetings[along.register, along.more - other.more] = None
+        return list(meetings)
+
+    def _along(self, places: Sequence[int], counter: int, inside: set[int]) -> _Along | None:
+        """Where elements lie whose last index alone may change from round to round, and goes along with the counter."""
+        *outer, (register, more) = (affine(self.ranges.made, self.ranges.kinds, place) for place in places)
+        moves = register == counter
+        if any(place in inside for place, _ in outer) or (register in inside and not moves):
+            return None
+        return _Along(moves, register, more, tuple(outer))
+
+    def _counts(self, header: int) -> bool:
+        """Whether each jump back gives the range that begins there its next number."""
+        parameters, lines, _ = self.blocks[header]
+        if not lines or lines[-1][0] != "more" or lines[-1][2] not in parameters:
+            return False
+        at = lines[-1][2]
+        place = parameters.index(at)
+        back = [given for other, _, given in self.ranges.arms[header] if (other, header) in self.back]
+        return all(self.ranges.made.get(given[place], ("",) * 3)[::2][:2] == ("step", at) for given in back)
+
+    def _around(self, header: int) -> int | None:
+        found = [other for other, body in self.bodies.items() if other != header and header in body]
+        return min(found, key=lambda other: len(self.bodies[other]), default=None)
+
+    def _range(self, header: int) -> tuple[int, int, int] | None:
+        """The counter, the bound and the step of a loop over a range that begins there."""
+        parameters, lines, end = self.blocks[header]
+        if end[0] != "branch" or not lines or lines[-1][0] != "more" or end[1] != lines[-1][1]:
+            return None
+        _, _, at, stop, step = lines[-1]
+        amount = self.ranges.made.get(step, ("",))
+        if amount[0] != "const" or abs(amount[2]) > _SMALL_STEP or at not in parameters:
+            return None
+        return (at, stop, amount[2])
+
+
+def _weight(line: tuple[Any, ...]) -> int:
+    """What an instruction takes, in units of about an addition."""
+    if line[0] in ("const", "size", "hold"):
+        return 0
+    return 20 if line[0] in _SLOW or is_called(line[0]) else 1
+
+
+__all__ = ["Shape"]

@@ -1,0 +1,147 @@
+"""Elements a few places apart, read and written as whole vectors that are sorted out in registers.
+
+Enters: vectors of elements that lie side by side in memory, ``period`` of them. Leaves: for each of the ``period``
+places the vector of the elements at that place, or the other way round; and squares turned about their diagonal. Exists
+because gathering and scattering lanes one by one costs several times as much.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcompile.backends.llvm.vector.text import cell_bits
+from tcompile.backends.llvm.vector.vectors import Vectors
+
+LONGEST = 8  # periods beyond this are gathered
+PIECE_BITS = 128  # of a vector register, inside of which cells change places at no extra cost
+
+
+def every(v: Vectors, cell: str, vectors: Sequence[str], first: int) -> str:
+    """Lane i of the result is element ``first + i * len(vectors)`` of the vectors in a row."""
+    period = len(vectors)
+    return collect(v, cell, vectors, [divmod(first + i * period, v.lanes) for i in range(v.lanes)])
+
+
+def woven(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
+    """The vectors in a row whose element ``place + i * len(vectors)`` is lane i of vector number ``place``."""
+    period, lanes = len(vectors), v.lanes
+    found = []
+    for start in range(0, period * lanes, lanes):
+        wanted = [((start + i) % period, (start + i) // period) for i in range(lanes)]
+        found.append(collect(v, cell, vectors, wanted))
+    return found
+
+
+def transposed(v: Vectors, cell: str, rows: Sequence[str]) -> list[str]:
+    """The columns of a square of as many vectors as each has lanes, a power of two.
+
+    First cells are exchanged inside of pieces of 128 bits, then such pieces: each step is one instruction for a vector,
+    since a processor shuffles across pieces only in whole ones, or dearly.
+    """
+    lanes, found = v.lanes, list(rows)
+    near = min(lanes, PIECE_BITS // cell_bits(cell))
+    step = 1
+    while step < near:
+        low, high = _woven_pieces(lanes, near, step, 0), _woven_pieces(lanes, near, step, near // 2)
+        found = _exchanged(v, cell, found, step, low, high)
+        step *= 2
+    places = near.bit_length() - 1
+    # The number of a column in its piece has its bits the wrong way round.
+    found = [found[i - i % near + _turned(i % near, places)] for i in range(lanes)]
+    while step < lanes:
+        even, odd = (
+            [at + i for at in range(first * near, 2 * lanes, 2 * near) for i in range(near)] for first in (0, 1)
+        )
+        found = _exchanged(v, cell, found, step, even, odd)
+        step *= 2
+    return found
+
+
+def squares(lanes: int, count: int) -> tuple[int, list[int]]:
+    """In what squares rows of ``count`` elements are turned about: how large they are, and where in a row they begin.
+
+    The last one begins before the last but one ends where a row is no multiple of them.
+
+    >>> squares(8, 10)
+    (8, [0, 2])
+    """
+    size = min(lanes, 1 << (count.bit_length() - 1))
+    return size, [*range(0, count - size, size), count - size]
+
+
+def columns(v: Vectors, cell: str, count: int, row: Callable[[int, int, int], str]) -> list[str]:
+    """The elements at each place of as many rows as there are lanes; ``row(number, start, size)`` reads some of one."""
+    size, starts = squares(v.lanes, count)
+    found = [""] * count
+    for start in starts:
+        parts = [
+            transposed(v.of(size), cell, [row(first + i, start, size) for i in range(size)])
+            for first in range(0, v.lanes, size)
+        ]
+        for place, pieces in enumerate(zip(*parts, strict=True), start):
+            found[place] = _in_a_row(v, cell, list(pieces), size)
+    return found
+
+
+def rows(v: Vectors, cell: str, columns: Sequence[str], write: Callable[[int, int, int, str], None]) -> None:
+    """The other way round: ``write(number, start, size, vector)`` stores some of a row."""
+    size, starts = squares(v.lanes, len(columns))
+    for first in range(0, v.lanes, size):
+        lanes = list(range(first, first + size))
+        for start in starts:
+            pieces = [v.shuffle(cell, column, lanes) for column in columns[start : start + size]]
+            for number, vector in enumerate(transposed(v.of(size), cell, pieces), first):
+                write(number, start, size, vector)
+
+
+def _in_a_row(v: Vectors, cell: str, pieces: list[str], size: int) -> str:
+    """Vectors of ``size`` cells as one."""
+    while len(pieces) > 1:
+        wide = list(range(2 * size))
+        pieces = [v.shuffle(cell, a, wide, b, size) for a, b in zip(pieces[::2], pieces[1::2], strict=True)]
+        size *= 2
+    return pieces[0]
+
+
+def _exchanged(v: Vectors, cell: str, rows: list[str], step: int, first: list[int], second: list[int]) -> list[str]:
+    """Of each pair of rows that are ``step`` apart two others, by these numbers of cells.
+
+    LLVM would look through all steps at once for something better than what is written, which takes it as long as all
+    the rest of a kernel, and find nothing.
+    """
+    found = list(rows)
+    for i in [i for i in range(v.lanes) if not i & step]:
+        a, b = rows[i], rows[i + step]
+        found[i], found[i + step] = (v.opaque(cell, v.shuffle(cell, a, wanted, b)) for wanted in (first, second))
+    return found
+
+
+def _woven_pieces(lanes: int, near: int, step: int, start: int) -> list[int]:
+    """In each piece of ``near`` cells: ``step`` cells of the first vector, then as many of the second, and so on."""
+    return [
+        which + piece + at + i
+        for piece in range(0, lanes, near)
+        for at in range(start, start + near // 2, step)
+        for which in (0, lanes)
+        for i in range(step)
+    ]
+
+
+def _turned(number: int, bits: int) -> int:
+    return sum((number >> i & 1) << (bits - 1 - i) for i in range(bits))
+
+
+def collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tuple[int, int]]) -> str:
+    """Lane i is the lane of the vector that ``wanted[i]`` names, vector first."""
+    first, *others = sorted({number for number, _ in wanted})
+    result, settled = vectors[first], False
+    for other in others:
+        order = []
+        for i, (number, lane) in enumerate(wanted):
+            mine = lane if number == first and not settled else i
+            order.append(v.lanes + lane if number == other else mine)
+        result, settled = v.shuffle(cell, result, order, vectors[other]), True
+    return result if settled else v.shuffle(cell, result, [lane for _, lane in wanted])
+
+
+__all__ = ["LONGEST", "collect", "columns", "every", "rows", "squares", "transposed", "woven"]

@@ -1,0 +1,523 @@
+"""The entry program: guards, graph call and residual effects as one generated Python function.
+
+Enters: a finished capture with the function's result, or one that stopped where the frame goes on by itself. Leaves:
+``Captured``, and from it, with a callable for the graph, the text and code of ``entry(*parameters)``: it returns
+``MISS`` where a guard fails, ``PLAIN`` where the frame runs on in plain Python, and else the function's result or, for
+a capture that stopped, where the frame goes on and with which locals and stack (``tcompile.bytecode.host`` says how).
+Exists so that a call of compiled code runs nothing that was known before.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Container, Iterator, Sequence
+from dataclasses import field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.annotations.treatments import treatment_of
+from tcompile.bytecode.analysis import Point
+from tcompile.bytecode.host import KEEP, UNBOUND
+from tcompile.callers import mark, raise_if_callers
+from tcompile.capture.context.followed import Followed
+from tcompile.capture.guards.entry_protocol import ENTRY_FILE, MISS, PLAIN, Start
+from tcompile.capture.guards.prologue import Guard, GuardFailure, LoadStep, Prologue
+from tcompile.capture.guards.reread import Reread
+from tcompile.capture.guards.sources import SizeSource, Source
+from tcompile.capture.interpreter.context import Capture
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Null, Unread, Value
+from tcompile.capture.values.callable import FunctionValue, MethodValue
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.memory import Memory
+from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.graph import Graph, Node, ScalarType, TensorType
+from tcompile.graph.ops.control import LOOPS
+from tcompile.graph.sizes import SymInt
+from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.capture.entry.root_frame import RootFrame
+
+Entry = Callable[..., Any]
+_OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
+_MOST_OF_PLAIN = 64  # guards in front of plain Python: those of every item of a long list take longer than it does
+
+
+class _HoldsItself(Exception):
+    """A value is part of itself."""
+
+
+class Rebuilder:
+    """Writes the statements that make a captured result again from graph outputs, sources and constants."""
+
+    def __init__(self, prologue: Prologue) -> None:
+        self.prologue = prologue
+        self.lines: list[str] = []
+        self.outputs: list[tuple[object, Traced]] = []
+        self._made: dict[int, tuple[Value, str]] = {}
+        self._open: set[int] = set()
+        self._unfilled: list[tuple[Value, str]] = []
+        self._making = False
+        self._empty_first = False
+        self._count = 0
+
+    def load(self, source: Source) -> str:
+        """The variable of a source."""
+        return self.prologue.load(source)
+
+    def constant(self, value: Any) -> str:
+        """The name of a held object."""
+        return self.prologue.constant(value)
+
+    def rebuild(self, value: Value) -> str:
+        """Code for ``value``; one captured object becomes one object, also where it holds itself."""
+        if self._making:
+            return self._make(value)
+        lines, outputs, made = len(self.lines), len(self.outputs), dict(self._made)
+        for empty_first in (False, True):  # what holds itself is made empty first, and filled when all is there
+            self._empty_first = empty_first
+            try:
+                return self._whole(value)
+            except (_HoldsItself, CannotCapture) as error:  # nothing half made may stay
+                self._made = made
+                del self.lines[lines:], self.outputs[outputs:]
+                if isinstance(error, CannotCapture):
+                    raise
+            finally:
+                self._empty_first = False
+        raise AssertionError("what is made empty first cannot hold itself")
+
+    def _whole(self, value: Value) -> str:
+        self._making, self._open, self._unfilled = True, set(), []
+        try:
+            code = self._make(value)
+            while self._unfilled:
+                shell, name = self._unfilled.pop(0)
+                self.lines += shell.fill(self, name)
+        finally:
+            self._making = False
+        return code
+
+    def _make(self, value: Value) -> str:
+        if value.source is not None or not value.has_variable:
+            return value.rebuild(self)
+        known = self._made.get(id(value))
+        if known is not None:
+            return known[1]
+        if id(value) in self._open:
+            raise _HoldsItself
+        self._open.add(id(value))
+        empty = value.shell(self) if self._empty_first or value.filled_last else None
+        code = value.rebuild(self) if empty is None else empty
+        self._open.discard(id(value))
+        name = self.name(code)
+        self._made[id(value)] = (value, name)
+        if empty is not None:
+            self._unfilled.append((value, name))
+        return name
+
+    def name(self, code: str) -> str:
+        """A new variable that holds the value of ``code``."""
+        self._count += 1
+        self.lines.append(f"t{self._count} = {code}")
+        return f"t{self._count}"
+
+    def output(self, held: object, traced: Traced) -> str:
+        """The variable of the graph output that is ``held`` (an array object, or elements in memory)."""
+        for position, (known, _) in enumerate(self.outputs):
+            if known is held:
+                return f"o{position}"
+        self.outputs.append((held, traced))
+        return f"o{len(self.outputs) - 1}"
+
+
+@dataclass
+class Captured:
+    """What capture found out about one stretch of a function, for values of one kind.
+
+    ``graph`` is None where the frame runs in plain Python. ``prologue`` holds the guards.
+    ``exit`` is the offset of the instruction at which the frame goes on; None where the function returns. ``calls``
+    says that this instruction is a call whose function may be compiled by itself. ``differs`` says that plain Python
+    would do otherwise, because its user said so (a function was replaced, or asked whether it is being compiled).
+    ``locks`` are variables: those of random generators, held while the graph draws. ``followed`` are the functions that
+    the stretch goes through.
+    ``continue_in(loop, parameters)`` captures the way to the next iteration of a loop (``continuation``, once that was
+    tried). Of such a program ``late_kinds`` are the kinds of the numbers that it gets from a scalar loop.
+    """
+
+    graph: Graph | None
+    prologue: Prologue
+    arity: int
+    inputs: Sequence[str] = ()
+    lines: Sequence[str] = ()
+    returns: str = "None"
+    effects: Sequence[str] = ()
+    symbol_texts: dict[str, str] = field(default_factory=dict)
+    exit: int | None = None
+    extras: str = "None"
+    calls: bool = False
+    differs: bool = False
+    locks: Sequence[str] = ()
+    followed: Sequence[Followed] = ()
+    late_kinds: Sequence[str] | None = None
+    continue_in: Callable[[str, Sequence[Any]], Captured | None] | None = None
+    continuation: tuple[Captured | None] | None = None
+
+    @property
+    def does_nothing(self) -> bool:
+        """Whether plain Python does as well: no array work, and no call to be compiled by itself."""
+        return self.graph is None or not (self.graph.nodes or self.calls)
+
+    def as_plain(self) -> Captured:
+        """The same guards in front of plain Python, but for those on the memory of what kernels would write to.
+
+        Of many only the first ones: they say when it is worth a new look, and plain Python is right for anything.
+        """
+        guards = [guard for guard in self.prologue.guards if guard.kind not in _OF_WRITES]
+        kept = set(map(id, guards[:_MOST_OF_PLAIN]))
+        steps = [step for step in self.prologue.steps if not isinstance(step, Guard) or id(step) in kept]
+        prologue = replace(self.prologue, steps=steps)
+        return Captured(None, prologue, self.arity, symbol_texts=self.symbol_texts, exit=self.exit)
+
+    @property
+    def guards(self) -> list[Guard]:
+        """The guards in the order in which they run."""
+        return self.prologue.guards
+
+    def first_failure(self, values: Sequence[Any]) -> GuardFailure | None:
+        """Which guard does not hold for these parameters."""
+        return self.prologue.first_failure({f"p{i}": v for i, v in enumerate(values)})
+
+    def source(self, route: Sequence[bool] = (), keep: Callable[[Guard], bool] = lambda guard: True) -> str:
+        """The text of the entry program; guards that ``keep`` refuses are left out.
+
+        ``route`` leads the host to ``exit``.
+        """
+        parameters = ", ".join(f"p{i}" for i in range(self.arity))
+        body: list[str] = []
+        needed = None if self.graph is not None else self.loads_for_guards()
+        for step in self.prologue.steps:
+            if isinstance(step, LoadStep):
+                if needed is None or step.variable in needed:
+                    body.append(f"{step.variable} = {step.code}")
+            elif keep(step):
+                body.append(f"if not ({step.code}): return MISS")
+        text = [f"def entry({parameters}):"]
+        if body:
+            text += ["    try:", *(f"        {line}" for line in body)]
+            text += ["    except Exception as error:", "        raise_if_callers(error)", "        return MISS"]
+        if self.graph is None:
+            return "\n".join([*text, "    return PLAIN", ""])
+        return "\n".join([*text, *self.behind_guards(route), ""])
+
+    def behind_guards(
+        self, route: Sequence[bool], computed: bool = False, returned: Sequence[bool] | None = None
+    ) -> list[str]:  # fmt: skip
+        """The statements from the graph on; behind it, where it is ``computed``."""
+        assert self.graph is not None
+        text: list[str] = []
+        outputs = "".join(f"o{i}, " for i in range(len(self.graph.outputs)))
+        if (outputs or self.graph.nodes) and not computed:  # a graph without outputs may still warn or raise
+            text.append(f"    {outputs and outputs + '= '}graph({', '.join(self.inputs)})")
+        text += [f"    {line}" for line in self.lines]
+        if self.effects:  # after the first one the call cannot be run again
+            text += ["    try:", *(f"        {line}" for line in self.effects)]
+            text += ["    except Exception as error:", "        raise mark(error)"]
+        if self.locks:
+            one = len(self.locks) == 1  # where no order matters, and a block of Python's own costs 3 us less
+            block = f"    with {self.locks[0]}:" if one else f"    with held({', '.join(self.locks)}):"
+            text = [block, *(f"    {line}" for line in text)]
+        return [*text, f"    return {self.outcome(route, returned)}"]
+
+    def outcome(self, route: Sequence[bool], returned: Sequence[bool] | None = None) -> str:
+        """What the program returns, as text.
+
+        ``route`` leads the host to ``exit``. Where the function returns, a host that asks wants to be led as well:
+        ``returned`` does so.
+        """
+        if self.exit is not None:
+            return f"({', '.join([self.extras, *map(str, route), self.returns])})"
+        if returned is not None:
+            return f"({', '.join(['None', *map(str, returned), f'({self.returns},)'])})"
+        return self.returns
+
+    def loads_for_guards(self) -> set[str]:
+        """The variables that guards read, directly or through other loads."""
+        needed: set[str] = set()
+        for step in reversed(self.prologue.steps):
+            if isinstance(step, Guard) or step.variable in needed:
+                needed.update(re.findall(r"\b[vs]\d+\b", step.code))
+        return needed
+
+    def entry(
+        self, run: Callable[..., Any] | None, route: Sequence[bool] = (), follow: Callable[[Any], Any] | None = None,
+        keep: Callable[[Guard], bool] = lambda guard: True,
+    ) -> Entry:  # fmt: skip
+        """The entry program as a function.
+
+        ``run`` is the compiled graph; ``follow`` gives a function compiled by itself in place of itself.
+        """
+        names = self.names(run, follow)
+        exec(compile(self.source(route, keep), ENTRY_FILE, "exec"), names)
+        made: Entry = names["entry"]
+        return made
+
+    def names(self, run: Callable[..., Any] | None, follow: Callable[[Any], Any] | None) -> dict[str, Any]:
+        """The names that the program uses and does not assign."""
+        return {
+            **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
+            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto, "held": held, "mark": mark,
+            "raise_if_callers": raise_if_callers, "captured": self,
+        }  # fmt: skip
+
+    @cached_property
+    def reread(self) -> Reread:
+        """What looks again at everything that the entry has read."""
+        late = 0 if self.late_kinds is None else 1 + len(self.late_kinds)
+        return Reread(self.prologue, self.arity + late, self.names(None, None))
+
+    @cached_property
+    def _loaded(self) -> dict[str, str]:
+        """For each parameter of the entry program that is loaded as it is, the variable that holds it, too."""
+        steps = (step for step in self.prologue.steps if isinstance(step, LoadStep))
+        return {step.code: step.variable for step in steps if step.code.startswith("p")}
+
+    def name_of(self, parameter: str, known: Container[str]) -> str | None:
+        """A name under which a parameter's value is known; None where there is none."""
+        return next((name for name in (parameter, self._loaded.get(parameter, "")) if name in known), None)
+
+    @property
+    def has_loops(self) -> bool:
+        """Whether a loop of the graph may run for long."""
+        return self.graph is not None and any(node.op in LOOPS for node in self.graph.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class Rest:
+    """The entry program behind its guards, for who has checked them and loaded what it needs."""
+
+    captured: Captured
+    run: Callable[..., Any] | None
+    route: Sequence[bool]
+    follow: Callable[[Any], Any] | None
+
+    def source(self, parameters: Sequence[str], computed: bool, returned: Sequence[bool] | None) -> str:
+        """The text of a function of these variables, which leads a host by ``returned`` where the program returns.
+
+        ``computed``: from behind the graph, whose outputs are then among the variables.
+        """
+        body = self.captured.behind_guards(self.route, computed, returned)
+        return "\n".join([f"def rest({', '.join(parameters)}):", *body, ""])
+
+    def function(self, parameters: Sequence[str], computed: bool, returned: Sequence[bool] | None) -> Entry:
+        """The same as a function."""
+        names = self.captured.names(self.run, self.follow)
+        exec(compile(self.source(parameters, computed, returned), ENTRY_FILE, "exec"), names)
+        made: Entry = names["rest"]
+        return made
+
+
+def finish(tx: Capture, result: Value, arity: int) -> Captured:
+    """Turns a completed capture into a program. Raises CannotCapture where the result cannot be made again."""
+    builder = Rebuilder(tx.prologue)
+    return _program(tx, builder, builder.rebuild(result), arity)
+
+
+def finish_at(tx: Capture, frame: RootFrame, point: Point, arity: int) -> Captured:
+    """The program of a capture that stopped at ``point``, where ``frame`` holds the captured locals and stack.
+
+    Raises CannotCapture where one of them cannot be made again.
+    """
+    builder = Rebuilder(tx.prologue)
+    values = [_local(builder, frame, name) for name in point.live]
+    callee = frame.callee_slot()
+    calls = False
+    if [not isinstance(value, Null) for value in frame.stack] != list(point.slots):
+        raise CannotCapture("internal-error", f"The stack at {point.offset} is not as it should be.")
+    for slot, value in enumerate(frame.stack):
+        if isinstance(value, Null):
+            continue
+        code = builder.rebuild(value)
+        if slot == callee and (isinstance(value, FunctionValue | MethodValue | Unread) or _is_frame(value)):
+            code, calls = f"follow({code})", True
+        values.append(code)
+    returns = f"({', '.join(values)}{',' if values else ''})"
+    captured = _program(tx, builder, returns, arity, _extras(builder, frame, point))
+    captured.exit, captured.calls = point.offset, calls
+    return captured
+
+
+def _is_frame(value: Value) -> bool:
+    """Whether a value is a function whose own frame runs in plain Python, and what it calls compiled."""
+    treatment = treatment_of(value.value) if isinstance(value, Constant) else None
+    return treatment is not None and treatment.kind == "frame"
+
+
+def _local(builder: Rebuilder, frame: RootFrame, name: str) -> str:
+    """Code for a local variable where the frame goes on."""
+    value = frame.locals.get(name)
+    if value is not None:
+        return builder.rebuild(value)
+    if name in frame.uncertain and name not in frame.assigned:
+        return builder.load(frame.uncertain[name][0])
+    return "UNBOUND"
+
+
+def _extras(builder: Rebuilder, frame: RootFrame, point: Point) -> str:
+    """Code for the changes to local variables that nothing reads later: arrays are dropped, other values are kept."""
+    changed = frame.assigned.difference(point.live)
+    if not changed:
+        return "None"
+    codes = []
+    for name in frame.code.co_varnames:
+        if name in frame.cells:
+            continue
+        if name not in changed:
+            codes.append("KEEP")
+            continue
+        value = frame.locals.get(name)
+        if value is None or (isinstance(value, ArrayValue) and value.source is None):
+            codes.append("UNBOUND")
+            continue
+        try:
+            codes.append(builder.rebuild(value))
+        except CannotCapture:  # nothing can ask for it
+            codes.append("UNBOUND")
+    return f"({', '.join(codes)}{',' if codes else ''})"
+
+
+def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: str = "None") -> Captured:
+    """The program that computes the graph, makes the effects, and returns."""
+    effects = []
+    for effect in tx.effects.values():
+        namespace = builder.constant(effect.namespace)
+        if effect.value is None:
+            effects.append(f"{namespace}.pop({effect.name!r}, None)")
+        else:
+            effects.append(f"{namespace}[{effect.name!r}] = {builder.rebuild(effect.value)}")
+    tx.keep_apart()
+    for changed in tx.mutated.values():
+        effects += changed.commit(builder)
+    tx.loosen()
+    graph = tx.graph
+    graph.outputs = [_as_it_was(tx, held, traced.node) for held, traced in builder.outputs]
+    _bind_numbers(tx)
+    inputs = _prune_inputs(graph, tx.input_sources)
+    places = {node: position for position, node in enumerate(graph.inputs)}
+    for position, (held, _) in enumerate(builder.outputs):
+        if isinstance(held, Memory) and held.root in places:
+            graph.updates[position] = places[held.root]
+    fixes = []
+    for position, (_, traced) in enumerate(builder.outputs):
+        if traced.scalar:
+            fixes.append(f"o{position} = o{position}[()]")
+        elif not traced.type.ndim and traced.type.device == "cpu":
+            fixes.append(f"o{position} = asarray(o{position})")
+    _guard_sizes(tx)
+    return Captured(
+        graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
+        returns, effects, symbol_texts=tx.symbol_texts, extras=extras, differs=tx.differs, locks=tx.locks(),
+        followed=tuple(tx.followed.values()),
+        late_kinds=tuple(tx.late_kinds) if tx.options.continues else None,
+    )  # fmt: skip
+
+
+@contextlib.contextmanager
+def held(*locks: Any) -> Iterator[None]:
+    """A block in which all the locks are held; taken in one order, so that no two threads wait for one another."""
+    with contextlib.ExitStack() as stack:
+        for lock in sorted(locks, key=id):
+            stack.enter_context(lock)
+        yield
+
+
+def _as_it_was(tx: Capture, held: object, node: Node) -> Node:
+    """An output; what shows elements of an argument that is written, but not as they are in the end, is copied."""
+    if isinstance(held, ArrayValue) and held.memory is None:
+        memory, _ = tx.memory_of(node)
+        if memory.owner is not None and memory.version:
+            return tx.builder.op("copy", node)
+    return node
+
+
+def plain(tx: Capture, start: Start) -> Captured:
+    """The program of a frame that runs on in plain Python whenever the guards collected so far hold."""
+    tx.loosen()
+    _guard_sizes(tx)
+    return Captured(
+        None, tx.prologue, start.arity, symbol_texts=tx.symbol_texts, exit=start.offset
+    )
+
+
+def _bind_numbers(tx: Capture) -> None:
+    """Gives the graph an input for each Python int that is part of it."""
+    if not tx.number_symbols:
+        return
+    used: set[str] = set()
+
+    def note(value: Any) -> None:
+        if isinstance(value, SymInt):
+            used.update(re.findall(r"\bs\d+\b", str(value)))
+        elif isinstance(value, tuple | list):
+            for item in value:
+                note(item)
+        elif isinstance(value, slice):
+            note((value.start, value.stop, value.step))
+        elif isinstance(value, TensorType):
+            note(value.shape)
+
+    def visit(body: Graph) -> None:
+        for node in [*body.inputs, *body.nodes]:
+            note(node.operands)
+            note(tuple(node.attrs.values()))
+            note(node.type)
+            for region in node.regions:
+                visit(region)
+
+    visit(tx.graph)
+    for name, (symbol, source) in tx.number_symbols.items():
+        if name in used:
+            tx.graph_input(ScalarType("int", symbol), source)
+
+
+def _prune_inputs(graph: Graph, sources: Sequence[Source]) -> list[Source]:
+    """Drops inputs that nothing reads (unless a symbol is bound by them); returns the sources of the others."""
+    read: set[Node] = set(graph.outputs)
+    symbols: set[str] = set()
+
+    def visit(body: Graph) -> None:
+        for node in body.nodes:
+            read.update(node.inputs)
+            for region in node.regions:
+                visit(region)
+
+    visit(graph)
+    for name, (position, _) in graph.symbol_inputs().items():
+        if graph.inputs[position] not in read:
+            bound_elsewhere = any(_binds(node, name) for node in graph.inputs if node in read)
+            if not bound_elsewhere:
+                symbols.add(name)
+                read.add(graph.inputs[position])
+    kept = [(node, source) for node, source in zip(graph.inputs, sources, strict=True) if node in read]
+    graph.inputs[:] = [node for node, _ in kept]
+    return [source for _, source in kept]
+
+
+def _binds(node: Node, symbol: str) -> bool:
+    sizes = getattr(node.type, "shape", ()) or (getattr(node.type, "symbol", None),)
+    return any(isinstance(size, SymInt) and str(size) == symbol for size in sizes)
+
+
+def _guard_sizes(tx: Capture) -> None:
+    """Adds what was assumed about symbolic sizes, and closes the environment."""
+    env = tx.graph.env
+    for relation, holds in env.guards.items():
+        text = tx.readable(relation)
+        tx.prologue.guard(
+            SizeSource(relation), f"({{}}) is {holds}", text if holds else f"not ({text})", str(holds), "question"
+        )
+    env.frozen = True

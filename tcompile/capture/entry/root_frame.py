@@ -1,0 +1,228 @@
+"""The frame in which a stretch of captured code starts and ends.
+
+Enters: a function's code, the place in it where the stretch starts, and what its frame holds there. Leaves: the value
+that the function returns, or the place before which capture stopped, with the captured locals and stack there. Exists
+apart from the frames of followed calls because only this one is also a frame of the running program: it can be entered
+and left at any instruction.
+"""
+
+from __future__ import annotations
+
+import types
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tcompile.bytecode.dialect import D
+from tcompile.bytecode.host import UNBOUND
+from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.context.followed import note
+from tcompile.capture.guards.entry_protocol import Start, start_of
+from tcompile.capture.guards.sources import CellSource, ParameterSource, Source
+from tcompile.capture.interpreter.context import Capture
+from tcompile.capture.interpreter.frame import Frame
+from tcompile.capture.interpreter.opcodes import Returned
+from tcompile.capture.loops.predict_carried import targets
+from tcompile.capture.values.base import NULL, Null, Unread, Value
+from tcompile.capture.values.callable import FunctionValue
+from tcompile.config import config
+from tcompile.frontends.base import CannotCapture
+
+_PREPARES_CALL = ("KW_NAMES", "PRECALL")
+_OF_THE_FRAME = {  # what only the running frame can do: suspend, and handle exceptions
+    "YIELD_VALUE", "SEND", "END_SEND", "GET_YIELD_FROM_ITER", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT",
+    "END_ASYNC_FOR", "ASYNC_GEN_WRAP", "CLEANUP_THROW", "BEFORE_ASYNC_WITH",
+    "PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START",
+}  # fmt: skip
+
+
+# What finds a function and its arguments, which a frame that runs in plain Python may leave to capture.
+_BEFORE_CALLS = {
+    "RESUME", "NOP", "COPY_FREE_VARS", "PUSH_NULL", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST",
+    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR", "LOAD_METHOD", *_PREPARES_CALL,
+}  # fmt: skip
+
+
+class Stopped(Exception):
+    """Capture has reached the step before which it was told to stop."""
+
+
+class RootFrame(Frame):
+    """The frame of the function that is compiled. Steps are the instructions that it has followed, counted from 0."""
+
+    def __init__(
+        self, tx: Capture, code: types.CodeType, namespace: dict[str, Any], start: Start, values: Sequence[Any],
+        stop: int | None,
+    ) -> None:  # fmt: skip
+        sources = [ParameterSource(i, name) for i, name in enumerate(start.names)]
+        given = dict(zip(sources, values, strict=True))
+        cells = {s.name: tx.cell(given[s], s, CellSource(s.name, s)) for s in sources[: len(start.cells)]}
+        super().__init__(tx, FunctionValue(code, namespace, [cells[name] for name in code.co_freevars]), {})
+        self.cells = cells
+        self.uncertain: dict[str, tuple[Source, Value | None]] = {}  # locals that may lack a value at the start
+        count = self._first_slot = len(start.cells) + len(start.live)
+        for source in sources[len(start.cells) : count]:
+            found = None if given[source] is UNBOUND else Unread(given[source], source)
+            if found is not None:
+                self.locals[source.name] = found
+            if source.name in start.maybe:
+                self.uncertain[source.name] = source, found
+        items = iter(sources[count:])
+        self.stack = [Unread(given[source := next(items)], source) if full else NULL for full in start.slots]
+        self.at = self.began = self.decoded.positions[start.offset]
+        if start.slots or start.offset != start_of(code).offset:
+            self._expect_rounds([source.name for source in sources], values)
+        self.trail: list[int] = []
+        self.before: list[Value] = []
+        self._stop = stop
+        self._mark = self._place()
+
+    def _expect_rounds(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Has the ints stay open that loops give to the frame, which are others in the next round."""
+        known = self.decoded.targets
+        if not known:
+            known.append(targets(self.decoded.instructions))
+        self.tx.profile.open_numbers |= known[0]
+        if self.at and self.decoded.instructions[self.at - 1].opname == "FOR_ITER" and len(values) > 1:
+            item = f"{names[-1]}[0]" if type(values[-2]) is enumerate else names[-1]
+            self.tx.profile.open_numbers.add(item)
+
+    def run(self) -> Value:
+        """Runs until the function returns, or capture stops: the frame then says where."""
+        self.tx.frames.append(self)
+        try:
+            self._steps()
+        except Returned as returned:
+            return returned.value
+        raise AssertionError("a frame ends only by returning")
+
+    def forget(self) -> None:
+        """Lets go of everything, so that the program's own objects live no longer than without capture."""
+        vars(self.tx).clear()
+        vars(self).clear()
+
+    def _steps(self) -> None:
+        tx, stop, trail, every = self.tx, self._stop, self.trail, config.stress_breaks
+        instructions, handlers, lines = self.decoded.instructions, self.decoded.handlers, self.lines
+        limit = tx.options.max_instructions
+        while True:
+            at, step = self.at, len(trail)
+            if step == stop:
+                self.before = self.stack
+                raise Stopped
+            self.before = self.stack[:]
+            self._mark = self._place()
+            trail.append(at)
+            tx.step = step
+            self.at = at + 1
+            tx.instructions += 1
+            if tx.instructions > limit:
+                raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
+            if every and step == every:
+                raise CannotCapture("stress-break", f"config.stress_breaks is {every}.")
+            self.refuse_step(instructions[at])
+            run = handlers[at]
+            if run is None:
+                raise CannotCapture("unsupported-instruction", instructions[at].opname)
+            tx.builder.location = location = self.location(at)
+            if lines is not None:
+                note(lines, location.line)
+            run(self, instructions[at])
+
+    def refuse_step(self, instruction: Instruction) -> None:
+        """Suspending and handling exceptions is left to the running frame, and all but calls where that is to be so."""
+        if self.tx.options.plain_frame and instruction.opname not in _BEFORE_CALLS:
+            raise CannotCapture("plain-frame", self.tx.current_text())
+        if instruction.opname in _OF_THE_FRAME:
+            raise CannotCapture("frame-step", self.tx.current_text())
+
+    def _place(self) -> tuple[int, int, int, int, int]:
+        """How far everything is that only grows."""
+        tx = self.tx
+        graph, guards = tx.graph, tx.graph.env.guards
+        return tx.mutations, len(graph.nodes), len(graph.inputs), len(tx.prologue.steps), len(guards)
+
+    def rely_on_binding(self, name: str) -> None:
+        """A variable that may lack a value at the start is as it was there: that becomes a guard."""
+        source, value = self.uncertain.get(name, (None, None))
+        if source is not None and self.locals.get(name) is value:
+            held = self.tx.prologue.constant(UNBOUND)
+            if value is None:
+                self.tx.prologue.guard(source, f"{{}} is {held}", f"{name} has no value", "no value")
+            else:
+                self.tx.prologue.guard(source, f"{{}} is not {held}", f"{name} has a value", "a value")
+
+    # -- where capture stopped -----------------------------------------------------------------------------------------
+    @property
+    def step(self) -> int:
+        """The step that was not done: what comes before it is captured."""
+        return len(self.trail)
+
+    @property
+    def offset(self) -> int:
+        """The offset of the instruction that was not done."""
+        return self.decoded.instructions[self.at].start
+
+    def jumps_to(self, at: int) -> Iterator[int]:
+        """The instructions that only jump back to an instruction."""
+        for place, instruction in enumerate(self.decoded.instructions):
+            if instruction.opname == "JUMP_BACKWARD" and self.decoded.flow.leads_to(place) == at:
+                yield place
+
+    def goes_on(self) -> bool:
+        """Whether the instruction only goes on with what the running frame holds.
+
+        The end of a ``with`` block calls what its start has left there; an exception that was made is raised.
+        """
+        held = self.decoded.instructions[self.at].opname == "RAISE_VARARGS"
+        slot = self.callee_slot() if not held else len(self.stack) - 1 if self.stack else None
+        source = self.stack[slot].source if slot is not None else None
+        return isinstance(source, ParameterSource) and source.index >= self._first_slot
+
+    def undo(self) -> bool:
+        """Takes the step back in the middle of which capture stopped; False where it has changed captured values."""
+        mutations, nodes, inputs, steps, sizes = self._mark
+        tx = self.tx
+        if not self.trail or tx.mutations != mutations:
+            if self.trail:
+                self.trail.pop()
+            return False
+        del tx.graph.nodes[nodes:], tx.graph.inputs[inputs:], tx.input_sources[inputs:]
+        guards = tx.graph.env.guards
+        while len(guards) > sizes:
+            guards.popitem()
+        tx.prologue.shorten(steps)
+        self.stack = self.before
+        self.at = self.trail.pop()
+        self.align()
+        return True
+
+    def align(self) -> None:
+        """Moves back over instructions that only prepare a call, which belong to the call."""
+        instructions = self.decoded.instructions
+        while self.trail and instructions[self.trail[-1]].opname in _PREPARES_CALL and instructions[
+            self.at
+        ].opname in ("CALL", *_PREPARES_CALL):
+            self.at = self.trail.pop()
+
+    def longest_loop(self) -> int | None:
+        """The first jump back of the loop that was followed most often: this frame can run it by itself."""
+        opens = (at for at in self.trail if self.decoded.instructions[at].opname.startswith("JUMP_BACKWARD"))
+        most = Counter(opens).most_common(1)
+        return self.trail.index(most[0][0]) if most else None
+
+    def callee_slot(self) -> int | None:
+        """The stack slot of the function that is about to be called; None where no call comes next."""
+        at = self.at
+        while self.decoded.instructions[at].opname in _PREPARES_CALL:
+            at += 1
+        call = self.decoded.instructions[at]
+        above = {"CALL": 0, "CALL_KW": 1, "CALL_FUNCTION_EX": 1}.get(call.opname)
+        if above is None:
+            return None
+        if call.opname == "CALL_FUNCTION_EX":
+            above += D.keywords_slot or (call.arg or 0) & 1
+        else:
+            above += call.arg or 0
+        lower = len(self.stack) - above - 2
+        return lower + 1 if isinstance(self.stack[lower], Null) else lower

@@ -1,0 +1,116 @@
+"""Which sizes and numbers stay open: the memory behind ``dynamic=None``.
+
+Enters: the shapes and Python numbers that each compile of a function sees. Leaves: for each place, the axes (or the
+number itself) that have been seen to change. Exists because the first compile is static, which makes the fastest
+code, and the second knows what varies. Sizes 0 and 1 are always specialised. Floats are open from the start, unless the
+function uses one where a graph needs its value; ints of NumPy that change are open, unless it does so. Each value is
+compiled by itself then, up to a few: a break is better than one more of them.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from inspect import getattr_static
+from typing import Any
+
+from tcompile.annotations.marks import NO_MARKS, Mark
+from tcompile.config import config
+from tcompile.records import dataclass
+
+
+@dataclass
+class Profile:
+    """What has been seen at each place, by the place's text. ``whole``: a graph break is an error."""
+
+    whole: bool = False
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    numbers: dict[str, int] = field(default_factory=dict)
+    open_axes: dict[str, set[int]] = field(default_factory=dict)
+    open_numbers: set[str] = field(default_factory=set)
+    ever_open: set[Any] = field(default_factory=set)  # the places, and the axes there, that have been so at some time
+    needed: set[str] = field(default_factory=set)  # the places of floats and ints of NumPy whose values captures need,
+    fixed: dict[str, set[Any]] = field(default_factory=dict)  # and the values that have been compiled by themselves
+    results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and what they hold
+
+    def axes(
+        self, place: str, shape: tuple[int, ...], dynamic: bool | None, marks: Mapping[int, Mark] = NO_MARKS
+    ) -> set[int]:
+        """The axes of the array at ``place`` that become symbolic in this compile. What the user marked comes first."""
+        found = self._varying(place, shape, dynamic)
+        if marks:
+            found |= {axis for axis, mark in marks.items() if mark.kind != "static" and shape[axis] > 1}
+            found -= {axis for axis, mark in marks.items() if mark.kind == "static"}
+        return found
+
+    def _varying(self, place: str, shape: tuple[int, ...], dynamic: bool | None) -> set[int]:
+        if dynamic is False:
+            return set()
+        before = self.shapes.get(place)
+        self.shapes[place] = shape
+        if dynamic:
+            return {axis for axis, size in enumerate(shape) if size > 1}
+        opened = self.open_axes.setdefault(place, set())
+        if before is not None and len(before) == len(shape):
+            opened.update(axis for axis, (a, b) in enumerate(zip(before, shape, strict=True)) if a != b)
+            self.ever_open.update((place, axis) for axis in opened)
+        elif before is not None:
+            opened.clear()
+        return {axis for axis in opened if shape[axis] > 1}
+
+    @property
+    def stage(self) -> int:
+        """How often something was opened. What was compiled before may be of no use any more, and is no reason not to
+        compile again.
+        """
+        return len(self.ever_open)
+
+    def observe(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Remembers the arguments of a call that ran in plain Python, so that the next one's changes count."""
+        for name, value in zip(names, values, strict=False):
+            shape = _shape(value)
+            if shape is not None:
+                self.shapes[name] = shape
+            elif type(value) is int:
+                self.numbers[name] = value
+
+    def is_fixed(self, place: str, value: Any) -> bool:
+        """Whether this compile is for this value of the number at ``place`` alone."""
+        if place not in self.needed:
+            return False
+        values = self.fixed.setdefault(place, set())
+        if value not in values and not self.may_fix(place, type(value)):
+            return False
+        values.add(value)
+        return True
+
+    def may_fix(self, place: str, kind: type) -> bool:
+        """Whether another value of the number at ``place`` may be compiled by itself."""
+        most = config.recompile_limit - 1  # the last entry is for all other values
+        return self.whole or len(self.fixed.get(place, ())) < (min(_FEW, most) if kind is int else most)
+
+    def is_open(self, place: str, value: int, dynamic: bool | None, among: str = "") -> bool:
+        """Whether the int at ``place`` stays open in this compile. Those in a list, ``among``, vary together."""
+        if dynamic is False:
+            return False
+        before = self.numbers.get(place)
+        self.numbers[place] = value
+        if dynamic:
+            return True
+        if before is not None and before != value:
+            self.open_numbers.add(f"{among}[…]" if among else place)
+            self.ever_open |= self.open_numbers
+        return place in self.open_numbers or f"{among}[…]" in self.open_numbers
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    """The shape of an array, which its class answers in C. An object of the user's is not asked: it may run code."""
+    found = getattr_static(type(value), "shape", None)
+    if type(found) is not types.GetSetDescriptorType or not issubclass(type(value), found.__objclass__):
+        return None
+    shape = found.__get__(value)
+    return shape if isinstance(shape, tuple) else None
+
+
+_FEW = 3  # ints are mostly counted through, one value after the other

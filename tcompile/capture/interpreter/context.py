@@ -1,0 +1,810 @@
+"""The state of one capture: the graph being built, the guards collected, and the frames being followed.
+
+Enters: the function, the values of one call, and what earlier compiles saw. Leaves: what ``program`` turns into an
+entry. Exists as the one object that values, built-ins and the interpreter share (``tx`` in their signatures).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+import types
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
+from typing import TYPE_CHECKING, Any
+
+from tcompile.annotations.marks import Mark, not_dynamic
+from tcompile.annotations.policy import breaks_are_errors
+from tcompile.annotations.treatments import treatment_of
+from tcompile.capture.context.followed import Followed
+from tcompile.capture.context.loop_plan import Loops
+from tcompile.capture.guards.dynamic_shapes import Profile
+from tcompile.capture.guards.prologue import Prologue
+from tcompile.capture.guards.sources import (
+    AttributeSource,
+    ComputedSource,
+    ConstantSource,
+    ItemSource,
+    SizeSource,
+    Source,
+    StateSource,
+)
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Unread, Value
+from tcompile.capture.values.callable import Cell, FunctionValue, GeneratorValue
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.container import SequenceValue, constant_of
+from tcompile.capture.values.dicts import DictValue
+from tcompile.capture.values.memory import WHOLE, Memory, is_fresh, origin
+from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.selected import SelectedValue
+from tcompile.capture.values.sets import SetValue
+from tcompile.capture.values.text import TextValue, follows_settings
+from tcompile.frontends.base import (
+    Builder,
+    CannotCapture,
+    Frontend,
+    Read,
+    Selected,
+    Traced,
+    TracedNumber,
+    refuse_in_turn,
+)
+from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
+from tcompile.graph.names import quoted
+from tcompile.graph.ops.draws import lock_of
+from tcompile.graph.ops.gathering import IN_PLACE
+from tcompile.graph.ops.writing import Path
+from tcompile.graph.overlap import is_view
+from tcompile.observe.source_location import UserLine, expression_text
+from tcompile.records import dataclass
+from tcompile.strict import strict
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.frame import Frame
+
+MAX_DEPTH = 64
+_CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
+_QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
+_FIXED_MODULES = ("math", "operator", "builtins", "itertools")
+_MOST_TERMS = 200  # of an expression of numbers that vary: one that grows each round would soon be without end
+_OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
+
+
+@dataclass(frozen=True)
+class CaptureOptions:
+    """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
+    functions that are already compiled are followed too, whether results must have NumPy's very bits, how many
+    operations one loop may become when it is unrolled (None: any number), whether the frame that capture starts in runs
+    in plain Python, so that only its calls are looked for, and whether the lines followed are noted. ``continues`` is
+    the name of the loop's node where capture ends at the loop's next iteration (``continuation``), and ``arity`` then
+    the number of the entry's own parameters.
+    """
+
+    dynamic: bool | None = None
+    max_instructions: int = 10_000
+    enter_compiled: bool = True
+    exact: bool = False
+    max_unrolled: int | None = None
+    plain_frame: bool = False
+    notes_lines: bool = False
+    continues: str = ""
+    arity: int = 0
+
+
+def _is_scalar(value: Value) -> bool:
+    """Whether a value is of a kind that never changes though its class may."""
+    if isinstance(value, ArrayValue):
+        return value.traced.scalar
+    return isinstance(value, SequenceValue | SetValue) and value.cls in (tuple, frozenset)
+
+
+def _is_fixed(source: Source) -> bool:
+    """Whether the object at ``source`` is always the same: a closure cell of a function that the entry holds."""
+    while isinstance(source, AttributeSource | ItemSource):
+        if isinstance(source, AttributeSource) and source.name != "__closure__":
+            return False
+        source = source.base
+    return isinstance(source, ConstantSource)
+
+
+def _apart(changed: Sequence[Any], others: Sequence[Any]) -> bool:
+    """Whether the changed objects are different ones, and none of the others."""
+    known = set(map(id, changed))
+    return len(known) == len(changed) and known.isdisjoint(map(id, others))
+
+
+@dataclass
+class Effect:
+    """A store to a global that happens after the graph: ``namespace[name] = value`` (value None: delete)."""
+
+    namespace: dict[str, Any]
+    name: str
+    value: Value | None
+
+
+@dataclass
+class Capture:
+    """Everything one capture knows."""
+
+    frontends: Sequence[Frontend]
+    options: CaptureOptions
+    profile: Profile
+    graph: Graph
+    code: types.CodeType  # of the function being captured
+    namespace: dict[str, Any]  # its globals
+    prologue: Prologue = field(default_factory=Prologue)
+    frames: list[Frame] = field(default_factory=list)
+    effects: dict[tuple[int, str], Effect] = field(default_factory=dict)
+    instructions: int = 0
+    followed: dict[types.CodeType, Followed] = field(default_factory=dict)
+    step: int = 0  # instructions of the compiled function itself that have been followed
+    mutations: int = 0  # how often captured state was changed in place
+    outside_mutations: int = 0  # how often something from outside was
+    outside_writes: int = 0  # how often that was an array
+    loops: Loops = field(default_factory=Loops)
+    open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # for each, the graphs around and in it
+    unplanned: list[Memory] = field(default_factory=list)  # those that a loop was seen to write only now
+    still: dict[Memory, tuple[str, list[Memory]]] = field(default_factory=dict)  # what was kept before, and rows of it
+    mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
+    left_open: dict[str, type] = field(default_factory=dict)  # places of numbers whose values are not fixed
+    late_kinds: list[str] = field(default_factory=list)  # of the numbers that a continuation gets from a scalar loop
+    differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
+    input_sources: list[Source] = field(default_factory=list)
+    symbol_texts: dict[str, str] = field(default_factory=dict)
+    objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place
+    number_symbols: dict[str, tuple[SymInt, Source]] = field(default_factory=dict)
+    examples: dict[Node, Any] = field(default_factory=dict)  # what values are in this call, as far as it was asked
+    regions: list[Any] = field(default_factory=list)  # those that calls may share
+    measured: dict[Source, SymInt] = field(default_factory=dict)  # the open lengths of lists
+    marked: dict[str, str] = field(default_factory=dict)  # symbols that must stay open, and the user's text for them
+    _outside: list[Value] = field(default_factory=list)  # the objects from outside that can change
+    _known: dict[int, Value] = field(default_factory=dict)  # the same by identity, but for arrays
+    _wrapped: dict[Source, Value] = field(default_factory=dict)
+    _arrays: dict[int, tuple[Traced, ArrayValue]] = field(default_factory=dict)
+    _memories: dict[Node, Memory] = field(default_factory=dict)  # by the node that makes the elements, or made them
+    _numbers: dict[Source, TracedNumber] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        options = self.options
+        self.builder = Builder(self.graph, exact=options.exact, whole=options.max_unrolled is None)
+        self.break_is_error = breaks_are_errors()  # changed where captured code enters or leaves such a block
+
+    # -- values from outside -------------------------------------------------------------------------------------
+    def wrap(self, value: Any, source: Source) -> Value:
+        """The captured value of an object found at ``source``, with the guards that its kind needs."""
+        from tcompile.capture.semantics.from_python import wrap
+
+        found = self._wrapped.get(source)
+        if found is None:
+            found = self._known.get(id(value))
+            if found is None:
+                found = wrap(self, value, source)
+                self.objects[source] = value
+                if isinstance(found, _CHANGEABLE) and found.source is source and not _is_scalar(found):
+                    self._know(value, found)
+            else:  # one object in two places is one value
+                assert found.source is not None
+                other = found.source
+                text = f"{source.text} is {other.text}"
+                self.prologue.guard(source, f"{{}} is {self.prologue.load(other)}", text, "the same object", "identity")
+                self.objects[source] = value
+            self._wrapped[source] = found
+        return found
+
+    def _know(self, value: Any, found: Value) -> None:
+        """Notes an object that can change, so that it is found again when it is met in a second place."""
+        for changed in self.mutated.values():
+            self._check_apart(changed, found)
+        self._outside.append(found)
+        if not isinstance(found, ArrayValue):  # two names of one array share a graph until one of them is written
+            self._known[id(value)] = found
+
+    def cell(self, cell: types.CellType, source: Source, contents: Source) -> Cell:
+        """The captured closure cell found at ``source``; one for each cell."""
+        found = self._known.get(id(cell))
+        if found is None:
+            found = Cell(tx=self, outside=(cell, source, contents))
+            self.objects[source] = cell
+            self._know(cell, found)
+        elif found.source != source:
+            assert found.source is not None
+            if not (_is_fixed(source) and _is_fixed(found.source)):
+                where, text = self.prologue.load(found.source), f"{contents.text} is one variable"
+                self.prologue.guard(source, f"{{}} is {where}", text, "the same variable", "identity")
+        assert isinstance(found, Cell)
+        return found
+
+    def touch(self) -> None:
+        """Notes that captured state is about to change in place: the instruction that does it cannot be taken back."""
+        self.mutations += 1
+
+    def mutate(self, value: Value) -> None:
+        """Notes that ``value`` is about to change. What came from outside is brought up to date after the graph."""
+        self.touch()
+        if value.source is None:
+            return
+        self.outside_mutations += 1
+        if id(value) in self.mutated:
+            return
+        for other in list(self._outside):
+            self._check_apart(value, other)
+        if isinstance(value, ArrayValue):
+            found = value.frontend.write_checks(self.objects[value.source], value.source.text, self.prologue.constant)
+            for check in found:
+                self.prologue.guard(value.source, check.code, check.text, check.expected, check.kind)
+        self.mutated[id(value)] = value
+
+    def _check_apart(self, changed: Value, other: Value) -> None:
+        """Stops where a change of one object from outside would be seen through another, which is no such value."""
+        if changed is other or changed.source is None or other.source is None:
+            return
+        for owner, held in ((changed, other), (other, changed)):
+            own = owner.value.__dict__ if isinstance(owner, ObjectValue) and owner.has_plain_dict else None
+            if isinstance(held, DictValue) and held.source is not None and own is self.objects[held.source]:
+                text = f"Changing {owner.describe()}, whose attributes are {held.describe()},"
+                raise CannotCapture("side-effect", text)
+        one, two = self.objects[changed.source], self.objects[other.source]
+        if one is two:
+            text = f"Writing to {changed.describe()}, which is {other.source.text} too,"
+            raise CannotCapture("writes-to-array", text)
+        if isinstance(changed, ArrayValue) and isinstance(other, ArrayValue) and changed.frontend.overlap(one, two):
+            text = f"Writing to {changed.describe()}, which shares memory with {other.source.text},"
+            raise CannotCapture("writes-to-array", text)
+
+    def locks(self) -> list[str]:
+        """The variables of the entry program with the locks of generators whose states were changed."""
+        states = [value.source for value in self.mutated.values() if isinstance(value.source, StateSource)]
+        generators = dict.fromkeys(state.generator for state in states)
+        return [self.prologue.load(ComputedSource("{1}({0})", (found,), (lock_of,))) for found in generators]
+
+    def keep_apart(self) -> None:
+        """Guards that no object from outside that was changed is another one that was met, or holds it."""
+        dicts = [value for value in self._outside if isinstance(value, DictValue)]
+        objects = [value for value in self._outside if isinstance(value, ObjectValue) and value.has_plain_dict]
+        for owner, held in itertools.product(objects, dicts):
+            if id(owner) in self.mutated or id(held) in self.mutated:
+                assert owner.source is not None and held.source is not None
+                text = f"{held.source.text} is not {owner.source.text}.__dict__"
+                code = f"{self.prologue.load(owner.source)}.__dict__ is not {{}}"
+                self.prologue.guard(held.source, code, text, "another dict", "identity")
+        alike: dict[type, list[Value]] = {}
+        for value in self._outside:
+            alike.setdefault(value.python_type, []).append(value)
+        for values in alike.values():
+            changed = [value for value in values if id(value) in self.mutated]
+            places = [value.source for value in values if value.source is not None]
+            if not changed or len(values) < 2 or all(map(_is_fixed, places)):
+                continue
+            if isinstance(changed[0], ArrayValue):
+                self._keep_memory_apart(changed, values)
+                continue
+            if len(places) == 2:
+                code, text = f"{{}} is not {self.prologue.load(places[1])}", f"{places[0].text} is not {places[1].text}"
+                self.prologue.guard(places[0], code, text, "another object", "identity")
+                continue
+            others = [value for value in values if id(value) not in self.mutated]
+            lists = [", ".join(self.prologue.load(v.source) for v in part if v.source) for part in (changed, others)]
+            code = f"{self.prologue.constant(_apart)}([{lists[0]}], [{lists[1]}])"
+            shown = ", ".join([place.text for place in places[:4]] + ["…"] * (len(places) > 4))
+            text = f"{shown} are different objects"
+            self.prologue.guard(places[0], code, text, "another object", "identity")
+
+    def _keep_memory_apart(self, changed: Sequence[Value], values: Sequence[Value]) -> None:
+        """Guards that no written array shares memory with another array that was met."""
+        for position, one in enumerate(changed):
+            assert isinstance(one, ArrayValue) and one.source is not None
+            for two in values:
+                if two is one or two in changed[:position]:
+                    continue
+                if getattr(one.source, "generator", None) == getattr(two.source, "generator", two):
+                    continue  # parts of one state
+                if isinstance(one.source, StateSource) is not isinstance(two.source, StateSource):
+                    continue  # nobody else has an array of a generator's state
+                assert two.source is not None
+                overlap = self.prologue.constant(one.frontend.overlap)
+                text = f"{one.source.text} and {two.source.text} share no memory"
+                code = f"not {overlap}({{}}, {self.prologue.load(two.source)})"
+                self.prologue.guard(one.source, code, text, "memory of its own", "memory")
+
+    def stored_global(self, namespace: dict[str, Any], name: str) -> Value | None:
+        """What the captured code has stored as a global; None where it has not. Breaks where it has deleted it."""
+        effect = self.effects.get((id(namespace), name))
+        if effect is not None and effect.value is None:
+            raise CannotCapture("operation-raises", f"name {name!r} is not defined")
+        return None if effect is None else effect.value
+
+    def store_global(self, namespace: dict[str, Any], name: str, value: Value | None) -> None:
+        """Remembers a store to a global (None: its deletion), done after the graph."""
+        key = id(namespace), name
+        if value is None and self.stored_global(namespace, name) is None:
+            if name not in namespace:
+                raise CannotCapture("operation-raises", f"name {name!r} is not defined")
+            source = ConstantSource.of("globals()", namespace)
+            self.prologue.guard(source, f"{quoted(name)} in {{}}", f"a global named {name!r}", "a global")
+        self.touch()
+        self.effects.pop(key, None)
+        self.effects[key] = Effect(namespace, name, value)
+
+    def library_attribute(self, module: types.ModuleType, name: str) -> Any:
+        """What a library's module holds, under a guard that it still does; raises AttributeError where it is nothing.
+
+        Of what the module makes when it is asked nothing is known.
+        """
+        found, namespace = getattr(module, name), vars(module)
+        if namespace.get(name) is found:
+            owner = module.__name__
+            source, text = ConstantSource.of(owner, namespace), f"{owner}.{name} is unchanged"
+            self.prologue.guard_binding(source, namespace, name, text, name, "library")
+        return found
+
+    def wrap_found(self, found: Any) -> Value:
+        """The value of an attribute of a guarded constant: itself constant."""
+        if self.is_special(found) or self.frontend_of(found) is not None:
+            return Constant(found)
+        if isinstance(found, types.FunctionType):
+            return FunctionValue.of(self, found, None)
+        inner = self.inlined_function(found)
+        if inner is not None:
+            return FunctionValue.compiled(self, found, inner, None)
+        return Constant(found)
+
+    @staticmethod
+    def is_special(value: Any) -> bool:
+        """Whether a call of ``value`` has a meaning of its own, or must not be followed."""
+        from tcompile.capture.semantics.special import SPECIAL, is_marked, is_reorderable
+
+        return id(value) in SPECIAL or is_marked(value) or treatment_of(value) is not None or is_reorderable(value)
+
+    def inlined_function(self, value: Any) -> types.FunctionType | None:
+        """The user's function behind an already compiled one."""
+        if not self.options.enter_compiled or treatment_of(value) is not None:
+            return None
+        inner = getattr(type(value), "__tcompile_inline__", None)
+        function = inner(value) if inner is not None else None
+        return function if isinstance(function, types.FunctionType) else None
+
+    def is_library_name(self, module: str | None) -> bool:
+        """Whether what a module holds is taken as fixed (array libraries and the standard library's math).
+
+        Classes that C code makes may say of themselves that they are of no module.
+        """
+        root = (module or "").partition(".")[0]
+        return root in _FIXED_MODULES or any(root == frontend.name for frontend in self.frontends)
+
+    def is_fixed(self, value: Any) -> bool:
+        """Whether a library says that the identity of ``value`` is all there is to know."""
+        return any(frontend.is_fixed(value) for frontend in self.frontends)
+
+    def frontend_of(self, function: Any) -> Frontend | None:
+        """The frontend that knows ``function``."""
+        return next((f for f in self.frontends if f.knows(function)), None)
+
+    def frontend_at(self, device: str) -> Frontend:
+        """The frontend whose arrays are on ``device``."""
+        kind = device.partition(":")[0]
+        return next(frontend for frontend in self.frontends if frontend.device == kind)
+
+    # -- arrays ----------------------------------------------------------------------------------------------------
+    def array_input(self, type: TensorType, scalar: bool, frontend: Frontend, source: Source) -> ArrayValue:
+        """A graph input for an array found at ``source``."""
+        return self.new_array(Traced(self.graph_input(type, source), scalar), frontend, source)
+
+    def number_input(self, source: Source) -> TracedNumber:
+        """A graph input for a Python float computed from ``source``."""
+        if source not in self._numbers:
+            self.prologue.load(source)
+            self._numbers[source] = TracedNumber(self.graph_input(ScalarType("float"), source))
+        return self._numbers[source]
+
+    def graph_input(self, type: TensorType | ScalarType, source: Source) -> Node:
+        """A new input of the graph."""
+        name = re.sub(r"\W+", "_", source.text).strip("_") or "value"
+        self.input_sources.append(source)
+        return self.graph.input(name if not name[0].isdigit() else f"_{name}", type)
+
+    def new_array(self, traced: Traced, frontend: Frontend, source: Source | None = None, kept: str = "") -> ArrayValue:
+        """The array object that shows ``traced``. ``kept`` says in words why its elements cannot be written."""
+        array = ArrayValue(traced, frontend, source)
+        if not traced.scalar:
+            array.memory, array.path = self.memory_of(traced.node)
+            array.memory.kept = array.memory.kept or kept
+            if source is not None:
+                array.memory.owner = array
+            array.become(traced)
+        self.remember(array)
+        return array
+
+    def remember(self, array: ArrayValue) -> None:
+        """Notes which array object shows a traced value, so that frontends can return the same object."""
+        traced = array.traced
+        self._arrays[id(traced)] = (traced, array)
+
+    def memory_of(self, node: Node) -> tuple[Memory, Path]:
+        """The memory whose elements ``node`` shows, and the movements that lead to it."""
+        root, path, certain = origin(node)
+        memory = self._memories.get(root)
+        if memory is None:
+            graph = self.graph if root.op == "input" and root in self.graph.inputs else self.builder.graph
+            memory = self._memories[root] = Memory(root, root, graph, self.builder, self._arrays)
+        if not certain:  # neither may be written: the other might have to change with it
+            whole = self.memory_of(root.inputs[0])[0]
+            if whole.owner is not None and whole.version:  # its elements are written when the graph has run
+                raise CannotCapture("memory-order", "A reshape that may show an array which was written to")
+            memory.kept = whole.kept = "of which a reshape may be a view or a copy,"
+        return memory, path
+
+    def show_memory(self, node: Node, memory: Memory) -> None:
+        """Notes that ``node`` is what the memory holds."""
+        self._memories[node] = memory
+
+    def written(self) -> dict[Memory, int]:
+        """How often each memory has been written."""
+        return {memory: memory.version for memory in self._memories.values()}
+
+    def memory_named(self, name: str) -> Memory | None:
+        """The memory whose first node has this name."""
+        return next((memory for memory in self._memories.values() if memory.root.name == name), None)
+
+    def hold_still(self, memory: Memory, row: Memory) -> None:
+        """Refuses writes to an array while something holds a row of it, until the outermost loop has been followed."""
+        self.still.setdefault(memory, (memory.kept, []))[1].append(row)
+        memory.kept = memory.kept or "of which a row at a computed place is read,"
+
+    def let_go(self) -> None:
+        """Takes back what ``hold_still`` did."""
+        for memory, (kept, _) in self.still.items():
+            memory.kept = kept
+        self.still.clear()
+
+    def _let_go_of(self, memory: Memory) -> None:
+        """Takes it back for one array, where nothing holds a row of it any more."""
+        from tcompile.capture.semantics.alias_count import holders
+
+        kept, rows = self.still.get(memory, ("", []))
+        if rows and all(holders(self, row) == 0 for row in rows):
+            memory.kept = kept
+            del self.still[memory]
+
+    def claim(self, memory: Memory) -> None:
+        """Makes sure that the code being followed may write to an array.
+
+        A loop that does not carry it has to be looked at anew: what becomes of the array now does not matter.
+        """
+        graph = self.builder.graph
+        if memory.graph is graph:
+            return
+        if not (self.open_loops and self.open_loops[-1][1] is graph):
+            raise CannotCapture("writes-to-array", "Writing to an array from inside a control-flow function")
+        self.unplanned.append(memory)
+        memory.graph = graph
+
+    def write(self) -> None:
+        """Does the writes that a frontend has asked for: the memory they go to holds something else from now on."""
+        writes = list(self.builder.writes)
+        self.builder.writes.clear()
+        for target, contents in writes:
+            memory, path = self.memory_of(target.node)
+            memory.ask_identity(to_write=True)
+            self._let_go_of(memory)
+            if memory.kept:
+                raise CannotCapture("writes-to-array", f"Writing to an array {memory.kept}")
+            self.claim(memory)
+            if memory.owner is None:
+                self.touch()
+            else:
+                self.outside_writes += 1
+                self.mutate(memory.owner)
+            if memory.version and origin(contents)[:2] == (memory.node, path):
+                continue  # x[1:] += 1 stores the view, which has been written to, once more
+            base, old, whole = memory.node, memory.node.tensor, not path
+            if whole and memory.owner is not None:
+                base = memory.root
+            elif whole and old.c_contiguous:  # nothing of what it was is left
+                base = self.builder.op("full", shape=old.shape, fill_value=0, dtype=old.dtype.name)
+            elif whole:
+                path = (WHOLE,)
+            direct = whole and memory.owner is None and contents.type == old and is_fresh(contents)
+            if contents.op in IN_PLACE and origin(contents.inputs[0])[:2] == (memory.node, path):
+                contents = self._scattered(contents, memory.node, path)
+            elif not direct or contents in self._memories:
+                if is_view(contents) and self.memory_of(contents)[0] is memory:
+                    refuse_in_turn(target.node, contents)  # a kernel can keep what it writes over
+                    contents = self.builder.op("ordered", contents, axes=contents.tensor.layout.order)
+                contents = self.builder.op("assign", base, contents, path=path)
+            memory.node = contents
+            memory.version += 1
+            self._memories[contents] = memory
+
+    def _scattered(self, node: Node, base: Node, path: Path) -> Node:
+        """What writes to places of a view, as the same into the part of ``base`` that the view shows."""
+        if not path:
+            return node
+        self.builder.graph.nodes.remove(node)
+        return self.builder.op(node.op, base, *node.operands[1:], **{**node.attrs, "path": path})
+
+    def from_frontend(self, result: Any, owner: Value | None = None) -> Value:
+        """The captured value of a frontend's result."""
+        if self.builder.writes:
+            self.write()
+        if isinstance(result, Traced):
+            known = self._arrays.get(id(result))
+            if known is not None and known[0] is result:
+                return known[1]
+            return self.new_array(result, self.frontend_at(result.type.device))
+        if isinstance(result, Selected):
+            return SelectedValue(self, result, self.frontend_at(result.whole.tensor.device))
+        if isinstance(result, SymInt):
+            return IntegerValue(result)
+        if isinstance(result, Read):
+            from tcompile.capture.values.scalar import read
+
+            return read(self, self.new_array(Traced(result.node, scalar=True), self.frontends[0]), result.cls)
+        if isinstance(result, tuple | list):
+            return SequenceValue([self.from_frontend(item, owner) for item in result], type(result))
+        if isinstance(result, dict):
+            return DictValue({key: self.from_frontend(item, owner) for key, item in result.items()})
+        return Constant(result)
+
+    # -- numbers -----------------------------------------------------------------------------------------------------
+    def size_symbol(self, size: int, source: Source, axis: int, mark: Mark | None = None) -> SymInt:
+        """A symbol for one size of the array at ``source``. Equal sizes share a symbol, under a guard."""
+        env = self.graph.env
+        variable = self.prologue.load(source)
+        text = f"{source.text}.shape[{axis}]"
+        symbol = next((SymInt(env, {(n,): 1}) for n, h in env.hints.items() if h == size and env.minimum[n]), None)
+        if symbol is not None:
+            self.prologue.guard(
+                ComputedSource(f"{{0}}.shape[{axis}]", (source,)), f"{{}} == {symbol}",
+                f"{text} == {self.symbol_texts[str(symbol)]}", "the same size", "same size",
+            )  # fmt: skip
+        else:
+            symbol = env.symbol(size, minimum=2, stands_for=("size", size))
+            self.symbol_texts[str(symbol)] = text
+            self.prologue.assign(str(symbol), f"{variable}.shape[{axis}]")
+            self.prologue.guard(
+                SizeSource(str(symbol)), "{} >= 2", f"{text} >= 2", ">= 2", "least size",
+            )  # fmt: skip
+        if mark is not None:
+            self._bound(symbol, text, mark)
+        return symbol
+
+    def _bound(self, symbol: SymInt, text: str, mark: Mark) -> None:
+        """Takes over what the user said about a size: its bounds, and that it must stay open."""
+        env, name = self.graph.env, str(symbol)
+        if mark.minimum is not None and mark.minimum > (env.minimum[name] or 0):
+            env.minimum[name] = mark.minimum
+            self.prologue.guard(
+                SizeSource(name), f"{{}} >= {mark.minimum}", f"{text} >= {mark.minimum}", f">= {mark.minimum}",
+                "marked size",
+            )  # fmt: skip
+        if mark.maximum is not None and mark.maximum < env.maximum.get(name, mark.maximum + 1):
+            env.maximum[name] = mark.maximum
+            self.prologue.guard(
+                SizeSource(name), f"{{}} <= {mark.maximum}", f"{text} <= {mark.maximum}", f"<= {mark.maximum}",
+                "marked size",
+            )  # fmt: skip
+        if mark.kind == "dynamic":
+            self.marked[name] = text
+            env.on_guard = self._check_marked
+
+    def _check_marked(self, relation: str) -> None:
+        """Raises InvalidArgument where what is assumed leaves one size only to an axis that is marked as dynamic."""
+        names = set(re.findall(r"\bs\d+\b", relation))
+        if not vars(self):  # capture is over
+            return
+        if not (self.graph.env.guards[relation] and "==" in relation and len(names) == 1):
+            return
+        (name,) = names
+        size = self.graph.env.hints[name]
+        others = (eval(relation, {name: other}) for other in range(2, size + 64) if other != size)
+        if name in self.marked and not any(others):
+            text = self.marked[name]
+            raise not_dynamic(text, f"{text} == {size}", self.user_stack())
+
+    def number_symbol(self, value: int, source: Source) -> SymInt:
+        """A symbol for the Python int at ``source``."""
+        symbol = self.graph.env.symbol(value, stands_for=source)
+        self.symbol_texts[str(symbol)] = source.text
+        self.number_symbols[str(symbol)] = (symbol, source)
+        self.prologue.assign(str(symbol), self.prologue.load(source))
+        return symbol
+
+    def length_symbol(self, length: int, source: Source) -> SymInt | None:
+        """A symbol for the length that the list at ``source`` came with; None where it has not been seen to vary."""
+        known = self.measured.get(source)
+        if known is None:
+            place = ComputedSource("len({0})", (source,))
+            if not self.profile.is_open(place.text, length, self.options.dynamic):
+                return None
+            known = self.measured[source] = self.number_symbol(length, place)
+        return known
+
+    def decide(self, source: Source, code: str, text: str, holds: bool) -> bool:
+        """The answer to a question about a run-time number, as seen now, under a guard."""
+        self.prologue.guard(source, f"({code}) is {holds}", text if holds else f"not ({text})", str(holds), "question")
+        return holds
+
+    def loosen(self) -> None:
+        """Gives up what guards ask of containers that nothing has depended on."""
+        for value in self._outside:
+            if isinstance(value, SequenceValue | DictValue):
+                value.loosen()
+
+    @property
+    def in_round(self) -> bool:
+        """Whether a round of a loop is followed that stands for all of them."""
+        return bool(self.open_loops) or any(frame.apart for frame in self.frames)
+
+    def readable(self, expression: str) -> str:
+        """An expression over symbols in the user's terms."""
+        return re.sub(r"\bs\d+\b", lambda m: self.symbol_texts.get(m.group(), m.group()), expression)
+
+    def key_source(self, key: Value) -> tuple[Source, str] | None:
+        """Where a key of a container is found that may be another in each call, and its text; None of any other."""
+        if self.in_round:
+            return None
+        if isinstance(key, Unread) and type(key.value) is str and key.source not in self._wrapped:
+            text = key.source.text
+            self.prologue.guard(key.source, "type({}) is str", f"type({text}) is str", "str", "type")
+            return key.source, text
+        if isinstance(key, IntegerValue) and not key.size.counters():
+            return SizeSource(str(key.size)), self.readable(str(key.size))
+        return None
+
+    @staticmethod
+    def is_plain(key: Value) -> bool:
+        """Whether a key is known, and hashes and compares without running anybody's code."""
+        return isinstance(key, Constant) and type(key.value) in (*_QUIET[:5], bytes)
+
+    def waits(self, key: Value) -> bool:
+        """Whether a key varies and can be made behind the graph. A NaN must be one object wherever it is used."""
+        if isinstance(key, SequenceValue):
+            items = key.held if key.cls is tuple else []
+            return any(map(self.waits, items)) and all(self.is_plain(item) or self.waits(item) for item in items)
+        if isinstance(key, ArrayValue):
+            return key.traced.scalar and key.traced.type.dtype.kind in "biu" and not self.in_round
+        if isinstance(key, ScalarValue):
+            return key.cls is not float and not self.in_round
+        if isinstance(key, FloatValue) and isinstance(key.source, ComputedSource):
+            return False
+        if isinstance(key, FloatValue | TextValue):
+            return not self.in_round
+        return self.key_source(key) is not None
+
+    def number_source(self, value: Value) -> Source | None:
+        """A source for a Python number that varies; None for constants."""
+        if isinstance(value, FloatValue):
+            return value.source
+        if isinstance(value, IntegerValue):
+            if value.size.counters():
+                raise CannotCapture("unsupported-operands", "a number that each round of a loop has anew")
+            return SizeSource(str(value.size))
+        return None
+
+    def compute(self, template: str, operands: Sequence[Value], run: Callable[..., Any]) -> Value:
+        """A Python number that plain Python computes before the graph: ``template`` over the operands' sources."""
+        hints = []
+        parts: list[Source] = []
+        fields: list[str] = []
+        for operand in operands:
+            source = self.number_source(operand)
+            if source is None:
+                number = constant_of(operand, "a number")
+                hints.append(number)
+                fields.append(self._number_text(number))
+                continue
+            hints.append(operand.hint if isinstance(operand, FloatValue) else operand.size.hint)  # type: ignore[attr-defined]
+            fields.append(f"{{{len(parts)}}}")
+            parts.append(source)
+        try:
+            result = run(*hints)
+        except Exception as error:
+            raise CannotCapture("operation-raises", str(error)) from error
+        if type(result) is bool:
+            source = ComputedSource(template.format(*fields), tuple(parts))
+            return Constant(self.decide(source, "{}", source.text, result))
+        if type(result) is not float:
+            text = ComputedSource(template.format(*fields), tuple(parts)).text
+            raise CannotCapture("unsupported-operands", f"`{text}` of numbers that vary")
+        # The result's type may change with the values (a negative base gives a complex power).
+        formula = template.format(*fields)
+        source = ComputedSource(formula if template.endswith("({})") else f"({formula})", tuple(parts))
+        if source.terms > _MOST_TERMS:
+            raise CannotCapture("unsupported-operands", "an expression of too many numbers that vary")
+        self.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", "type")
+        return FloatValue(source, result)
+
+    @staticmethod
+    def _number_text(number: Any) -> str:
+        """A constant beside run-time numbers, as an expression."""
+        if type(number) is float and not math.isfinite(number):
+            return f"float({str(number)!r})"
+        if type(number) not in (float, bool) and not (type(number) is int and abs(number) < 1 << 64):
+            raise CannotCapture("unsupported-operands", f"a {type(number).__name__} beside a number that varies")
+        return f"({number!r})" if repr(number)[0] == "-" else repr(number)
+
+    # -- calls -----------------------------------------------------------------------------------------------------
+    def fold(self, function: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Calls a pure function now; all arguments must be constants."""
+        name = getattr(function, "__name__", "an operator")
+        plain = [constant_of(arg, f"an argument of {name}") for arg in args]
+        named = {key: constant_of(value, f"an argument of {name}") for key, value in kwargs.items()}
+        quiet = all(type(value) in _QUIET for value in [*plain, *named.values()])
+        try:
+            if quiet:
+                result = function(*plain, **named)
+            else:
+                # What is reported belongs to each call: leave it to plain Python.
+                with strict():
+                    result = function(*plain, **named)
+        except Exception as error:
+            raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
+        if follows_settings(result, plain):
+            raise CannotCapture("unsupported-argument", f"The result of {name} depends on settings of the process.")
+        return self.plain_value(result)
+
+    def plain_value(self, result: Any) -> Value:
+        """The value of a plain Python object that capture itself has just made."""
+        if isinstance(result, tuple | list) and type(result) in (tuple, list):
+            return SequenceValue([self.plain_value(item) for item in result], type(result))
+        if type(result) is dict:
+            return DictValue({key: self.plain_value(item) for key, item in result.items()})
+        return Constant(result)
+
+    def call_constant(self, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """The meaning of calling a built-in, a class, or a library function."""
+        from tcompile.capture.semantics.builtins import call_constant
+
+        return call_constant(self, function, args, kwargs)
+
+    def inline_form(self, form: types.FunctionType, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Follows the Python form of a library's function, which happens on the user's line."""
+        depth, function = len(self.frames), FunctionValue.of(self, form, None)
+        try:
+            return self.inline(function, args, kwargs, at=self.builder.location)
+        except CannotCapture as refusal:
+            if len(self.frames) > depth + 1:  # in the user's function, which it calls
+                raise
+            del self.frames[depth:]
+            text = f"{form.__name__} calls a function of Python, in a way that is not followed."
+            raise CannotCapture("unsupported-object", text) from refusal
+
+    def inline(
+        self, function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value], at: Location | None = None
+    ) -> Value:
+        """Follows a user's function, or one of ours that stands ``at`` the user's place."""
+        from tcompile.capture.interpreter.frame import Frame, has_blocks
+        from tcompile.capture.values.callable import bind_arguments
+
+        if at is None and str(function.globals.get("__name__", "")).partition(".")[0] in _OURS:
+            raise CannotCapture("unknown-function", function.describe())
+        if len(self.frames) >= MAX_DEPTH:
+            raise CannotCapture("recursion", f"{function.describe()} is {MAX_DEPTH} calls deep.")
+        frame = Frame(self, function, bind_arguments(self, function, args, kwargs), at)
+        if function.code.co_flags & 0x20:
+            if has_blocks(function.code):
+                raise CannotCapture("generator", f"{function.describe()} (with `try` or `with` in it)")
+            frame.resume(None)  # up to where it is made
+            return GeneratorValue(self, frame.resume)
+        if function.code.co_flags & 0x280:
+            raise CannotCapture("generator", function.describe())
+        value = frame.run()
+        return value.settle(self) if isinstance(value, Unread) else value
+
+    # -- where we are ------------------------------------------------------------------------------------------------
+    def current_text(self) -> str:
+        """The source text of the expression being executed."""
+        return (expression_text(self.frames[-1].user_line()) if self.frames else "") or "this expression"
+
+    def user_stack(self) -> tuple[UserLine, ...]:
+        """The user's lines, outermost first."""
+        if not self.frames:
+            code = self.code
+            return (UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name),)
+        return tuple(frame.user_line() for frame in self.frames)
+
+
+__all__ = ["Capture", "CaptureOptions", "Effect"]

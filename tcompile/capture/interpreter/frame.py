@@ -1,0 +1,282 @@
+"""The symbolic interpreter: runs a function's bytecode on captured values.
+
+Enters: a function and its bound arguments. Leaves: the value it returns; the graph, guards and effects grow in the
+shared ``Capture``. Exists because the language's meaning is its bytecode: whatever CPython compiles a program to, one
+handler an instruction says what it does to values. Calls of user functions run in a ``Frame`` of their own.
+
+An instruction that is not followed, or an operation on values that cannot be captured, raises ``CannotCapture``; the
+frame in which it happens is known from ``Capture.frames``.
+"""
+
+from __future__ import annotations
+
+import types
+import weakref
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from tcompile.bytecode.analysis import Analysis, analyse
+from tcompile.bytecode.decode import NotResumable
+from tcompile.bytecode.instructions import Instruction, read
+from tcompile.capture.context.followed import Followed, note
+from tcompile.capture.guards.sources import ConstantSource, GlobalSource
+from tcompile.capture.interpreter.context import Capture
+from tcompile.capture.interpreter.lazy_imports import settle
+from tcompile.capture.interpreter.opcodes import HANDLERS, Handler, Returned, Yielded, at_header
+from tcompile.capture.loops.loop_info import Flow, Header
+from tcompile.capture.values.base import Deferred, Unread, Value, settled
+from tcompile.capture.values.callable import Cell, FunctionValue
+from tcompile.config import config
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph import Location
+from tcompile.graph.names import quoted
+from tcompile.graph.verify import user_line
+from tcompile.observe.source_location import UserLine, file_line
+from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.capture.context.loop_plan import Plan
+    from tcompile.capture.loops.trace_loop import WhileRounds
+
+
+@dataclass(eq=False)
+class Decoded:
+    """A code object made ready for the interpreter: one list entry an instruction."""
+
+    instructions: list[Instruction]
+    handlers: list[Handler | None]
+    positions: dict[int, int]  # instruction number by offset
+    locations: list[Location | None]  # filled in as they are asked for
+    has_blocks: bool  # whether it has ``try`` or ``with``
+    flow: Flow
+    headers: dict[int, Header] = field(default_factory=dict)  # of `while` loops, by where they begin and are entered
+    analysed: list[Analysis | None] = field(default_factory=list)  # once it was asked for
+    targets: list[frozenset[str]] = field(default_factory=list)  # of its `for` loops, once they were asked for
+
+
+_DECODED: dict[int, tuple[weakref.ref[types.CodeType], Decoded]] = {}
+
+
+def decode(code: types.CodeType) -> Decoded:
+    """The instructions of ``code``, decoded once."""
+    found = _DECODED.get(id(code))
+    if found is not None and found[0]() is code:
+        return found[1]
+    try:
+        listed = read(code)
+    except Exception as error:  # made by hand, and not well
+        raise CannotCapture("unsupported-instruction", f"bytecode that cannot be read ({error})") from error
+    positions = {i.offset: n for n, i in enumerate(listed)}
+    positions.update({i.start: n for n, i in enumerate(listed)})  # a jump names the first EXTENDED_ARG
+    decoded = Decoded(
+        listed, [HANDLERS.get(i.opname) for i in listed], positions, [None] * len(listed),
+        any(i.opname == "PUSH_EXC_INFO" for i in listed), Flow(listed, positions),
+    )  # fmt: skip
+    for header in decoded.flow.whiles():
+        for at in {header.at, header.entry}:
+            decoded.headers[at] = header
+            decoded.handlers[at] = at_header
+    key = id(code)
+    drop = _DECODED.pop  # by name here, for at exit the module's own names are gone first
+    _DECODED[key] = (weakref.ref(code, lambda _: drop(key, None)), decoded)
+    return decoded
+
+
+def has_blocks(code: types.CodeType) -> bool:
+    """Whether ``code`` has ``try`` or ``with`` in it: a generator that is dropped would run its clean-up."""
+    return decode(code).has_blocks
+
+
+class Frame:
+    """One function's execution on captured values. One that is no code of the user's happens ``place``d at a line."""
+
+    def __init__(
+        self, tx: Capture, function: FunctionValue, arguments: dict[str, Value], place: Location | None = None
+    ) -> None:
+        self.tx = tx
+        self.place = place
+        self.function = function
+        self.code = function.code
+        self.locals: dict[str, Value] = dict(arguments)
+        self.assigned: set[str] = set()  # names of locals that were bound or unbound in here
+        self.stack: list[Value] = []
+        self.cells: dict[str, Cell] = dict(zip(self.code.co_freevars, function.closure, strict=True))
+        self.keyword_names: tuple[str, ...] = ()
+        self.decoded = decode(self.code)
+        self.lines = self._noted() if place is None else None
+        self.at = 0
+        self.steps = 0  # that were followed, where config.stress_breaks counts them
+        self.began = 0  # the instruction at which capture of it began
+        self.came_back = -1  # the instruction that a jump back has led to
+        self.apart: dict[int, tuple[Header, Plan]] = {}  # loops a round of which is followed before the node is made
+        self.rounds: dict[int, WhileRounds] = {}  # of the `while` loops that the frame is in, by where they begin
+        self.first_round: dict[int, int] = {}  # how many operations there were when each loop first went back
+
+    def _noted(self) -> list[int] | None:
+        """Says that the function is followed; where its lines are to be noted, the list for those of this call."""
+        code, known = self.code, self.tx.followed
+        found = known.get(code)
+        if found is None:
+            found = known[code] = Followed.of(code)
+        if not self.tx.options.notes_lines:
+            return None
+        lines: list[int] = []
+        found.calls.append(lines)
+        return lines
+
+    # -- running -----------------------------------------------------------------------------------------------------
+    def run(self) -> Value:
+        """Runs until the function returns."""
+        self.tx.frames.append(self)
+        try:
+            self._steps()
+        except Returned as returned:
+            self.tx.frames.pop()
+            return returned.value
+        raise AssertionError("a frame ends only by returning")
+
+    def resume(self, sent: Value | None) -> tuple[Value, bool]:
+        """Runs a generator's frame to its next yield: what it yields, or what it returns and False."""
+        if sent is not None:
+            self.push(sent)
+        self.tx.frames.append(self)
+        try:
+            self._steps()
+        except Returned as returned:
+            self.tx.frames.pop()
+            return settled(self.tx, returned.value), False
+        except Yielded as yielded:
+            self.tx.frames.pop()
+            return yielded.value, True
+        raise AssertionError("a frame ends only by returning")
+
+    def _steps(self) -> None:
+        tx, limit, every = self.tx, self.tx.options.max_instructions, config.stress_breaks
+        instructions, handlers, lines = self.decoded.instructions, self.decoded.handlers, self.lines
+        while True:
+            at = self.at
+            self.at = at + 1
+            tx.instructions += 1
+            if tx.instructions > limit:
+                raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
+            if every:
+                if self.steps == every:
+                    raise CannotCapture("stress-break", f"config.stress_breaks is {every}.")
+                self.steps += 1
+            run = handlers[at]
+            if run is None:
+                raise CannotCapture("unsupported-instruction", instructions[at].opname)
+            tx.builder.location = location = self.location(at)
+            if lines is not None:
+                note(lines, location.line)
+            run(self, instructions[at])
+
+    def push(self, value: Value) -> None:
+        """Puts a value on the stack."""
+        self.stack.append(value)
+
+    def pop(self) -> Value:
+        """Takes the top of the stack."""
+        value = self.stack.pop()
+        return value.settle(self.tx) if isinstance(value, Deferred) else value
+
+    def peek(self, depth: int) -> Value:
+        """The value at a place of the stack (1: the top), which stays there."""
+        value = self.stack[-depth] = settled(self.tx, self.stack[-depth])
+        return value
+
+    def pop_unread(self) -> Value:
+        """Takes the top of the stack, which is only moved elsewhere."""
+        return self.stack.pop()
+
+    def pop_many_unread(self, count: int) -> list[Value]:
+        """Takes ``count`` values, the deepest first, which are only moved elsewhere."""
+        values = self.stack[len(self.stack) - count :]
+        del self.stack[len(self.stack) - count :]
+        return values
+
+    def pop_many(self, count: int) -> list[Value]:
+        """Takes ``count`` values, the deepest first."""
+        return [settled(self.tx, value) for value in self.pop_many_unread(count)]
+
+    def analysis(self) -> Analysis | None:
+        """What is read later, at each instruction; None for code that is not understood."""
+        known = self.decoded.analysed
+        if not known:
+            try:
+                known.append(analyse(self.code))
+            except NotResumable:
+                known.append(None)
+        return known[0]
+
+    def may_branch(self) -> bool:
+        """Whether a jump on a value of the graph may go both ways: in a round of a loop that becomes a node."""
+        return bool(self.apart or self.tx.open_loops)
+
+    def jump(self, instruction: Instruction) -> None:
+        """Goes to the instruction's target."""
+        self.at = self.decoded.positions[instruction.argval]
+
+    # -- where we are ------------------------------------------------------------------------------------------------
+    def location(self, at: int) -> Location:
+        """The user's line behind instruction number ``at``."""
+        if self.place is not None:
+            return self.place
+        known = self.decoded.locations[at]
+        if known is None:
+            first, last, column, end_column = self.decoded.instructions[at].positions
+            line = first or self.code.co_firstlineno
+            known = self.decoded.locations[at] = Location(
+                self.code.co_filename, line, column, end_column, self.code.co_name,
+                file_line(self.code.co_filename, line).strip(), last if last and last > line else 0,
+            )  # fmt: skip
+        return known
+
+    def user_line(self) -> UserLine:
+        """The line being executed."""
+        return user_line(self.location(max(self.at - 1, 0)))
+
+    # -- names -------------------------------------------------------------------------------------------------------
+    def load_global(self, name: str) -> Value:
+        """A global, or a built-in where there is none."""
+        names = self.function.globals
+        if type(names) is not dict:
+            raise CannotCapture("unsupported-object", f"The globals are of class {type(names).__qualname__}.")
+        stored = self.tx.stored_global(names, name)
+        if stored is not None:
+            return stored
+        source = ConstantSource.of("globals()", names)
+        if name in names:
+            settle(names, name)
+            found = GlobalSource(name, source)
+            self.tx.prologue.load(found)  # that there is one matters also where nothing else of it does
+            return Unread(names[name], found)
+        builtins = self.function.builtins
+        if name in builtins:
+            guards = self.tx.prologue
+            guards.guard(source, f"{quoted(name)} not in {{}}", f"no global named {name!r}", "no global", "no global")
+            guards.guard_binding(source, builtins, name, f"{name} is the built-in", "the built-in", "built-in")
+            return self.tx.wrap_found(builtins[name])
+        raise CannotCapture("operation-raises", f"name {name!r} is not defined")
+
+    def store_global(self, name: str, value: Value | None) -> None:
+        """Stores to a global, or deletes it where ``value`` is None."""
+        if type(self.function.globals) is not dict:
+            raise CannotCapture("side-effect", f"Assigning the global `{name}`")
+        self.tx.store_global(self.function.globals, name, value)
+
+    def refuse_step(self, instruction: Instruction) -> None:
+        """Called before each instruction; raises CannotCapture where only the running frame can do it."""
+
+    def rely_on_binding(self, name: str) -> None:
+        """Called where it matters whether a local variable has a value."""
+
+    def load_local(self, name: str) -> Value:
+        """A local variable. Raises CannotCapture where plain Python would raise UnboundLocalError."""
+        self.rely_on_binding(name)
+        value = self.locals.get(name)
+        if value is not None:
+            return value
+        if name in self.cells:
+            return self.cells[name]
+        raise CannotCapture("operation-raises", f"local variable {name!r} is not set")

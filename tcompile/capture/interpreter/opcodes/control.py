@@ -1,0 +1,209 @@
+"""Instructions that decide what runs next: jumps, loops, raising, ``with``.
+
+Enters: a frame. Leaves: the frame at its next instruction. A loop over known values is unrolled by walking it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tcompile.bytecode.dialect import D
+from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.interpreter.opcodes.registry import HANDLERS, handler
+from tcompile.capture.semantics.attributes import Exhausted, advance, iterator
+from tcompile.capture.semantics.operators import identical
+from tcompile.capture.semantics.special.policy import PolicyValue
+from tcompile.capture.values.base import NULL, Unread, Value, settled
+from tcompile.capture.values.callable import GeneratorValue
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.counted import Counted
+from tcompile.capture.values.object import ObjectValue, OpaqueValue
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.frame import Frame
+
+
+@handler("GET_ITER")
+def _get_iter(f: Frame, i: Instruction) -> None:
+    value = f.pop_unread()
+    is_text = isinstance(value, Unread) and type(value.value) is str
+    _push_iterator(f, iterator(f.tx, value if is_text else settled(f.tx, value)))
+
+
+def _push_iterator(f: Frame, items: Value) -> None:
+    """With the empty slot above it, where an iterator has one."""
+    f.stack += [items, NULL][: D.iterator_items]
+
+
+@handler("FOR_ITER")
+def _for_iter(f: Frame, i: Instruction) -> None:
+    items = f.peek(D.iterator_items)
+    if isinstance(items, OpaqueValue):  # the running frame's own, which only it can move on
+        raise CannotCapture("frame-step", f.tx.current_text())
+    if isinstance(items, Counted):
+        from tcompile.capture.loops import scalar, trace_loop
+
+        if not items.decided and scalar.enter(f, f.decoded.flow.loop_at(f.at - 1)):
+            return
+        if items.scalar:
+            raise CannotCapture("unsupported-object", "A loop over elements that is no scalar code")
+        if items.is_symbolic and trace_loop.enter(f, items):
+            return
+        if items.taken and items.plan is not None and items.plan.stepped:
+            raise CannotCapture("frame-step", f.tx.current_text())
+    value = advance(f.tx, items)
+    if value is not None:
+        f.push(value)
+        return
+    del f.stack[-D.iterator_items :]
+    f.at = f.decoded.flow.target(f.at - 1)
+
+
+@handler("JUMP_FORWARD")
+def _jump(f: Frame, i: Instruction) -> None:
+    f.jump(i)
+
+
+@handler("JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
+def _jump_back(f: Frame, i: Instruction) -> None:
+    """To another round, unless the loop has become too much already."""
+    now, most = len(f.tx.builder.graph.nodes), f.tx.options.max_unrolled
+    if most is not None and now - f.first_round.setdefault(i.offset, now) > most:
+        raise CannotCapture("too-long", f"A loop was unrolled into more than {most} operations.")
+    f.jump(i)
+    f.came_back = f.at
+
+
+def at_header(f: Frame, i: Instruction) -> None:
+    """Where a round of a ``while`` loop begins, or the loop is entered; then the instruction itself."""
+    from tcompile.capture.loops import scalar
+    from tcompile.capture.loops.trace_loop import WhileRounds, enter_while
+
+    at = f.at - 1
+    header = f.decoded.headers[at]
+    if scalar.enter(f, header):
+        return
+    rounds = f.rounds.get(header.at)
+    if (at == header.entry and f.came_back != at) or rounds is None:
+        inside = at != header.entry or f.came_back == at
+        whole = inside and f.began in f.decoded.flow.chain(at)  # it began with this very test
+        rounds = f.rounds[header.at] = WhileRounds(inside, int(whole))
+    else:
+        rounds.taken += 1
+    f.came_back = -1
+    if enter_while(f, header, rounds):
+        return
+    if rounds.taken and (rounds.inside or (rounds.plan is not None and rounds.plan.stepped)):
+        raise CannotCapture("frame-step", f.tx.current_text())
+    HANDLERS[i.opname](f, i)
+
+
+@handler(
+    "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE",
+    "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE",
+)  # fmt: skip
+def _pop_jump(f: Frame, i: Instruction) -> None:
+    value = f.pop()
+    if f.may_branch():
+        from tcompile.capture.loops import branches
+
+        if branches.enter(f, i, value):
+            return
+    if value.truth(f.tx) == i.opname.endswith("TRUE"):
+        _jump_either_way(f, i)
+
+
+def _jump_either_way(f: Frame, i: Instruction) -> None:
+    """Ahead, or to another round: 3.11 has tests that jump back."""
+    if "BACKWARD" in i.opname:
+        _jump_back(f, i)
+    else:
+        f.jump(i)
+        f.came_back = -1
+
+
+@handler(
+    "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
+    "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE",
+)  # fmt: skip
+def _pop_jump_none(f: Frame, i: Instruction) -> None:
+    if identical(f.tx, f.pop(), Constant(None)) != i.opname.endswith("NOT_NONE"):
+        _jump_either_way(f, i)
+
+
+@handler("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")
+def _jump_or_pop(f: Frame, i: Instruction) -> None:
+    value = f.pop()
+    if value.truth(f.tx) == (i.opname == "JUMP_IF_TRUE_OR_POP"):
+        f.push(value)
+        f.jump(i)
+
+
+@handler("RAISE_VARARGS", "RERAISE", "PUSH_EXC_INFO", "LOAD_ASSERTION_ERROR")
+def _raise(f: Frame, i: Instruction) -> None:
+    stops = i.opname == "RAISE_VARARGS" and i.arg == 1 and not f.code.co_exceptiontable
+    if stops and isinstance(f.stack[-1], Constant) and f.stack[-1].value is StopIteration:
+        raise Exhausted("raises", f"`{f.tx.current_text()}`")
+    raise CannotCapture("raises", f"`{f.tx.current_text()}`")
+
+
+@handler("BEFORE_WITH")
+def _with(f: Frame, i: Instruction) -> None:
+    shown, manager = f.stack[-1].describe(), f.pop()
+    if isinstance(manager, PolicyValue):
+        f.push(manager.way_out(f.tx))
+        f.push(manager.way_in(f.tx).call(f.tx, [], {}))
+        return
+    if not isinstance(manager, ObjectValue) or not manager.defines("__enter__", "__exit__"):
+        raise CannotCapture("with-statement", shown)
+    enter, leave = manager.special(f.tx, "__enter__"), manager.special(f.tx, "__exit__")
+    f.push(leave)
+    f.push(enter.call(f.tx, [], {}))
+
+
+@handler("LOAD_SPECIAL")
+def _load_special(f: Frame, i: Instruction) -> None:
+    """What enters or leaves a ``with`` block; from 3.14 on each is loaded by itself, the way out first."""
+    shown, manager = f.stack[-1].describe(), f.pop()
+    if isinstance(manager, PolicyValue):
+        f.push(manager.way_out(f.tx) if i.argval == "__exit__" else manager.way_in(f.tx))
+    elif isinstance(manager, ObjectValue) and manager.defines("__enter__", "__exit__"):
+        f.push(manager.special(f.tx, i.argval))
+    else:
+        raise CannotCapture("with-statement", shown)
+    f.push(NULL)
+
+
+@handler("BEFORE_ASYNC_WITH")
+def _async_with(f: Frame, i: Instruction) -> None:
+    raise CannotCapture("with-statement", f.stack[-1].describe())
+
+
+@handler("GET_YIELD_FROM_ITER")
+def _get_yield_from_iter(f: Frame, i: Instruction) -> None:
+    _push_iterator(f, iterator(f.tx, f.pop()))
+
+
+@handler("SEND")
+def _send(f: Frame, i: Instruction) -> None:
+    sent, receiver = f.pop(), f.peek(D.iterator_items)
+    if isinstance(receiver, GeneratorValue):
+        value = receiver.send(sent)
+    elif sent.is_none:
+        value = advance(f.tx, receiver)
+    else:
+        raise CannotCapture("generator", f"a value is sent to {receiver.describe()}")
+    if value is not None:
+        f.push(value)
+        return
+    result = receiver.result if isinstance(receiver, GeneratorValue) else None
+    if not D.keeps_receiver:
+        f.pop()
+    f.push(result or Constant(None))
+    f.jump(i)
+
+
+@handler("END_SEND")
+def _end_send(f: Frame, i: Instruction) -> None:
+    del f.stack[-1 - D.iterator_items : -1]

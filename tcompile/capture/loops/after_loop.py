@@ -1,0 +1,189 @@
+"""What there is behind a loop: values of what its node results in, whichever way it was left.
+
+Enters: the trees of leaves that variables hold where a loop is left, by each way. Leaves: captured values; where
+several ways meet, one value for what each of them holds, selected by the way that was taken. Exists apart because
+following rounds and going on behind them are two things.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.capture.context.loop_plan import Plan
+from tcompile.capture.loops.carried import Carried
+from tcompile.capture.loops.discover_carried import same_constant
+from tcompile.capture.loops.leaves import Count, Leaf, Many, View
+from tcompile.capture.semantics.subgraph import is_new, node_of
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.constant import Constant, integer
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.scalar import ScalarValue, check_bits, of_kind
+from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.graph import Node, SymInt
+from tcompile.graph.sizes import Size, same
+from tcompile.graph.verify import fits
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.context import Capture
+
+
+class Behind:
+    """Makes values of what a loop's node results in."""
+
+    def __init__(self, carried: Carried, rounds: Node | Size | None, whole: bool = False) -> None:
+        """``whole``: a round at least is done, and each to its end."""
+        self.carried, self.rounds, self.whole = carried, rounds, whole
+        self.before: Any = None  # the state in which what comes behind the loop was followed
+        self._own: dict[int, Value] = {}  # arrays that the loop has made, which nobody else holds
+        self._made: dict[Any, Value] = {}
+
+    def value(self, tree: Any) -> Value:
+        """The value of a tree."""
+        if isinstance(tree, Value):
+            return tree
+        key = str(tree.size) if isinstance(tree, Count) else id(tree)
+        if key not in self._made:
+            self._made[key] = self._new(tree)
+        return self._made[key]
+
+    def _new(self, tree: Any) -> Value:
+        carried = self.carried
+        if isinstance(tree, View):
+            return of_kind(carried.tx, "array", tree.memory.seen_through(tree.path)[0])
+        if isinstance(tree, Many):
+            return SequenceValue([self.value(part) for part in tree.parts], tree.cls)
+        if isinstance(tree, Count):
+            return self._count(tree.size)
+        if tree.value is not None and tree.ends == tree.inputs:  # every round hands on what it was given
+            found: Value = tree.value
+            return found
+        made = of_kind(carried.tx, tree.kind, tree.result)
+        if tree.kind == "array":
+            self._own[id(made)] = made
+            assert isinstance(made, ArrayValue) and made.memory is not None
+            made.memory.made = self._is_made(tree)
+        return made
+
+    def _is_made(self, leaf: Leaf) -> bool:
+        """Whether an array that a leaf holds behind the loop is certainly one that was made in the graph around it."""
+        tx = self.carried.tx
+        ends = list(zip(leaf.ends, leaf.inputs, strict=True))
+        if any(end is not start and not tx.memory_of(end)[0].is_new for end, start in ends):
+            return False
+        if self.whole and all(end is not start for end, start in ends):
+            return True
+        given = leaf.value.memory if isinstance(leaf.value, ArrayValue) else None
+        return leaf.value is None or (given is not None and given.graph is tx.builder.graph and given.is_new)
+
+    def leave_open(self, plan: Plan) -> None:
+        """Notes that the arrays that the loop has made may be those that it was given, which others may hold."""
+        for leaf in self.carried.leaves:
+            made = self._made.get(id(leaf))
+            foreign = leaf.foreign or self.carried.is_mixed
+            if foreign and isinstance(made, ArrayValue) and self.made(made) and made.memory is not None:
+                made.memory.unsure = plan
+            if leaf.foreign and isinstance(leaf.value, ArrayValue) and leaf.value.memory is not None:
+                leaf.value.memory.handed = plan
+
+    def made(self, value: Value) -> bool:
+        """Whether a value is an array that the node results in."""
+        return id(value) in self._own
+
+    def owns(self, value: Value) -> bool:
+        """Whether an array is the loop's own, or was made behind it."""
+        if id(value) in self._own or not isinstance(value, ArrayValue) or value.path or value.memory is None:
+            return id(value) in self._own
+        return id(value.memory) not in self.before[0] and value.memory.owner is None and is_new(value.traced.node)
+
+    def _count(self, size: SymInt) -> Value:
+        """An int that grows with the rounds that were done."""
+        carried, counter = self.carried, str(self.carried.counter)
+        if isinstance(self.rounds, int | SymInt):
+            return integer(size.at(counter, self.rounds))
+        check_bits(size)
+        start = size.at(counter, 0)
+        by = size.at(counter, 1) - start
+        if not same(size, start + by * carried.counter):
+            raise CannotCapture("loop-mismatch", f"{size} is not linear in the rounds of the loop")
+        op, node = carried.tx.builder.op, self.rounds
+        assert node is not None
+        if not same(by, 1):
+            node = op("multiply", node, by)
+        if not same(start, 0):
+            node = op("add", node, start)
+        return ScalarValue(ArrayValue(Traced(node, scalar=True), carried.tx.frontends[0]), int)
+
+
+class Select:
+    """Puts together what several ways out of a loop hold."""
+
+    def __init__(self, tx: Capture, behind: Behind, which: Node, numbers: list[int]) -> None:
+        self.tx, self.behind, self.which, self.numbers = tx, behind, which, numbers
+        self._made: dict[tuple[int, ...], Value] = {}
+        self._taken: dict[int, tuple[int, ...]] = {}
+
+    def merged(self, name: str, found: Sequence[Value | None]) -> Value:
+        """One value for what each way holds."""
+        tx = self.tx
+        values = [settled(tx, value) for value in found if value is not None]
+        key = tuple(map(id, values))
+        other = CannotCapture("loop-mismatch", f"{name} depends on how it is left")
+        if len(values) != len(self.numbers):
+            raise other
+        first = values[0]
+        if all(value is first or same_constant(value, first) for value in values):
+            self._claim(values, key, other)
+            return first
+        if key not in self._made:
+            self._made[key] = self._new(name, values, other)
+            self._claim(values, key, other)
+        return self._made[key]
+
+    def _claim(self, values: Sequence[Value], key: tuple[int, ...], other: Exception) -> None:
+        """Makes sure that an array of the loop is in one place only, or in the same ones whichever way it is left."""
+        for value in values:
+            if self.behind.owns(value) and self._taken.setdefault(id(value), key) != key:
+                raise other
+
+    def _new(self, name: str, values: Sequence[Value], other: Exception) -> Value:
+        tx = self.tx
+        if all(isinstance(value, SequenceValue) and value.cls is tuple for value in values):
+            rows = [value.items for value in values if isinstance(value, SequenceValue)]
+            if len({len(row) for row in rows}) == 1:
+                parts = zip(*rows, strict=True)
+                return SequenceValue([self.merged(name, list(part)) for part in parts], tuple)
+            raise other
+        kinds = [self._kind(value, other) for value in values]
+        if any(kind != kinds[0] for kind in kinds):
+            raise other
+        nodes = [node_of(tx, value) for value in values]
+        if any(not fits(node.tensor, nodes[0].tensor) for node in nodes):
+            raise other
+        op, result = tx.builder.op, nodes[0]
+        for number, node in zip(self.numbers[1:], nodes[1:], strict=True):
+            result = op("where", op("equal", self.which, number), node, result)
+        merged = of_kind(tx, kinds[0], result)
+        if isinstance(merged, ArrayValue) and merged.memory is not None:
+            merged.memory.made = all(x.memory.is_new for x in values if isinstance(x, ArrayValue) and x.memory)
+        return merged
+
+    def _kind(self, value: Value, other: Exception) -> Any:
+        if isinstance(value, ArrayValue):
+            if not value.traced.scalar and not self.behind.owns(value):
+                raise other
+            if value.memory is not None:
+                value.memory.ask_identity()
+            return "scalar" if value.traced.scalar else "array"
+        if isinstance(value, Constant) and isinstance(value.value, np.generic):
+            return "scalar"
+        kind = value.python_type
+        if kind not in (bool, int, float):
+            raise other
+        return kind
+
+
+__all__ = ["Behind", "Select"]

@@ -1,0 +1,127 @@
+"""What a look at one round of a loop tells: what has to be carried.
+
+Enters: what variables and slots held where the round began, and hold where it ends. Leaves: the loop's plan with all
+this, and capture starts anew. Exists because what a round hands on is known only when it has been followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.loops.attribute_slots import Slot
+from tcompile.capture.loops.leaves import Uneven, Unsettled
+from tcompile.capture.loops.trip_count import int_of, is_int
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.constant import Constant, IntegerValue
+from tcompile.capture.values.memory import Memory
+from tcompile.capture.values.scalar import ScalarValue
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph import SymInt
+from tcompile.graph.sizes import Size, same
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.context import Capture
+
+_MOST_AT_ONCE = 6  # rounds that are one round of the node, for arrays that change places
+
+
+def look(
+    loop: Any, before: dict[str, Value], written: Iterable[Memory], slots: dict[str, tuple[Slot, Value | None, Value]]
+) -> None:
+    """Notes what has to be carried, and starts anew. ``slots`` are those that were not known to be stored to."""
+    f, tx, plan, given = loop.f, loop.tx, loop.plan, loop.given
+    places = dict(plan.written)
+    for memory in written:
+        places.update([_place_of(tx, memory, before)])
+    for name, (_, start, end) in slots.items():
+        if start is None:
+            raise Unsettled(f"`{name}` has no value before the loop")
+        given[name], f.locals[name] = start, end
+    asked = plan.asked | loop.exits.asked(given)
+    names = loop.needed | asked | slots.keys()
+    changed = {name for name in names if not unchanged(tx, given.get(name), f.locals.get(name))}
+    found = {**plan.slots, **{name: slot for name, (slot, *_) in slots.items()}}
+    at_once = _exchange(f.locals, changed, given) if plan.at_once == 1 else 1
+    if at_once > 1 and not loop.is_for:  # how many rounds are left over would have to be known
+        raise CannotCapture("loop-mismatch", "arrays change places in a `while` loop")
+    if at_once > 1:
+        loop.again(at_once=at_once, written=places, slots=found)
+    steps: dict[str, Size] = {}
+    uneven = set(plan.uneven)
+    for name in sorted(changed):
+        start, last = given.get(name), f.locals.get(name)
+        if start is None or last is None or not is_int(start) or name in uneven:
+            continue
+        if is_int(last):
+            steps[name] = growth(name, start, last, loop.counter)
+        elif isinstance(last, ScalarValue) and last.cls is int:
+            uneven.add(name)
+    loop.again(
+        looked=True, carried=plan.carried | changed | slots.keys(), steps=steps, uneven=uneven, written=places,
+        slots=found, asked=asked, tested=loop.exits.tests,
+    )  # fmt: skip
+
+
+def unchanged(tx: Capture, start: Value | None, end: Value | None) -> bool:
+    """Whether a variable holds the same after a round as before it: the same object, or the same constant."""
+    if start is None or end is None:
+        return start is end
+    start, end = settled(tx, start), settled(tx, end)
+    return start is end or same_constant(start, end)
+
+
+def same_constant(a: Any, b: Any) -> bool:
+    """Whether two values are constants, of the same object, number or text; ints may depend on the round."""
+    if isinstance(a, IntegerValue) and isinstance(b, IntegerValue):
+        return same(a.size, b.size)
+    if not (isinstance(a, Constant) and isinstance(b, Constant)) or type(a.value) is not type(b.value):
+        return False
+    return a.value is b.value or (type(a.value) in (int, float, str) and repr(a.value) == repr(b.value))
+
+
+def growth(name: str, start: Value, end: Value, counter: str) -> Size:
+    """By how much an int grows in each round. Raises Unsettled where that is not the same in all rounds."""
+    before, last = int_of(start), int_of(end)
+    amount: Size = last - before
+    if not isinstance(amount, SymInt) or counter not in amount.counters():
+        return amount
+    if isinstance(last, SymInt):  # it was bound to what grows with the rounds itself
+        first = last.at(counter, 0)
+        slope: Size = last.at(counter, 1) - first
+        number = SymInt(last.env, {(counter,): 1})
+        if same(last, first + slope * number) and same(before, first - slope):
+            return slope
+    raise Uneven(name)
+
+
+def _place_of(tx: Capture, memory: Memory, before: dict[str, Value]) -> tuple[Any, Any]:
+    """How an array that the body writes is found before the loop."""
+    if memory.owner is not None and memory.owner.source is not None:
+        source = memory.owner.source
+        return ("source", source), tx.objects[source]
+    for name, value in before.items():
+        if isinstance(value, ArrayValue) and value.memory is memory:
+            return ("local", name), None
+    return ("root", memory.root.name), None
+
+
+def _exchange(held: dict[str, Value], changed: set[str], given: dict[str, Value]) -> int:
+    """After how many rounds arrays that change places are back; 1 where none do."""
+    moves: dict[str, str] = {}
+    homes = {id(value): name for name, value in given.items() if isinstance(value, ArrayValue)}
+    for name in sorted(changed):
+        value = held.get(name)
+        if isinstance(value, ArrayValue) and id(value) in homes and not value.traced.scalar:
+            moves[name] = homes[id(value)]
+    for start in moves:
+        at, count = moves[start], 1
+        while at != start and at in moves and count <= len(moves):
+            at, count = moves[at], count + 1
+        if at == start and 1 < count <= _MOST_AT_ONCE:
+            return count
+    return 1
+
+
+__all__ = ["growth", "look", "same_constant", "unchanged"]

@@ -1,0 +1,450 @@
+"""Loops that are left where the graph's own values say so: parts of a round, and what comes behind the loop.
+
+Enters: a frame in a round of a loop, at a jump on a value that the graph computes. Leaves: the end of a part of the
+round, with the flag that ends it; and behind the loop, the frame where it goes on, whichever way the loop was left.
+
+A jump that leads out of the loop, or to its next round, ends a part: what variables hold goes on in the next part, and
+what the loop's way out reads is noted. Where several ways lead out, what each does up to where they meet is followed,
+and what the variables hold there is selected by the way that was taken. A way that ends in ``raise`` is plain Python's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.interpreter.opcodes.registry import Returned
+from tcompile.capture.loops.after_loop import Behind, Select
+from tcompile.capture.loops.carried import Carried
+from tcompile.capture.loops.discover_carried import same_constant, unchanged
+from tcompile.capture.loops.leaves import Count, Leaf, Unsettled, leaves_of
+from tcompile.capture.loops.loop_info import Header
+from tcompile.capture.loops.trip_count import course, int_of, is_int, rounds_while, stays_while, ways_of_test
+from tcompile.capture.semantics.operators import binary
+from tcompile.capture.semantics.subgraph import state_of
+from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.constant import Constant, IntegerValue, integer
+from tcompile.capture.values.scalar import int_node, truth_node, truth_of
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph import Node, SymInt
+from tcompile.graph.ops.control import FOREVER
+from tcompile.graph.sizes import Size, VariesInLoop, same
+from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.frame import Frame
+
+_MOST_STEPS = 400  # that are followed where ways out of a loop differ
+_COMPARE = {
+    "<": "less", "<=": "less_equal", "==": "equal", "!=": "not_equal", ">": "greater", ">=": "greater_equal",
+}  # fmt: skip
+
+
+class Left(CannotCapture):
+    """The body jumps out of the loop."""
+
+    def __init__(self) -> None:
+        super().__init__("loop-mismatch", "it is left by `break`")
+
+
+@dataclass
+class Way:
+    """One way out of a loop: by which part (0: all rounds are done), where the frame goes on, and what it holds."""
+
+    number: int
+    at: int
+    values: dict[str, Any]
+    stack: list[Value]
+    shown: list[Leaf]  # the leaves that had at the start of the round what it reads
+    round: Size | None = None  # in which it is taken, where that is known and it is taken at all
+
+
+class Exits:
+    """The ways out of one loop, and the parts of its rounds."""
+
+    def __init__(self, f: Frame, carried: Carried, header: Header, loop: Any) -> None:
+        self.f, self.carried, self.header, self.loop = f, carried, header, loop
+        self.tx, self.flow = f.tx, f.decoded.flow
+        self.starts = frozenset((header.at, header.entry))
+        self.flags: list[Node] = []
+        self.leaves: list[bool] = []
+        self.ways: list[Way] = []
+        self.known: list[Size | None] = []  # for each test, the round in which it leaves, where that is known
+        self._round: Size | None = None  # the same of the comparison just made
+        self._nexts: list[dict[str, Any]] = []
+        self._seen: list[tuple[set[str], dict[str, Value]]] = []  # what is read behind each test, and what there is
+        # The first half of `a and b`, where the test goes without it, and how much had changed before the second half.
+        self._pending: tuple[Node, int, int] | None = None
+
+    # -- tests ---------------------------------------------------------------------------------------------------------
+    def take(self, at: int, i: Instruction, looking: bool) -> bool:
+        """Follows an instruction where it is part of a test of a value of the graph; False where it is none."""
+        f, tx, name = self.f, self.tx, i.opname
+        if name in ("TO_BOOL", "UNARY_NOT"):
+            flag = self._truth(f.peek(1))
+            if flag is not None:
+                f.pop()
+                f.push(truth_of(tx, flag if name == "TO_BOOL" else tx.builder.op("logical_not", flag)))
+            return flag is not None
+        if name == "COMPARE_OP":
+            return self._compare(at, i)
+        if not _is_test(name):
+            return False
+        flag = self._truth(f.peek(1))
+        if flag is None:
+            if self._pending is not None:
+                raise CannotCapture("data-dependent-branch", tx.current_text())
+            return False
+        f.pop()
+        self._branch(at, i, flag, looking)
+        return True
+
+    def _is_open(self, size: Size) -> bool:
+        """Whether a test of an int that depends on the number of the round is the graph's."""
+        return self.carried.plan.open_tests or (isinstance(size, SymInt) and size.varies_unevenly())
+
+    def _truth(self, value: Value) -> Node | None:
+        """The truth of a value that the graph computes, or of an int that is zero in some rounds; None for others."""
+        value = settled(self.tx, value)
+        if not isinstance(value, IntegerValue):
+            return truth_node(self.tx, value)
+        try:
+            bool(value.size)
+        except VariesInLoop:
+            if self._is_open(value.size):
+                return self.tx.builder.op("not_equal", int_node(self.tx, value.size), 0)
+        return None
+
+    def _compare(self, at: int, i: Instruction) -> bool:
+        """A comparison: of ints that differ from round to round, or one whose result is asked for its truth."""
+        f, tx = self.f, self.tx
+        left, right = settled(tx, f.stack[-2]), settled(tx, f.stack[-1])
+        sign = i.argval.removeprefix("bool(").removesuffix(")")
+        try:
+            result = binary(tx, sign, left, right)
+        except VariesInLoop:
+            test = at + 1
+            while self.flow.instructions[test].opname == "TO_BOOL":
+                test += 1
+            is_test = _is_test(self.flow.instructions[test].opname)
+            if not is_test:
+                raise
+            distance = int_of(left) - int_of(right)
+            leads = any(map(self._kind, self.flow.ways(test)))
+            if not leads and not self._is_open(distance):
+                raise
+            stays = stays_while(self.flow, self.header, at, i) if leads else None
+            found = course(distance, str(self.carried.counter)) if stays is not None else None
+            self._round = rounds_while(*found, stays) if found is not None and stays is not None else None
+            if self._round is not None and not self._round < self.loop.left:  # no round comes to that
+                f.pop_many(2)
+                f.at, _ = ways_of_test(self.flow, self.header, at)
+                return True
+            result = truth_of(tx, tx.builder.op(_COMPARE[sign], int_node(tx, distance), 0))
+        f.pop_many(2)
+        flag = truth_node(tx, result) if i.argrepr.startswith("bool(") else None
+        if flag is not None:
+            result = truth_of(tx, flag)
+        elif i.argrepr.startswith("bool("):
+            result = Constant(result.truth(tx))
+        f.push(result)
+        return True
+
+    def _kind(self, way: int) -> str | None:
+        """Where a jump leads: out of the loop, to the next round, or None: on in this one."""
+        if way not in self.header.inside:
+            return "leave"
+        return "next" if self._through(way) in self.starts else None
+
+    def _through(self, at: int) -> int:
+        return self.flow.through(at, self.starts)
+
+    def _branch(self, at: int, i: Instruction, flag: Node, looking: bool) -> None:
+        """Goes the way that stays in the round; the other one ends a part of it."""
+        op, f = self.tx.builder.op, self.f
+        target, on = self.flow.target(at), at + 1
+        yes, no = (target, on) if i.opname.endswith("TRUE") else (on, target)
+        pairs = ((yes, no, flag), (no, yes, op("logical_not", flag)))
+        if self._pending is not None:
+            (came, other, changes), self._pending, self._round = self._pending, None, None
+            if self.tx.mutations != changes:  # which happens only where the first half does not decide
+                self.loop.again(halves_apart=True)
+            for way, stay, holds in pairs:
+                if self._through(stay) == other and self._kind(way):
+                    return self.cut(op("logical_and", came, holds), way, stay, looking)
+            raise CannotCapture("data-dependent-branch", self.tx.current_text())
+        for kind in ("leave", "next"):
+            for way, stay, holds in pairs:
+                if self._kind(way) == kind and self._kind(stay) != "leave":
+                    return self.cut(holds, way, stay, looking)
+        for way, other, holds in () if self.carried.plan.halves_apart else pairs:
+            test = self.flow.second_test(way, self._through(other), self.starts | self.f.decoded.headers.keys())
+            if test is not None and any(map(self._kind, self.flow.ways(test))):
+                self._pending, self._round = (holds, self._through(other), self.tx.mutations), None
+                f.at = way
+                return None
+        self.loop.branch(at, yes, no, flag)
+        return None
+
+    def cut(self, flag: Node, way: int, stay: int, looking: bool) -> None:
+        """Ends a part of the round with a flag."""
+        f, carried, plan, loop = self.f, self.carried, self.carried.plan, self.loop
+        leaves = self._kind(way) == "leave"
+        known, self._round = self._round, None
+        self.known.append(known)
+        loop.slots.note()  # what is stored back behind the test
+        loop.slots.show()
+        loop.marks.note(loop.given)
+        read = loop.live_at(way) if leaves else loop.live_before
+        f.at = stay
+        if looking:
+            self._seen.append((read, dict(f.locals)))
+            loop.slots.hide()
+            return
+        if plan.at_once > 1:
+            raise CannotCapture("loop-mismatch", "arrays change places in a round that a test may end")
+        wanted = read | loop.live(stay)
+        for name in [name for name in f.locals if name not in wanted]:
+            del f.locals[name]
+        for name, tree in carried.trees.items():
+            if name in read:
+                if name not in f.locals:
+                    raise Unsettled(f"`{name}` has no value where a test ends the round")
+                carried.hand_on(name, tree, f.locals[name])
+        if not leaves:
+            self._check_given(plan)
+        self.flags.append(flag)
+        self.leaves.append(leaves)
+        values = [(name, f.locals[name]) for name in sorted(wanted) if name in f.locals]
+        places = carried.move([*values, *(("", value) for value in f.stack)], to_next_round=not leaves)
+        loop.slots.hide()
+        if not leaves:
+            own = carried.trees.keys() | plan.steps.keys()
+            late = loop.live_after - own
+            bound = {n: v for n, v in values if n in late and not unchanged(self.tx, loop.given.get(n), v)}
+            self._nexts.append({name: carried.at_exit(name, value, places) for name, value in bound.items()})
+            return
+        held = {name: carried.at_exit(name, value, places) for name, value in values if name in read}
+        left = leaves_of(held.values())
+        carried.is_mixed |= any(leaf.kind == "array" and leaf.shows not in (None, leaf) for leaf in left)
+        shown = [leaf.shows for leaf in left if leaf.shows is not None]
+        self.ways.append(Way(len(self.flags), way, held, list(f.stack), shown, known))
+
+    def _check_given(self, plan: Any) -> None:
+        """What the next round is given must be what this one was, but for what is carried."""
+        f, loop = self.f, self.loop
+        for name in loop.needed - self.carried.trees.keys():
+            start, end = loop.given.get(name), f.locals.get(name)
+            if name in plan.steps and start is not None and end is not None:
+                if not (is_int(end) and same(int_of(end) - int_of(start), plan.steps[name])):
+                    loop.compute({name})
+            elif not unchanged(self.tx, start, end):
+                loop.again(carried=plan.carried | {name})
+
+    def check_halves(self) -> None:
+        """Refuses a round that ends before the second half of an ``a and b`` has come."""
+        if self._pending is not None:
+            raise CannotCapture("data-dependent-branch", self.tx.current_text())
+
+    @property
+    def tests(self) -> bool:
+        """Whether a look at the round has come to a test."""
+        return bool(self._seen)
+
+    def asked(self, given: dict[str, Value]) -> set[str]:
+        """The variables read behind a test that the round has not bound before it."""
+        return {n for read, held in self._seen for n in read if held.get(n) is given.get(n)}
+
+    def check_next(self, results: dict[str, Any]) -> None:
+        """What variables hold when all rounds are done must not depend on how the last one has ended."""
+        late = {name for name, tree in results.items() if tree is not None}
+        for held in self._nexts:
+            for name in held.keys() | late:
+                at_test: Any = held.get(name)
+                at_end: Any = results.get(name)
+                if isinstance(at_test, Count):
+                    at_test = integer(at_test.size.at(str(self.carried.counter), self.carried.last))
+                alike = at_test is at_end or same_constant(at_test, at_end)
+                if not alike and not (_both_ints(at_test, at_end) and same(int_of(at_test), int_of(at_end))):
+                    raise CannotCapture("loop-mismatch", f"`{name}` depends on how the last round ends")
+
+    # -- behind the loop -----------------------------------------------------------------------------------------------
+    def allow(self, node: Node, ways: Sequence[Way], behind: Behind | None = None) -> None:
+        """Notes in the loop's node by which ways it may be left, each after how many rounds at the least.
+
+        Which object an array is that others may hold is left open, until someone asks: then the rounds keep account of
+        it. Where they cannot, the loop has to have made it, and a branch, which may not be taken for long, is refused.
+        """
+        plan = self.carried.plan
+        least: list[int | None] = [None] * (len(self.flags) + 1)
+        for way in ways:
+            least[way.number] = max((leaf.foreign for leaf in way.shown), default=0)
+        if any(least) and behind is not None and self._tells_new(ways):
+            behind.leave_open(plan)
+            least = [None if foreign is None else 0 for foreign in least]
+        if any(least) and plan.is_branch:
+            raise CannotCapture("loop-mismatch", "which array a variable holds depends on it")
+        if any(foreign is not None and foreign >= FOREVER for foreign in least):
+            raise Unsettled("an array that something else may hold is handed on from round to round")
+        node.attrs["least"] = tuple(least)
+
+    def _tell_new(self, behind: Behind, which: Node, ways: Sequence[Way]) -> None:
+        """Says of the arrays of marked variables whether they are new."""
+        select = Select(self.tx, behind, which, [way.number for way in ways])
+        for mark in self.loop.marks.by_name.values():
+            if ways and all(mark in way.values for way in ways):
+                self.f.locals[mark] = select.merged(mark, [way.values[mark] for way in ways])
+        self.loop.marks.tell(self.carried, behind)
+
+    def _tells_new(self, ways: Sequence[Way]) -> bool:
+        """Whether it does not matter, or can be told, which arrays are new."""
+        plan = self.carried.plan
+        if not plan.exact or plan.made:
+            return not plan.made
+        foreign = {leaf for way in ways for leaf in way.shown if leaf.foreign}
+        names = {name for name, tree in self.carried.trees.items() if tree in foreign}
+        if self.carried.is_mixed or len(names) < len(foreign):
+            return False
+        if not names <= plan.marked:
+            self.loop.again(marked=plan.marked | names, looked=False)
+        return True
+
+    def leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
+        """Moves the frame to where it goes on; the value where the function returns there.
+
+        ``end`` is the way by which all rounds are done.
+        """
+        try:
+            return self._leave(made, end)
+        except CannotCapture as error:
+            if error.reason != "object-identity" or not self.loop.marks.by_name or self.carried.plan.made:
+                raise
+            again = self.loop.again
+            again(made=True, marked=set(), looked=False, carried=set(), asked=set(), steps={})
+            raise
+
+    def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
+        tx = self.tx
+        *_, rounds, which = made
+        ways = list(self.ways)
+        known = [way.round for way in ways if way.round is not None]
+        if end is not None and not known:
+            ways.insert(0, end)
+        behind = Behind(self.carried, rounds if len(ways) > 1 or not known else known[0])
+        for way in ways:
+            way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
+        chains = [self.flow.chain(way.at) for way in ways]
+        raising = [way.at in self.flow.lost for way in ways]
+        ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]
+        self.allow(which.inputs[0], ways, behind)
+        self._tell_new(behind, which, ways)
+        chains = [chain for chain, raises in zip(chains, raising, strict=True) if not raises]
+        if not ways:
+            raise CannotCapture("loop-mismatch", "it ends in an exception")
+        tx.touch()
+        if len(ways) == 1:
+            self._go_to(ways[0])
+            return None
+        meet = next((at for at in chains[0] if all(at in chain for chain in chains)), None)
+        if meet is None and not all(self._returns(chain) for chain in chains):
+            raise CannotCapture("loop-mismatch", "what comes behind it depends on how it is left")
+        self._go_to(ways[0])
+        slots = self.loop.slots
+        start = slots.values()
+        behind.before = before = state_of(tx)  # of what lives on: the ways hold it
+        written = tx.written()  # also what lists and dicts from outside hold
+        stored = {key: effect.value for key, effect in tx.effects.items()}  # a store to a global makes another effect
+        held = [way.values for way in ways]
+        returned = [self._follow(way, meet) for way in ways]
+        slots.put(start)
+        after = state_of(tx)
+        del held
+        same_globals = before[1] == after[1] and all(tx.effects[key].value is held for key, held in stored.items())
+        now = tx.written()
+        same_globals = same_globals and all(now.get(memory, count) == count for memory, count in written.items())
+        if not same_globals or any(found != after[0].get(key, found) for key, found in before[0].items()):
+            raise CannotCapture("loop-mismatch", "what comes behind it, depending on how it is left, changes something")
+        select = Select(tx, behind, which, [way.number for way in ways])
+        names = self.loop.live(meet) if meet is not None else set(start)
+        if meet is not None and len({len(way.stack) for way in ways}) != 1:
+            raise CannotCapture("loop-mismatch", "what comes behind it depends on how it is left")
+        found = {n: [way.values.get(n) for way in ways] for n in names if any(n in way.values for way in ways)}
+        ways[0].values = {name: select.merged(f"`{name}`", values) for name, values in found.items()}
+        if meet is None:
+            slots.put(ways[0].values)
+            return select.merged("the result", [value for value in returned if value is not None])
+        stacks = [*zip(*(way.stack for way in ways), strict=True)]
+        ways[0].stack = [select.merged("a value", list(values)) for values in stacks]
+        ways[0].at = meet
+        self._go_to(ways[0])
+        return None
+
+    def meet(self, made: Sequence[Node], ways: Sequence[Way], names: set[str]) -> None:
+        """Moves the frame to where all ways lead that do not end in an exception; ``names`` are read there.
+
+        What only some ways have bound is bound anew in any case before it is read.
+        """
+        *_, rounds, which = made
+        behind = Behind(self.carried, rounds)
+        for way in ways:
+            way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
+        meet = ways[0].at
+        ways = [way for way in ways if way.at == meet or way.at not in self.flow.lost]
+        if any(way.at != meet for way in ways):
+            raise CannotCapture("data-dependent-branch", self.tx.current_text())
+        self.allow(which.inputs[0], ways, behind)
+        self._tell_new(behind, which, ways)
+        behind.before = state_of(self.tx)
+        values, stacks = {}, [*zip(*(way.stack for way in ways), strict=True)]
+        for name in names:
+            having = [way for way in ways if name in way.values]
+            if having:
+                select = Select(self.tx, behind, which, [way.number for way in having])
+                values[name] = select.merged(f"`{name}`", [way.values[name] for way in having])
+        select = Select(self.tx, behind, which, [way.number for way in ways])
+        stack = [select.merged("a value", list(held)) for held in stacks]
+        self._go_to(Way(0, meet, values, stack, []))
+
+    def _returns(self, chain: list[int]) -> bool:
+        return self.flow.instructions[chain[-1]].opname.startswith("RETURN_")
+
+    def _go_to(self, way: Way) -> None:
+        f = self.f
+        f.locals.clear()
+        f.locals.update(way.values)
+        self.loop.slots.store()
+        f.stack[:] = way.stack
+        f.at = way.at
+
+    def _follow(self, way: Way, meet: int | None) -> Value | None:
+        """Follows what comes behind one way out, up to where all ways meet; the value where it returns."""
+        f, tx = self.f, self.tx
+        self._go_to(way)
+        for _ in range(_MOST_STEPS):
+            if f.at == meet:
+                way.values, way.stack = {**f.locals, **self.loop.slots.values()}, list(f.stack)
+                return None
+            at = f.at
+            f.at = at + 1
+            i, run = f.decoded.instructions[at], f.decoded.handlers[at]
+            f.refuse_step(i)
+            if run is None:
+                raise CannotCapture("unsupported-instruction", i.opname)
+            tx.builder.location = f.location(at)
+            try:
+                run(f, i)
+            except Returned as returned:
+                way.values = self.loop.slots.values()
+                return settled(tx, returned.value)
+        raise CannotCapture("too-long", "what comes behind a loop")
+
+
+def _is_test(name: str) -> bool:
+    return name.startswith("POP_JUMP") and name.endswith(("TRUE", "FALSE"))
+
+
+def _both_ints(a: Any, b: Any) -> bool:
+    return all(isinstance(x, Value) and is_int(x) for x in (a, b))
+
+__all__ = ["Exits", "Left", "Way"]

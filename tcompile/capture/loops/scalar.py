@@ -1,0 +1,672 @@
+"""Loops over elements: scalar code with loops in it becomes one ``element_loop`` node.
+
+Enters: a frame at the start of a loop. Leaves: the node in the graph, and the frame behind the loop. Exists because
+``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` is no operation on arrays: what such loops take is the time of single
+loads and additions, and they branch on what they have read. So they are not followed, which would make a graph of
+arrays of rank 0 out of them, but translated as they stand (``element_translator``), all loops of a nest at once, with
+their branches.
+
+The stretch goes from the loop's first instruction to the one where all ways out of the loop meet again. Where anything
+in it is no scalar code, or an array is read in parts, the loop is followed as all others are.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from bisect import bisect
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tcompile.bytecode.analysis import Analysis
+from tcompile.bytecode.dialect import D
+from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.context.loop_plan import MANY_ROUNDS, Plan, Restart
+from tcompile.capture.guards.sources import ComputedSource, ConstantSource, Source
+from tcompile.capture.interpreter.opcodes.registry import Returned
+from tcompile.capture.loops.continuation import (
+    LateIterator,
+    LateNumber,
+    NoContinuation,
+    go_to_next_iteration,
+    is_wanted,
+)
+from tcompile.capture.loops.list_accumulators import is_own_list
+from tcompile.capture.scalar_loops import opcodes  # noqa: F401  # fills the translator's tables
+from tcompile.capture.scalar_loops.node import append, number_of, operand_of
+from tcompile.capture.scalar_loops.translator import NULL, Exit, Iteration, Refused, Translator, V, is_number, parts_of
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Unread, Value, settled
+from tcompile.capture.values.callable import FunctionValue, IteratorValue, value_of
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
+from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
+from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.span import CountedSpan, Span
+from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.graph import Node, SymInt, TensorType
+from tcompile.graph.ops.element_loop import ELEMENTS, PYTHON, dtype_of
+from tcompile.records import dataclass
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.frame import Frame
+    from tcompile.capture.loops.loop_info import Header
+
+FEW_ROUNDS = 4  # of straight code: as many are unrolled
+# Items that a list may get from a loop whose rounds nobody counts, and from one in which some rounds append: if more
+# come, all is left to Python.
+ROOM, MOST_ROOM = 1 << 14, 1 << 22
+MANY_INSIDE = 16  # rounds with loops inside that need nothing but their own numbers: as many are followed
+FEW_APPENDING = 16  # rounds that append to lists: as many cost less than the arrays that keep the items
+
+
+def enter(f: Frame, header: Header) -> bool:
+    """Makes a node of the loop that begins at the frame's last instruction; False where it is no such loop.
+
+    The frame then is where the loop ends, or has returned.
+    """
+    tx, at = f.tx, f.at - 1
+    refused = tx.loops.refused
+    key = (*((id(frame.code), frame.at) for frame in tx.frames), len(tx.open_loops))
+    if key in refused:
+        return False
+    try:
+        found = f.analysis()
+        if found is None or f.code.co_flags & 0x2A0:  # generators and coroutines are left in the middle
+            raise Refused("its code is not understood")
+        stretch = _Stretch(f, found, at, header)
+        try:
+            stretch.run()
+        finally:
+            stretch.close()
+    except Refused as reason:
+        refused[key] = str(reason)
+        return False
+    except CannotCapture as error:  # in the middle of what cannot be taken back
+        refused[key] = error.detail
+        raise Restart from error
+    return True
+
+
+def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], int | None]:
+    """The instructions of the stretch that a loop begins, and where it ends (None: with the function)."""
+    last = {at: end - 1 for at, end in pairwise([*found.blocks, found.stream.size])}
+    last.setdefault(start, last[found.blocks[bisect(found.blocks, start) - 1]])  # a test before a `while` loop
+    order: list[int] = []  # blocks, by their first instructions, most after those that they lead to
+    leads: dict[int, tuple[int, ...]] = {}
+    waiting = [start]
+    while waiting:
+        at = waiting.pop()
+        if at < 0:
+            order.append(~at)
+        elif at not in leads:
+            leads[at] = found.ways(last[at])
+            waiting.append(~at)
+            waiting.extend(leads[at])
+    # What every way from a block to the end of the function passes, as bits.
+    place = {at: number for number, at in enumerate(order)}
+    everything = (1 << len(order)) - 1
+    after = dict.fromkeys(order, everything)
+    changed = True
+    while changed:
+        changed = False
+        for at in order:
+            ways = leads[at]
+            meet = everything if ways else 0
+            for way in ways:
+                meet &= after[way]
+            meet |= 1 << place[at]
+            if meet != after[at]:
+                after[at] = meet
+                changed = True
+    common = [at for at in order if after[start] >> place[at] & 1 and at not in loop]
+    end = max(common, key=lambda at: after[at].bit_count(), default=None)
+    inside: set[int] = set()
+    waiting = [start]
+    while waiting:
+        at = waiting.pop()
+        if at != end and at not in inside:
+            inside.update(range(at, last[at] + 1))
+            waiting.extend(leads[at])
+    return inside, end
+
+
+@dataclass(eq=False)
+class Room:
+    """Where the items of a list go: the arrays, and the one that counts them, by their numbers, and the items' kind.
+
+    ``places`` are the instructions that append. ``counts``: each may do so in some rounds only, or several times.
+    """
+
+    count: int
+    kind: Any = None
+    arrays: Sequence[int] = ()
+    places: set[int] = field(default_factory=set)
+    counts: bool = False
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether an item is several numbers."""
+        return self.kind is not None and not isinstance(self.kind, str)
+
+
+class _Stretch:
+    """One loop on its way to become a node."""
+
+    def __init__(self, f: Frame, found: Analysis, start: int, header: Header) -> None:
+        self.f, self.tx, self.found, self.start, self.header = f, f.tx, found, start, header
+        if len(f.decoded.instructions) != found.stream.size:
+            raise Refused("its code is not understood")
+        self.arrays: list[ArrayValue] = []
+        self.lists: list[SequenceValue] = []
+        self.rooms: dict[int, Room] = {}
+        self.items: Counted | None = None
+        self.held: dict[str, Any] | None = None  # the variables that an iteration begins with, and their kinds
+        self.by_identity: dict[int, V] = {}
+        self.inside, self.end = _ways(found, start, header.inside)
+        bound = {
+            name for at in self.inside for name in _stored(f.decoded.instructions[at]) if name in found.fast_bit
+        }
+        self.t = Translator(
+            found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
+            self._array_type, self._callee, self._generator, self._spare, self._known_text,
+            self._attribute, self._room, self._below,
+        )  # fmt: skip
+        self.t.lines = f.lines
+
+    def run(self) -> None:
+        """Translates the stretch and adds the node. Raises Refused where it is no scalar code."""
+        f, t = self.f, self.t
+        header = f.decoded.instructions[self.start]
+        stack: list[V] = []
+        items = f.stack[-D.iterator_items] if header.opname == "FOR_ITER" else None
+        depth = len(f.stack) - (D.iterator_items if items is not None else 0)
+        if items is not None:
+            if not isinstance(items, Counted):
+                raise Refused("a loop over something else than a range, a text, or the elements of an array")
+            self.items = items
+            t.in_ufunc = items.scalar
+            if not items.scalar:
+                self._check_worth(items.left)
+            t.block = t.entry
+            stack = [self._iterator(items, items.rounds), NULL][: D.iterator_items]
+        t.header = self.start if items is not None else self.header.at
+        t.run(self.start, stack)
+        computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
+        if not t.accesses and not computed and not self._is_long(items):
+            raise Refused("it reads no elements")
+        if self.rooms and any(array.traced.type.device != "cpu" for array in self.arrays):
+            raise Refused("a list of what a GPU holds")  # of which each element would be stored by itself
+        if self.rooms:
+            self._check_appending()
+        exit = self._exit()
+        results = self._finish_blocks(exit)
+        self._add(exit, results, depth, items)
+
+    def close(self) -> None:
+        """Lets go of the translator, which asks this object: what keeps each other is left to the collector."""
+        del self.t
+
+    def _iterator(self, items: Counted, rounds: Any) -> V:
+        """An iterator of the frame's, so many of whose rounds are done."""
+        t = self.t
+        if isinstance(items, RangeIterator):
+            values = items.values
+            first, step = values.start + values.step * rounds, values.step
+            if not isinstance(step, int):
+                raise Refused("a step that is not known")
+            stop = first + step * (items.count - rounds)
+            return V(("range", step), (self._size(t, first).register, self._size(t, stop).register))
+        bounds = (self._size(t, rounds).register, self._size(t, items.count).register)
+        if isinstance(items, RowIterator) and len(items.array.traced.type.shape) == 1 and not items.backwards:
+            return V(("rows", self._value(t, items.array).kind[1]), bounds)
+        if isinstance(items, TextIterator):
+            return V(("letters", t.text(self._read(t, items.text)).kind[1]), bounds)
+        if isinstance(items, Enumerated):
+            inner = self._iterator(items.items, rounds)
+            return V(("counted", inner.kind), (*inner.registers, self._size(t, items.start + rounds).register))
+        raise Refused("a loop over something else than a range, a text, or the elements of an array")
+
+    def _check_worth(self, left: Any) -> None:
+        """Straight code of a few rounds is better followed: what it computes fuses with what comes before and after."""
+        if isinstance(left, int) and left <= FEW_ROUNDS and self._is_straight():
+            raise Refused("few rounds of straight code are unrolled")
+
+    def _is_straight(self) -> bool:
+        instructions = self.f.decoded.instructions
+        jumps = sum(self.found.goes[at] >= 0 for at in self.inside)
+        loops = any(instructions[at].opname == "FOR_ITER" for at in self.inside if at != self.start)
+        return jumps <= 2 and not loops
+
+    def _check_appending(self) -> None:
+        """The same for rounds that append to lists; but not where a graph break, as at a test, is an error."""
+        left = self.items.left if self.items is not None else None
+        if isinstance(left, int) and left <= FEW_APPENDING and (self._is_straight() or not self.tx.profile.whole):
+            raise Refused("few rounds that append to a list are followed")
+        if any(not room.counts and room.is_tuple for room in self.rooms.values()):
+            raise Refused("a tuple for each round, which Python makes as fast")
+
+    def _is_long(self, items: Any) -> bool:
+        """Whether a loop over numbers alone is better done than followed: what it computes is then known to the graph
+        only, and may be no size. Rounds with loops inside are soon too many to be followed.
+        """
+        most = MANY_INSIDE if self._has_loops_inside() else MANY_ROUNDS
+        if not isinstance(items, RangeIterator) or not (isinstance(items.left, SymInt) or items.left > most):
+            return False
+        floats = any("float" in self.t.kinds[register] for block in self.t.blocks for register in block.parameters)
+        return floats or sum(self.found.goes[at] >= 0 for at in self.inside) > 2
+
+    def _has_loops_inside(self) -> bool:
+        """Whether a jump goes back to elsewhere than where a round begins."""
+        return any(0 <= self.found.goes[at] <= at and self.found.goes[at] != self.start for at in self.inside)
+
+    # -- what the stretch finds ----------------------------------------------------------------------------------------
+    def _attribute(self, module: types.ModuleType, name: str) -> Any:
+        """What a library's module holds under a name, as long as it does."""
+        try:
+            return self.tx.library_attribute(module, name)
+        except AttributeError:
+            raise Refused(f"the attribute {name}") from None
+
+    def _outside(self, name: str) -> V | None:
+        self.f.rely_on_binding(name)
+        value = self.f.locals.get(name)
+        return None if value is None else self._read(self.t, value)
+
+    def _global(self, f: Frame, t: Translator, i: Instruction) -> V:
+        if i.opname == "LOAD_GLOBAL":
+            value: Value | None = f.load_global(i.argval)
+        else:
+            cell = f.cells.get(i.argval)
+            value = None if cell is None else cell.value
+        if value is None:
+            raise Refused(f"the variable {i.argval}")
+        return self._read(t, value)
+
+    def _read(self, t: Translator, value: Value) -> V:
+        """A variable's value. Of a str from outside only the characters are asked for."""
+        if isinstance(value, Unread) and type(value.value) is str:
+            return self._text(value.value, value.source)
+        return self._value(t, settled(self.tx, value))
+
+    def _text(self, text: str, source: Source) -> V:
+        """A str by its code points, as the array that ``code_points`` makes of it."""
+        if not isinstance(source, ConstantSource):
+            self.tx.prologue.guard(source, "type({}) is str", f"type({source.text}) is str", "str", "type")
+        array = self.tx.wrap(code_points(text), ComputedSource("{1}({0})", (source,), (code_points,)))
+        assert isinstance(array, ArrayValue)
+        if array not in self.arrays:
+            self.arrays.append(array)
+        return V(("text", self.arrays.index(array)))
+
+    def _known_text(self, text: str) -> V:
+        return self._text(text, ConstantSource.of(repr(text), text))
+
+    def _callee(self, t: Translator, function: Any, arguments: list[V]) -> Translator | None:
+        """What translates the code of a function of the user's that ``t`` calls."""
+        from tcompile.capture.interpreter.frame import Frame
+
+        if not isinstance(function, FunctionValue):
+            return None
+        code = function.code
+        count, missing = code.co_argcount, code.co_argcount - len(arguments)
+        if code.co_flags & 0x2AC or code.co_kwonlyargcount or not 0 <= missing <= len(function.defaults):
+            raise Refused(f"a call of {code.co_name} with other arguments")
+        f = Frame(self.tx, function, {})
+        found = f.analysis()
+        if found is None or len(f.decoded.instructions) != found.stream.size:
+            raise Refused(f"the code of {code.co_name} is not understood")
+        defaults = function.defaults[len(function.defaults) - missing :] if missing else ()
+        given = [*arguments, *(self._value(t, settled(self.tx, value_of(default))) for default in defaults)]
+        parameters = dict(zip(code.co_varnames[:count], given, strict=True))
+        made = Translator(
+            found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
+            functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
+            self._known_text, self._attribute, self._room, _nothing_below, t,
+        )  # fmt: skip
+        made.lines = f.lines
+        return made
+
+    def _generator(self, t: Translator, generator: Any) -> V:
+        """The generator whose method a known object is."""
+        return self._value(t, known_generator(self.tx, generator))
+
+    def _spare(self, value: RandomGeneratorValue) -> tuple[int, ...]:
+        """The arrays with what a generator keeps beside its state."""
+        for array in value.spare(self.tx):
+            if array not in self.arrays:
+                self.arrays.append(array)
+        return tuple(self.arrays.index(array) for array in value.spare(self.tx))
+
+    def _size(self, t: Translator, size: Any) -> V:
+        """A Python int that is known, or known when the graph runs."""
+        if isinstance(size, SymInt):
+            return t.operand("int", size)
+        return t.constant(size)
+
+    def _value(self, t: Translator, value: Value) -> V:
+        tx = self.tx
+        known = self.by_identity.get(id(value))
+        if known is not None and not (is_number(known) and known.known is not None):
+            return known
+        if isinstance(value, Constant):
+            return t.constant(value.value)
+        operand = operand_of(tx, value)
+        if operand is not None:
+            found = self.t.operand(*operand)
+        elif isinstance(value, ArrayValue):
+            if value.traced.type.dtype.name not in ELEMENTS or not value.traced.type.ndim or value.memory is None:
+                raise Refused(f"an array of {value.traced.type}")
+            self.arrays.append(value)
+            found = V(("array", len(self.arrays) - 1))
+        elif isinstance(value, RandomGeneratorValue):
+            if value.family is None:
+                raise Refused("a generator whose state is not known")
+            self.arrays.append(value.state(tx))
+            t.objects[id(value)] = value
+            found = V(("generator", len(self.arrays) - 1, value.family.name, value.python_type, id(value)))
+        elif isinstance(value, SequenceValue) and value.cls is tuple:
+            return t.pack([self._value(t, settled(tx, item)) for item in value.items])
+        elif is_own_list(value):
+            assert isinstance(value, SequenceValue)
+            if tx.builder.graph is not tx.graph or self._is_written_out():
+                raise Refused("a list that each round of a loop around it appends to, or makes")
+            self.lists.append(value)
+            found = V(("list", len(self.lists) - 1))
+        elif isinstance(value, FunctionValue):
+            found = t.object(value)
+        else:
+            raise Refused(value.describe())
+        self.by_identity[id(value)] = found
+        return found
+
+    def _array_type(self, number: int) -> TensorType:
+        type_: TensorType = self.arrays[number].traced.type
+        return type_
+
+    # -- lists ---------------------------------------------------------------------------------------------------------
+    def _is_written_out(self) -> bool:
+        """Whether a loop around this one is followed round by round: each would have a program of its own."""
+        held = (value for frame in self.tx.frames for value in frame.stack)
+        return any(isinstance(value, IteratorValue) and value is not self.items for value in held)
+
+    def _below(self, depth: int) -> V:
+        """The list of a comprehension whose loop this is."""
+        found = self.f.stack[-D.iterator_items - depth] if self.items is not None and depth > 0 else None
+        value = None if found is None else self._value(self.t, settled(self.tx, found))
+        if value is None or value.kind[0] != "list":
+            raise Refused("it appends to something else than a list")
+        return value
+
+    def _room(self, t: Translator, number: int, item: V | None) -> Sequence[int]:
+        """The arrays that such items of a list go to, and before them that of their number."""
+        room = self.rooms.get(number)
+        if room is None:
+            room = self.rooms[number] = Room(self._new_array(1, "int64"))
+        if item is None:
+            if self.lists[number].held:
+                raise Refused("the length of a list that has items before")
+            return (room.count,)
+        always = t is self.t and self._is_in_each_round(t.at)
+        if item.kind != room.kind:
+            parts = item.kind[1] if item.kind[0] == "tuple" else (item.kind,)
+            numbers = len(parts) > 0 and all(isinstance(part, str) for part in parts)
+            if room.kind is not None or not numbers:
+                raise Refused("a list of other items than numbers, or tuples of them, of one kind")
+            room.kind = item.kind
+            size = self._most_items(always)
+            room.arrays = [self._new_array(size, dtype_of(part).name) for part in parts]
+        room.places.add(t.at)
+        room.counts |= not always
+        return (room.count, *room.arrays)
+
+    def _fill(self, found: SequenceValue, room: Room) -> None:
+        """Gives a list what the loop has appended to it."""
+        if room.kind is None:
+            return
+        tx = self.tx
+        tx.mutate(found)
+        found.spans = True
+        if not room.counts and self.items is not None:
+            node = self.arrays[room.arrays[0]].traced.node
+            rows = tx.builder.op("index", node, key=(slice(0, self.items.left * len(room.places)),))
+            kind = PYTHON.get(room.kind, "scalar")
+            found.held.append(Span(tx, tx.new_array(Traced(rows), tx.frontends[0]), kind, None))
+            return
+        count = number_of(tx, "int", tx.builder.op("index", self.arrays[room.count].traced.node, key=(0,)))
+        assert isinstance(count, ScalarValue)
+        kinds = room.kind[1] if room.is_tuple else (room.kind,)
+        found.held.append(CountedSpan(tx, [self.arrays[n] for n in room.arrays], kinds, room.is_tuple, count))
+
+    def _new_array(self, size: Any, dtype: str) -> int:
+        tx = self.tx
+        self.arrays.append(tx.new_array(Traced(tx.builder.op("full", shape=(size,), fill_value=0, dtype=dtype)),
+                                        tx.frontends[0]))  # fmt: skip
+        return len(self.arrays) - 1
+
+    def _most_items(self, always: bool) -> Any:
+        """How many items a list may get, which each round appends to ``always``, or in some rounds."""
+        instructions = (self.f.decoded.instructions[at] for at in self.inside)
+        appends = sum(i.argval == "append" or i.opname == "LIST_APPEND" for i in instructions)
+        most = ROOM if self._has_loops_inside() or self.f.decoded.flow.is_left_early(self.header) else MOST_ROOM
+        if self.items is None or not appends:
+            return ROOM
+        return self.items.left * appends if always or self.items.left * appends <= most else most
+
+    def _is_in_each_round(self, at: int) -> bool:
+        """Whether each round comes to an instruction once, and none is the last one before its time."""
+        if self.items is None:
+            return False
+        before, behind = (self._reached(begin, {at, self.start}) for begin in (self.start + 1, at + 1))
+        return self.start not in before and at not in behind and before | behind <= self.header.inside | {self.start}
+
+    def _reached(self, begin: int, stops: set[int]) -> set[int]:
+        """The instructions that may follow, up to where it stops."""
+        met, waiting = set[int](), [begin]
+        while waiting:
+            here = waiting.pop()
+            if here not in met:
+                met.add(here)
+                waiting.extend(self.found.ways(here) if here not in stops and here in self.inside else ())
+        return met
+
+    # -- the way out ---------------------------------------------------------------------------------------------------
+    def _exit(self) -> Exit:
+        """The way out that is taken: that with most variables, in their last kinds. All others are plain Python's."""
+        exits = list(self.t.exits.values())
+        if not exits:
+            raise Refused("it never ends")
+        return max(reversed(exits), key=lambda exit: len(exit.state[2]))
+
+    def _finish_blocks(self, exit: Exit) -> list[tuple[str | None, Any, tuple[int, ...]]]:
+        """Ends all ways out; returns what the variables hold behind the loop: names, kinds, places of the results."""
+        t = self.t
+        variables = exit.state[2]
+        if exit.state[0] < 0:
+            variables = ((None, exit.state[1][0]),)  # type: ignore[assignment]
+        results: list[tuple[str | None, Any, tuple[int, ...]]] = []
+        at = 0
+        for name, kind in variables:
+            self._check_kind(kind)
+            size = len(parts_of(kind))
+            results.append((name, kind, tuple(range(at, at + size))))
+            at += size
+        self.held = held = self._kept()
+        for iteration in t.iterations if held is not None else ():
+            self._hold(iteration, held or {})
+        for other in t.exits.values():
+            for block, given in other.blocks:
+                block.end = ("exit", given) if other is exit else ("replay",)
+        return results
+
+    def _kept(self) -> dict[str, Any] | None:
+        """The variables with which iterations begin but the first, and their kinds; None where these are not certain.
+
+        The loop may be left where such an iteration begins, because something that it reads has changed.
+        """
+        t = self.t
+        envs = [iteration.env for iteration in t.iterations if iteration.block.state in t.repeated]
+        simple = self.items is None or isinstance(self.items, RangeIterator | RowIterator | Enumerated)
+        if self.rooms or not simple or not envs:
+            return None
+        most = max(envs, key=len)
+        kinds = [{name: v.kind for name, v in env.items()} for env in envs if env.keys() == most.keys()]
+        return kinds[0] if len(kinds) == 1 and all(map(_is_kept, most.values())) else None
+
+    def _hold(self, iteration: Iteration, held: Mapping[str, Any]) -> None:
+        """Has a block hold these variables, behind the iterator's position.
+
+        It does not where their kinds need other words. A first iteration may begin with other kinds of the same words:
+        no loop is left before it, but its blocks may be those of all iterations.
+        """
+        t, env = self.t, iteration.env
+        if env.keys() != held.keys():
+            return
+        parts = [part for name in held for part in parts_of(env[name].kind)]
+        wanted = [part for kind in held.values() for part in parts_of(kind)]
+        if [dtype_of(part) for part in parts] != [dtype_of(part) for part in wanted]:
+            return
+        t.block = iteration.block
+        position = iteration.stack[-D.iterator_items].register if self.items is not None else t.constant(0).register
+        registers = [register for name in held for register in env[name].registers]
+        iteration.block.lines.insert(0, ("hold", -1, position, *registers))
+
+    def _check_kind(self, kind: Any) -> None:
+        if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
+            return
+        if kind[0] != "tuple":
+            raise Refused(f"a {kind[0]} behind the loop")
+        for inner in kind[1]:
+            self._check_kind(inner)
+
+    # -- the node ------------------------------------------------------------------------------------------------------
+    def _add(
+        self, exit: Exit, results: list[tuple[str | None, Any, tuple[int, ...]]], depth: int, items: Counted | None
+    ) -> None:
+        f, t, tx = self.f, self.t, self.tx
+        kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
+        values = append(tx, t, self.arrays, kinds)
+        made = next(node for node in reversed(tx.builder.graph.nodes) if node.op == "element_loop")
+        if is_wanted(f, made.name):
+            self._continue()
+        self._tell(str(items.left) if items is not None else "any number of")
+        tx.touch()
+        for number, room in self.rooms.items():
+            self._fill(self.lists[number], room)
+        if items is not None:
+            items.decided = True
+            items.leave(early=f.decoded.flow.is_left_early(self.header))
+        del f.stack[depth:]
+        if exit.state[0] < 0:
+            raise Returned(self._result(exit.state[1][0], values))
+        for bound in sorted(t.bound):
+            if bound in f.locals and not any(bound == row[0] for row in results):
+                del f.locals[bound]  # nobody reads it any more, or it has no value
+        for row in results:
+            variable, kind, numbers = row
+            assert variable is not None
+            f.assigned.add(variable)
+            f.locals[variable] = self._result(kind, [values[n] for n in numbers])
+        f.at = exit.state[0]
+
+    def _continue(self) -> None:
+        """Ends the capture where the next iteration begins, with variables that are not known yet."""
+        f, tx, items = self.f, self.tx, self.items
+        if self.held is None:
+            raise NoContinuation("what an iteration begins with is not kept")
+        for bound in self.t.bound:
+            if bound in f.locals and bound not in self.held:
+                del f.locals[bound]
+        place = 0
+        for name, kind in self.held.items():
+            parts = parts_of(kind)
+            f.assigned.add(name)
+            f.locals[name] = self._late(kind, place, name)
+            tx.late_kinds += parts
+            place += len(parts)
+        advanced = None if items is None else LateIterator(tx, items, absolute=True)
+        go_to_next_iteration(f, self.start if items is not None else self.header.at, advanced)
+
+    def _late(self, kind: Any, place: int, name: str) -> Value:
+        """The value of a variable of which the program gets the numbers from the loop that it goes on with."""
+        if isinstance(kind, str):
+            return LateNumber(self.tx, place, name)
+        if kind[0] == "tuple":
+            items = []
+            for inner in kind[1]:
+                items.append(self._late(inner, place, name))
+                place += len(parts_of(inner))
+            return SequenceValue(items, tuple)
+        return self._result(kind, [])
+
+    def _tell(self, rounds: str) -> None:
+        """Notes for the reports what became of the loop."""
+        f, plans = self.f, self.tx.loops.plans
+        key = ("elements", *((id(frame.code), frame.at) for frame in self.tx.frames), len(self.tx.open_loops))
+        line = dataclasses.replace(f.user_line(), end_line=0, end_column=None)
+        plan = plans.setdefault(key, Plan(line, rounds, outcome="node", reason="all of it is scalar code"))
+        plan.met = True
+
+    def _result(self, kind: Any, nodes: list[Node]) -> Value:
+        """The value of a variable behind the loop."""
+        tx = self.tx
+        if isinstance(kind, str):
+            (node,) = nodes
+            return number_of(tx, kind, node)
+        if kind[0] == "array":
+            array: Value = self.arrays[kind[1]]
+            return array
+        if kind[0] == "list":
+            appended: Value = self.lists[kind[1]]
+            return appended
+        if kind[0] == "object":
+            found = self.t.objects[kind[1]]
+            return found if isinstance(found, Value) else Constant(found)
+        if kind[0] == "tuple":
+            items, at = [], 0
+            for inner in kind[1]:
+                size = len(parts_of(inner))
+                items.append(self._result(inner, nodes[at : at + size]))
+                at += size
+            return SequenceValue(items, tuple)
+        raise AssertionError(kind)
+
+
+def _is_kept(v: V) -> bool:
+    """Whether a variable consists of numbers, or is an object that the loop does not replace."""
+    kind = v.kind
+    if isinstance(kind, str) or kind[0] in ("array", "object"):
+        return True
+    return kind[0] == "tuple" and all(_is_kept(V(inner)) for inner in kind[1])
+
+
+def code_points(text: str) -> np.ndarray[Any, Any]:
+    """The code points of a str, as an array of int32.
+
+    >>> code_points("aé")
+    array([ 97, 233], dtype=int32)
+    """
+    coded = text.encode("utf-32-le", "surrogatepass")
+    return np.frombuffer(coded, np.int32) if coded else np.empty(0, np.int32)
+
+
+def _nothing_below(depth: int) -> V:
+    raise Refused("it reaches below its part of the stack")
+
+
+def _stored(i: Instruction) -> tuple[str, ...]:
+    """The local variables that an instruction binds."""
+    if i.opname in ("STORE_FAST", "DELETE_FAST"):
+        return (i.argval,)
+    if i.opname == "STORE_FAST_STORE_FAST":
+        return tuple(i.argval)
+    return (i.argval[0],) if i.opname == "STORE_FAST_LOAD_FAST" else ()
+
+
+__all__ = ["enter"]

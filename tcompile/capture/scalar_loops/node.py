@@ -1,0 +1,127 @@
+"""Loops over elements: the node of a program, between what goes in and what comes out.
+
+Enters: a program and the captured values that it works on. Leaves: an ``element_loop`` node in the graph, the arrays as
+they are behind it, and its results. Exists apart from ``element_loops``, for programs that come from no bytecode.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.scalar_loops.builder import Instructions, Refused
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import FloatValue, IntegerValue
+from tcompile.capture.values.memory import Memory
+from tcompile.capture.values.scalar import ScalarValue
+from tcompile.errors import GraphError
+from tcompile.frontends.base import Traced
+from tcompile.graph import Node, TensorType
+from tcompile.graph.ops.element_blocks import tidy
+from tcompile.graph.ops.element_carry import carry
+from tcompile.graph.ops.element_choices import choose
+from tcompile.graph.ops.element_loop import ELEMENTS, PYTHON, dtype_of, is_numpy, written_arrays
+from tcompile.graph.ops.element_versions import merge_versions
+from tcompile.graph.ops.table import like_order
+from tcompile.graph.ops.writing import Path, path_types
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.context import Capture
+
+
+def operand_of(tx: Capture, value: Value) -> tuple[str, Any] | None:
+    """A number that is not known, as its kind and an operand; None for what is no such number."""
+    if isinstance(value, IntegerValue):
+        return "int", value.size
+    if isinstance(value, FloatValue):
+        return "float", tx.number_input(value.source).node
+    if isinstance(value, ScalarValue):
+        return value.cls.__name__, value.array.traced.node
+    if isinstance(value, ArrayValue) and value.traced.scalar:
+        name = value.traced.type.dtype.name
+        if name not in ELEMENTS:
+            raise Refused(f"a {name}")
+        return f"np.{name}", value.traced.node
+    return None
+
+
+def number_of(tx: Capture, kind: str, node: Node) -> Value:
+    """The value of a number that a loop hands on."""
+    if is_numpy(kind):
+        return tx.new_array(Traced(node, True), tx.frontends[0])
+    return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), PYTHON[kind])
+
+
+def append(
+    tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], kinds: Sequence[str], what: str = "loop"
+) -> list[Node]:
+    """Adds the node of what ``t`` has written; returns the results, which are of such ``kinds``. ``what`` it is called.
+
+    Raises Refused where an array may not be written.
+    """
+    blocks = tuple((tuple(b.parameters), tuple(b.lines), b.end) for b in t.blocks)
+    given = tuple(register for register, _ in t.numbers)
+    program = tidy(merge_versions((tuple(t.kinds), given, blocks, tuple(kinds))))
+    program = choose(program, lambda number: id(arrays[number].memory))
+    program = carry(program, lambda number: id(arrays[number].memory))
+    written = {id(arrays[number].memory) for number in written_arrays(program)}
+    roots: list[Node] = []
+    memories: list[Memory | None] = []
+    shows: list[tuple[int, Path]] = []
+    for array in arrays:
+        memory = array.memory
+        assert memory is not None
+        changes = id(memory) in written
+        if changes:
+            memory.ask_identity(to_write=True)
+        if changes and memory.kept:
+            raise Refused(f"an array {memory.kept} is written")
+        if changes and memory.owner is None and not memory.node.tensor.layout.dense:
+            raise Refused("an array with gaps is written")
+        node, path = (memory.node, array.path) if changes else (array.traced.node, ())
+        if changes:
+            try:
+                path_types(node.tensor, path)
+            except GraphError as error:  # the first write says what is wrong
+                raise Refused("a view that cannot be written to is written") from error
+        if node not in roots:
+            roots.append(node)
+            memories.append(memory if changes else None)
+        shows.append((roots.index(node), path))
+    for memory in memories:
+        if memory is not None:
+            tx.claim(memory)
+    places = sorted({shows[number][0] for number in written_arrays(program)})
+    types: list[Any] = []
+    for place in places:
+        old = roots[place].tensor
+        types.append(TensorType(old.dtype, old.shape, like_order(old)))
+    types += [TensorType(dtype_of(kind), ()) for kind in kinds]
+    graph, location = tx.builder.graph, tx.builder.location
+    operands = [*roots, *(operand for _, operand in t.numbers)]
+    attrs = {"shows": tuple(shows), "program": program}
+    name = f"{what}_{location.line}" if location is not None else what
+    node = graph.append("element_loop", operands, attrs, tuple(types), name=name, location=location)
+    made = [
+        graph.append("get", [node], {"index": index}, type_, location=location) for index, type_ in enumerate(types)
+    ]
+    for place, new in zip(places, made, strict=False):
+        _written(tx, memories[place], new)
+    return made[len(places) :]
+
+
+def _written(tx: Capture, memory: Memory | None, node: Node) -> None:
+    """Notes what a memory holds now."""
+    assert memory is not None
+    if memory.owner is None:
+        tx.touch()
+    else:
+        tx.outside_writes += 1
+        tx.mutate(memory.owner)
+    memory.node = node
+    memory.version += 1
+    tx.show_memory(node, memory)
+
+
+__all__ = ["append", "number_of", "operand_of"]

@@ -1,0 +1,170 @@
+"""Random numbers in programs of typed blocks.
+
+Enters: what is drawn, and the arguments. Leaves: instructions. What NumPy refuses is left to plain Python before
+anything is drawn, which raises its own error.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+from tcompile.capture.scalar_loops.builder import Instructions, Refused, V, is_number
+from tcompile.graph.ops.draws import DRAWS, MOST_POISSON, Draw
+from tcompile.graph.ops.element_loop import dtype_of
+from tcompile.records import dataclass
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What is drawn, and from where: ``state`` is the number of the array with the state of a bit generator of a
+    ``family``, ``spare`` are those of the arrays of ``draws.SPARE``, of a RandomState; ``name`` is a row of ``DRAWS``.
+    """
+
+    state: int
+    family: str
+    name: str
+    spare: Sequence[int] = ()
+
+    @property
+    def row(self) -> Draw:
+        """What is known of it."""
+        return DRAWS[self.name]
+
+
+def in_order(row: Draw, args: Sequence[T], named: Mapping[str, T], default: Callable[[float], T]) -> list[T]:
+    """The arguments of a draw by their places; ``default`` makes one of those that are not given."""
+    given = {**dict(zip(row.parameters, args, strict=False)), **named}
+    if len(args) > len(row.parameters) or not set(named) <= set(row.parameters[len(args) :]):
+        raise Refused("a draw with other arguments")
+    found = []
+    for parameter, usual in zip(row.parameters, row.defaults, strict=True):
+        if parameter in given:
+            found.append(given[parameter])
+        elif usual is not None:
+            found.append(default(usual))
+        elif parameter != "high":  # without which the other bound is meant
+            raise Refused(f"a draw without {parameter}")
+    return found
+
+
+def draw(t: Instructions, what: Drawing, arguments: Sequence[V]) -> V:
+    """The number that is drawn. The block may be another one after."""
+    return drawn(t, what, parameters(t, what.name, arguments))
+
+
+def drawn(t: Instructions, what: Drawing, given: Sequence[V]) -> V:
+    """A number for such ``parameters``."""
+    t.accesses += 1
+    if what.spare:
+        number = _polar(t, what.state, what.family, *what.spare)
+        return t.binary("+", given[0], t.binary("*", given[1], number)) if given else number
+    return t.add("draw", what.row.kind, what.state, what.family, what.name, *(value.register for value in given))
+
+
+def _polar(t: Instructions, state: int, family: str, has: int, kept: int) -> V:
+    """A normal number, as RandomState makes two at a time (G. Marsaglia's polar method, 1964) and keeps one."""
+
+    def store(array: int, value: V) -> None:
+        t.block.lines.append(("store", -1, array, value.register, place))
+
+    place = t.constant(0).register
+    one, two, minus, zero = (t.constant(value) for value in (1.0, 2.0, -2.0, 0.0))
+    there, again, retry, inside, made, join = (t.new_block() for _ in range(6))
+    found = V("float", (t.register("float"),))
+    join.parameters = [found.register]
+    some = t.truth(t.binary("!=", t.add("load", "np.int32", has, place), t.constant(0)))
+    t.block.end = ("branch", some.register, there.number, (), again.number, ())
+
+    t.block = there
+    number = as_float(t, t.add("load", "np.float64", kept, place))
+    store(kept, zero)
+    store(has, t.constant(0))
+    there.end = ("jump", join.number, (number.register,))
+
+    t.block = again
+    x, y = (t.binary("-", t.binary("*", two, t.add("draw", "float", state, family, "random")), one) for _ in range(2))
+    square = t.binary("+", t.binary("*", x, x), t.binary("*", y, y))
+    again.end = ("branch", t.binary(">=", square, one).register, retry.number, (), inside.number, ())
+    retry.end = ("back", again.number, ())
+    t.block = inside
+    inside.end = ("branch", t.binary("==", square, zero).register, retry.number, (), made.number, ())
+
+    t.block = made
+    logarithm = t.add("math.log", "float", square.register)
+    factor = t.add("math.sqrt", "float", t.binary("/", t.binary("*", minus, logarithm), square).register)
+    store(kept, t.binary("*", factor, x))
+    store(has, t.constant(1))
+    made.end = ("jump", join.number, (t.binary("*", factor, y).register,))
+    t.block = join
+    return found
+
+
+def parameters(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
+    """What NumPy's function is given, of the arguments of a draw in their order."""
+    if not all(map(is_number, arguments)):
+        raise Refused(f"{name} of something else than numbers")
+    if name in ("integers", "randint"):
+        return _bounds(t, name, arguments)
+    given = [as_float(t, value) for value in arguments]
+    if name == "uniform":
+        given[1] = t.binary("-", given[1], given[0])
+        t.require(t.add("<=", "bool", given[1].register, t.constant(sys.float_info.max).register))
+    if name == "poisson":
+        t.require(t.add("<=", "bool", given[0].register, t.constant(MOST_POISSON).register))
+    for place in DRAWS[name].positive:
+        t.require(t.add(">", "bool", given[place].register, t.constant(0.0).register))
+    return given
+
+
+def _bounds(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
+    """Of whole numbers, the least one and the one behind the last."""
+    given = [t.constant(0), *arguments] if len(arguments) == 1 else list(arguments)
+    if not all(dtype_of(value.kind).kind in "iu" for value in given):
+        raise Refused(f"{name} of something else than ints")
+    given = [V("int", t.as_ints(value.registers)) for value in given]
+    t.require(t.add("<", "bool", given[0].register, given[1].register))
+    return given
+
+
+def fill(t: Instructions, target: int, axes: int, what: Drawing, arguments: Sequence[V]) -> None:
+    """Ends a program with a loop for each axis of an array, all of whose elements are drawn, one after the other."""
+    start = t.block
+    given = parameters(t, what.name, arguments)
+    first, once = t.constant(0).register, t.constant(1).register
+    sizes = [t.add("size", "int", target, axis).register for axis in range(axes)]
+    places = [t.register("int") for _ in range(axes)]
+    headers = [t.new_block() for _ in range(axes)]
+    body, end = t.new_block(), t.new_block()
+    start.end = ("jump", headers[0].number, (first,))
+    for axis, header in enumerate(headers):
+        header.parameters = [places[axis]]
+        t.block = header
+        more = t.add("more", "bool", places[axis], sizes[axis], once).register
+        inner = (headers[axis + 1].number, (first,)) if axis + 1 < axes else (body.number, ())
+        outer = _next(t, places[axis - 1], once, headers[axis - 1].number) if axis else end.number
+        header.end = ("branch", more, *inner, outer, ())
+    t.block = body
+    number = drawn(t, what, given)
+    last = t.block
+    last.lines.append(("store", -1, target, number.register, *places))
+    last.end = ("jump", _next(t, places[-1], once, headers[-1].number), ())
+    end.end = ("exit", ())
+
+
+def _next(t: Instructions, place: int, once: int, header: int) -> int:
+    """A block that goes on with the next round of a loop."""
+    t.block = block = t.new_block()
+    block.end = ("back", header, (t.add("step", "int", place, once).register,))
+    return block.number
+
+
+def as_float(t: Instructions, value: V) -> V:
+    """``float(value)``."""
+    return value if value.kind == "float" else t.add("float", "float", value.register)
+
+
+__all__ = ["Drawing", "as_float", "draw", "fill", "in_order"]

@@ -1,0 +1,343 @@
+"""Scalar code as a program of typed blocks: from block to block, and the values in them.
+
+Enters: a code object, the instructions that belong to a stretch, and what its variables hold. Leaves: the blocks of an
+``element_loop`` program (``graph.ops.element_loop``), or ``Refused``. Exists because in loops over elements the types
+of all values are known from those at the start: each block is followed once for each combination of kinds that its
+variables arrive with. A variable that is an int in the first round and ``np.int64`` in all others gives two versions of
+the loop, and no value ever has two kinds. What each instruction and each call is stands in ``element_steps``.
+
+What raises in Python ends a program with ``replay``: plain Python then does the whole stretch again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tcompile.bytecode.analysis import Analysis
+from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.context.followed import note
+from tcompile.capture.scalar_loops.builder import (
+    LETTER,
+    NUMBERS,
+    Block,
+    Instructions,
+    Refused,
+    V,
+    is_number,
+    parts_of,
+)
+from tcompile.graph.ops.element_loop import is_numpy
+from tcompile.records import dataclass
+
+_MOST_VERSIONS = 6  # of one place in the code
+_MOST_CALLS = 8  # of functions inside of functions
+RETURNED = -3  # where a way out goes that returns
+
+NULL = V(("null",))
+State: TypeAlias = "tuple[int, tuple[Any, ...], tuple[tuple[str, Any], ...]]"
+
+
+@dataclass
+class Iteration:
+    """A block with which an iteration of the outermost loop begins, and the values there."""
+
+    block: Block
+    stack: tuple[V, ...]
+    env: dict[str, V]
+
+
+@dataclass
+class Exit:
+    """A way out: the kinds of the variables there, and the blocks that take it, with the values."""
+
+    state: State
+    blocks: list[tuple[Block, tuple[int, ...]]]
+
+
+# By the name of an instruction, and by the identity of a function, what follows it: ``element_steps`` fills these in.
+STEPS: dict[str, Callable[[Translator, Instruction], None]] = {}
+CALLS: dict[int, Callable[[Translator, list[V]], V]] = {}
+METHODS: dict[str, Callable[[Translator, V, list[V]], V]] = {}  # the same by the kind of what is called
+
+
+class Translator(Instructions):
+    """One stretch on its way to a program.
+
+    ``load_outside(name)`` gives a variable as it is before the stretch, ``load_global(translator, instruction)`` an
+    object, ``inside`` are the instructions that belong to it. ``callee(translator, function, arguments)`` gives the
+    translator of the code of a function that is called, and None for what is no function of Python;
+    ``load_generator(translator, object)`` a random generator that is known, ``load_spare(value)`` the arrays with what
+    one keeps beside its state, ``load_text(text)`` the array of a str's code points; ``load_attribute(module, name)``
+    an object of a library's; ``load_room(translator, list, item)`` the arrays that a list's items go to, the first of
+    which counts them; ``load_below(depth)`` a list that lies on the frame's stack below what the stretch has there.
+
+    The code of a function that is called is a stretch of its own in the program of its ``caller``.
+    """
+
+    def __init__(
+        self, found: Analysis, instructions: Sequence[Instruction], inside: set[int], bound: set[str],
+        load_outside: Callable[[str], V | None], load_global: Callable[[Translator, Instruction], V],
+        array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
+        load_generator: Callable[[Translator, Any], V], load_spare: Callable[[Any], tuple[int, ...]],
+        load_text: Callable[[str], V], load_attribute: Callable[[Any, str], Any],
+        load_room: Callable[[Translator, int, V | None], Sequence[int]], load_below: Callable[[int], V],
+        caller: Translator | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(caller)
+        self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
+        self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
+        self.callee, self.load_generator, self.load_spare = callee, load_generator, load_spare
+        self.load_text, self.load_attribute = load_text, load_attribute
+        self.load_room, self.load_below = load_room, load_below
+        self.depth: int = 0 if caller is None else caller.depth + 1
+        self.lines: list[int] | None = None  # of the frame, where they are noted
+        self.by_state: dict[State, Block] = {}
+        self.versions: dict[tuple[int, tuple[int, ...]], int] = {}
+        self.waiting: list[Block] = []
+        self.exits: dict[State, Exit] = {}
+        self.header = -1  # the instruction with which an iteration of the outermost loop begins
+        self.iterations: list[Iteration] = []
+        self.repeated: set[State] = set()  # the states in which all iterations begin but the first
+        self.outer: dict[str, V | None] = {}
+        self.names = {bit: name for name, bit in found.fast_bit.items()}
+        self.targets = {target for target in found.goes if target >= 0}
+        self.entry = self.new_block((-1, (), ()))
+
+    # -- blocks --------------------------------------------------------------------------------------------------------
+    def _live(self, at: int, env: Mapping[str, V]) -> list[tuple[str, V]]:
+        live = self.found.live[at]
+        return sorted((name, v) for name, v in env.items() if live >> self.found.fast_bit[name] & 1)
+
+    def goto(self, at: int, stack: Sequence[V], env: Mapping[str, V]) -> tuple[int, tuple[int, ...]]:
+        """The block that goes on there with such values, and the registers that it is given."""
+        variables = self._live(at, env)
+        state: State = (at, tuple(v.kind for v in stack), tuple((name, v.kind) for name, v in variables))
+        given = tuple(r for v in (*stack, *(v for _, v in variables)) for r in v.registers)
+        if at not in self.inside:
+            block = self.new_block(state)
+            self.exits.setdefault(state, Exit(state, [])).blocks.append((block, given))
+            return block.number, ()
+        if at == self.header and self.block is not self.entry:
+            self.repeated.add(state)
+        block_ = self.by_state.get(state)
+        if block_ is None:
+            place = at, tuple(kind[2] for kind in state[1] if kind[0] == "items")
+            self.versions[place] = self.versions.get(place, 0) + 1
+            if self.versions[place] > _MOST_VERSIONS:
+                raise Refused("its variables change their types too often")
+            block_ = self.by_state[state] = self.new_block(state)
+            kinds = [*state[1], *(kind for _, kind in state[2])]
+            block_.parameters = [self.register(part) for kind in kinds for part in parts_of(kind)]
+            self.waiting.append(block_)
+        return block_.number, given
+
+    def jump(self, at: int, how: str = "jump") -> None:
+        """Ends the block."""
+        self.block.end = (how, *self.goto(at, self.stack, self.env))
+
+    def branch(self, condition: V, yes: int, no: int) -> None:
+        """Ends the block in one of two ways, which the stack is the same for."""
+        one, two = self.goto(yes, self.stack, self.env), self.goto(no, self.stack, self.env)
+        self.block.end = ("branch", condition.register, *one, *two)
+
+    def split(self, condition: V) -> tuple[Block, Block]:
+        """Ends the block: two others go on in the midst of this instruction."""
+        yes, no = (self.new_block((-2, (), ())) for _ in range(2))
+        self.block.end = ("branch", condition.register, yes.number, (), no.number, ())
+        return yes, no
+
+    def hand_back(self, value: V) -> None:
+        """Ends the block, unless it has ended: behind this instruction, the value is on the stack."""
+        if not self.block.end:
+            self.block.end = ("jump", *self.goto(self.at + 1, [*self.stack, value], self.env))
+
+    def run(self, start: int, stack: Sequence[V]) -> None:
+        """Translates everything that can be reached from an instruction."""
+        self.block, self.stack = self.entry, list(stack)
+        self.env: dict[str, V] = {}
+        live = self.found.live[start]
+        for name in sorted(self.bound):
+            if live >> self.found.fast_bit[name] & 1:
+                value = self.outside(name)
+                if value is not None:
+                    self.env[name] = value
+        first = self.goto(start, self.stack, self.env)
+        self.entry.end = ("jump", *first)
+        while self.waiting:
+            self._follow(self.waiting.pop())
+
+    def _follow(self, block: Block) -> None:
+        at, stack, variables = block.state
+        registers: Iterator[int] = iter(block.parameters)
+
+        def value(kind: Any) -> V:
+            known = self.objects[kind[1]] if kind[0] == "object" and not isinstance(kind, str) else None
+            return V(kind, tuple(next(registers) for _ in parts_of(kind)), known)
+
+        self.block = block
+        self.stack = [value(kind) for kind in stack]
+        self.env = {name: value(kind) for name, kind in variables}
+        if at == self.header:
+            self.iterations.append(Iteration(block, tuple(self.stack), dict(self.env)))
+        self.keywords: tuple[str, ...] = ()
+        first = True
+        while not block.end:
+            if at not in self.inside or ((at in self.targets or at == self.header) and not first):
+                self.jump(at)
+                return
+            first = False
+            i = self.instructions[at]
+            step = STEPS.get(i.opname)
+            if step is None:
+                raise Refused(f"{i.opname.lower()} is no scalar code")
+            self.at = at
+            if self.lines is not None and i.positions[0]:
+                note(self.lines, i.positions[0])
+            step(self, i)
+            at += 1
+
+    def outside(self, name: str) -> V | None:
+        """A variable as it is before the stretch."""
+        if name not in self.outer:
+            block, self.block = getattr(self, "block", self.entry), self.entry
+            try:
+                self.outer[name] = self.load_outside(name)
+            finally:
+                self.block = block
+        return self.outer[name]
+
+    # -- what instructions share ---------------------------------------------------------------------------------------
+    def load(self, name: str) -> None:
+        """Puts a variable on the stack."""
+        value = self.env.get(name) if name in self.bound else self.outside(name)
+        if value is None:
+            raise Refused(f"`{name}` has no value")
+        self.stack.append(value)
+
+    def pop(self, count: int) -> list[V]:
+        """Takes some values off the stack."""
+        self.hold(count)
+        values = self.stack[len(self.stack) - count :]
+        del self.stack[len(self.stack) - count :]
+        return values
+
+    def hold(self, count: int) -> None:
+        """Makes sure that so many values are on the stack: what was there before the stretch is not its own."""
+        if len(self.stack) < count:
+            raise Refused("it reaches below its part of the stack")
+
+    def indices(self, array: int, key: V, before: Sequence[int] = ()) -> tuple[int, ...]:
+        """The registers of the indices of a key."""
+        items = self.items(key) if key.kind[0] == "tuple" else [key]
+        for item in items:
+            whole = is_number(item) and (item.kind == "int" or np.dtype(item.kind.removeprefix("np.")).kind in "iu")
+            if not whole or item.kind == "bool":
+                raise Refused("an index that is no int")
+        found = (*before, *(item.register for item in items))
+        if len(found) > len(self.array_type(array).shape):
+            raise Refused("too many indices")
+        return found
+
+    def subscript(self, value: V, key: V) -> V:
+        """``value[key]``."""
+        if value.kind[0] == "tuple":
+            if type(key.known) is not int or not -len(self.items(value)) <= key.known < len(self.items(value)):
+                raise Refused("an item of a tuple")
+            return self.items(value)[key.known]
+        value = self.text(value)
+        if value.kind[0] == "text":
+            self.accesses += 1
+            letter = self.add("load", "np.int32", value.kind[1], *self.indices(value.kind[1], key))
+            return V(LETTER, self.as_ints(letter.registers))
+        if value.kind[0] not in ("array", "row"):
+            raise Refused("an item of something else than an array")
+        array = value.kind[1]
+        found = self.indices(array, key, value.registers)
+        type_ = self.array_type(array)
+        if len(found) < len(type_.shape):
+            for axis in range(len(value.registers), len(found)):
+                self.check_index(array, axis, found[axis])
+            return V(("row", array, len(found)), self.as_ints(found))
+        self.accesses += 1
+        return self.add("load", f"np.{type_.dtype.name}", array, *found)
+
+    def text(self, value: V) -> V:
+        """The value; a str that is known, as the array of its code points."""
+        return self.load_text(value.known) if value.kind[0] == "object" and type(value.known) is str else value
+
+    def check_index(self, array: int, axis: int, index: int) -> None:
+        """What raises where a row is made, though nothing of it is read."""
+        size = self.add("size", "int", array, axis)
+        place = V("int", self.as_ints([index]))
+        low = self.add("negative", "int", size.register)
+        self.require(self.add(">=", "bool", place.register, low.register))
+        self.require(self.add("<", "bool", place.register, size.register))
+
+    def range(self, items: Sequence[V]) -> V:
+        """The iterator of a range."""
+        if not 1 <= len(items) <= 3 or not all(is_number(item) for item in items):
+            raise Refused("range of something else")
+        ints = []
+        for item in items:
+            if item.kind != "int" and (not is_numpy(item.kind) or np.dtype(item.kind[3:]).kind not in "iu"):
+                raise Refused("range of something else than ints")
+            ints.append(V("int", self.as_ints(item.registers), item.known))
+        start, stop = (self.constant(0), ints[0]) if len(ints) == 1 else ints[:2]
+        step = ints[2] if len(ints) == 3 else V("int", (), 1)
+        for bound in (start, stop):
+            if bound.known is None:
+                for sign, limit in (("<", 1 << 61), (">", -(1 << 61))):
+                    self.require(self.add(sign, "bool", bound.register, self.constant(limit).register))
+        if step.known is None:
+            for sign, limit in ((">", 0), ("<", 1 << 61)):
+                self.require(self.add(sign, "bool", step.register, self.constant(limit).register))
+            return V(("range", None), (start.register, stop.register, step.register))
+        if step.known == 0 or abs(step.known) > 1 << 60:
+            raise Refused("a step of zero")
+        return V(("range", step.known), (start.register, stop.register))
+
+    def call(self, function: V, arguments: list[V]) -> V:
+        """The value of a call."""
+        target = function.known
+        if function.kind[0] in METHODS:
+            return METHODS[function.kind[0]](self, function, arguments)
+        if function.kind[0] != "object" or self.objects.get(function.kind[1]) is not target:
+            raise Refused("a call of something that is no function")
+        known = CALLS.get(id(target))
+        if known is not None:
+            return known(self, arguments)
+        inner = self.callee(self, target, arguments) if self.depth < _MOST_CALLS else None
+        if inner is None:
+            raise Refused(f"a call of {getattr(target, '__name__', 'something')}")
+        return self._enter(inner)
+
+    def leave(self, value: V) -> None:
+        """Returns a value from the stretch."""
+        state: State = (RETURNED, (value.kind,), ())
+        block = self.new_block(state)
+        self.exits.setdefault(state, Exit(state, [])).blocks.append((block, value.registers))
+        self.block.end = ("jump", block.number, ())
+
+    def _enter(self, inner: Translator) -> V:
+        """Goes on in the code of a function, and from each place where it returns behind this instruction again."""
+        self.block.end = ("jump", inner.entry.number, ())
+        inner.run(0, ())
+        self.accesses += inner.accesses
+        result: V | None = None
+        for state, exit in inner.exits.items():
+            (kind,) = state[1]
+            for block, registers in exit.blocks:
+                result = V(kind, registers, self.objects[kind[1]] if kind[0] == "object" else None)
+                block.end = ("jump", *self.goto(self.at + 1, [*self.stack, result], self.env))
+        if result is None:
+            raise Refused("it calls a function that never ends")
+        return result
+
+
+__all__ = [
+    "CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Iteration", "Refused", "Translator", "V",
+    "is_number", "parts_of",
+]  # fmt: skip

@@ -1,0 +1,39 @@
+"""Functions of tcompile itself that mean something inside a captured function: one file a theme.
+
+Enters: calls of them. Leaves: ``SPECIAL``, what each call means to capture, and the marks by which a user's function is
+excluded. What these functions do in plain Python is in ``intrinsics`` and ``control_flow`` of the package above.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from tcompile.capture.semantics.special import control_flow, functions, policy
+from tcompile.capture.semantics.special.functions import is_marked, refuse_marked
+from tcompile.capture.semantics.special.registry import SPECIAL
+from tcompile.capture.semantics.special.reordered import call_later, is_reorderable
+from tcompile.capture.semantics.special.treated import call_treated
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.context import Capture
+    from tcompile.capture.values.base import Value
+    from tcompile.capture.values.constant import Constant
+
+
+def call_special(
+    tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> Value | None:
+    """The value of a call that has a meaning of its own; None for all others. Raises where it must not be followed."""
+    handler = SPECIAL.get(id(function.value))
+    if handler is not None:
+        return handler(tx, function, args, kwargs)
+    refuse_marked(tx, function.value)
+    if is_reorderable(function.value):
+        later = call_later(tx, function, args, kwargs)
+        if later is not None:
+            return later
+    return call_treated(tx, function, args, kwargs)
+
+
+__all__ = ["SPECIAL", "call_special", "control_flow", "functions", "is_marked", "is_reorderable", "policy"]

@@ -1,0 +1,93 @@
+"""Functions that ask about compilation or end it.
+
+Enters: calls of ``is_compiling``, ``graph_break``, ``set_stance`` and functions marked by ``disable`` or by a stance.
+Leaves: constants and breaks.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcompile.annotations.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
+from tcompile.capture.semantics.special.registry import bind, special
+from tcompile.capture.semantics.subgraph import state_of
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.slices import RangeValue
+from tcompile.frontends.base import CannotCapture, scalar_rounds, without_effects
+from tcompile.stance import refusal, set_stance
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.context import Capture
+
+
+@special(is_compiling)
+def _is_compiling(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    tx.differs = True
+    return Constant(True)
+
+
+@special(graph_break)
+def _graph_break(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    reason = next((str(v.value) for v in [*args, *kwargs.values()] if isinstance(v, Constant)), "")
+    raise CannotCapture("graph-break-call", reason or "The program asks for it.")
+
+
+@special(cudagraph_mark_step_begin)
+def _mark_step(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    bind("cudagraph_mark_step_begin", {}, args, kwargs)
+    return Constant(None)
+
+
+@special(unroll)
+def _unroll(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    (values,) = bind("unroll", {"values": None}, args, kwargs)
+    if isinstance(values, RangeValue):
+        values.unrolled = True
+    return values
+
+
+@special(scalar_rounds)
+def _scalar_rounds(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    (values,) = args
+    assert isinstance(values, RangeValue)
+    values.scalar = True
+    return values
+
+
+@special(set_stance)
+def _set_stance(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if not tx.options.enter_compiled:  # a cell is no compiled function: its statements may change the stance
+        raise CannotCapture("side-effect", "A call of set_stance")
+    raise refusal("a call of set_stance", tx.user_stack())
+
+
+@special(without_effects)
+def _without_effects(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    called, *rest = args
+    before = state_of(tx)
+    result = called.call(tx, rest, kwargs)
+    if state_of(tx)[:2] != before[:2]:
+        raise CannotCapture("side-effect", f"A change that {called.describe()} makes")
+    return result
+
+
+def refuse_marked(tx: Capture, function: Any) -> None:
+    """Stops at functions that a stance decorates (an error) or that are excluded from compilation (a break)."""
+    if not is_marked(function):
+        return
+    if hasattr(function, "__tcompile_stance__"):
+        if not tx.options.enter_compiled:
+            raise CannotCapture("disabled-function", f"`{function.__qualname__}` has a stance of its own.")
+        raise refusal(f"{function.__qualname__}, which set_stance decorates", tx.user_stack())
+    why = function.__tcompile_disabled__
+    raise CannotCapture("disabled-function", f"`{function.__qualname__}` is disabled{f': {why}' if why else '.'}")
+
+
+def is_marked(function: Any) -> bool:
+    """Whether ``refuse_marked`` stops at ``function``."""
+    if not issubclass(type(function), types.FunctionType):
+        return False  # and an object of a user's class is not asked: it might answer in Python
+    return hasattr(function, "__tcompile_stance__") or hasattr(function, "__tcompile_disabled__")

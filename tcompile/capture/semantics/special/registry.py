@@ -1,0 +1,43 @@
+"""The table of functions that mean something of their own to capture.
+
+Enters: handlers, as the sibling files define them. Leaves: ``SPECIAL``, by the function's identity. Exists so that
+the file of one handler needs no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.constant import Constant
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.context import Capture
+
+Handler = Callable[["Capture", Constant, Sequence[Value], Mapping[str, Value]], Value]
+SPECIAL: dict[int, Handler] = {}
+
+
+def special(function: Any) -> Callable[[Handler], Handler]:
+    """Registers what a call of ``function`` means in a captured function."""
+
+    def register(handler: Handler) -> Handler:
+        SPECIAL[id(function)] = handler
+        return handler
+
+    return register
+
+
+def bind(
+    name: str, parameters: Mapping[str, Value | None], args: Sequence[Value], kwargs: Mapping[str, Value]
+) -> list[Value]:
+    """The values of one of our own functions' parameters; None in ``parameters`` means that it must be given."""
+    given = dict(zip(parameters, args, strict=False))
+    if len(args) > len(parameters) or not set(kwargs) <= set(parameters) - set(given):
+        raise CannotCapture("operation-raises", f"wrong arguments for {name}")
+    everything = {**parameters, **given, **kwargs}
+    if any(everything[key] is None for key in parameters):
+        raise CannotCapture("operation-raises", f"{name} misses an argument")
+    return [value for key in parameters if (value := everything[key]) is not None]

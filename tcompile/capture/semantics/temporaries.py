@@ -1,0 +1,86 @@
+"""Temporaries: operands of an operator that nobody else holds.
+
+Enters: an operator's operands, and the frames being followed. Leaves: the operand whose memory the library takes for
+the result (NumPy: where it is large), which then lies in memory as that operand does. Exists because this depends on
+who else holds the operand: ``x.T * 2 + y`` and ``t + y`` may differ in their strides, though ``t`` is ``x.T * 2``.
+
+Whether an operand is held is read off the frames' variables, and off the instruction that left it on the stack. Where
+that says nothing (it came through a container, or out of a function), the graph ends in front of the operator.
+"""
+
+from __future__ import annotations
+
+import dis
+from typing import TYPE_CHECKING
+
+from tcompile.bytecode.decode import JUMPS
+from tcompile.capture.guards.sources import ParameterSource
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Value
+from tcompile.capture.values.memory import is_fresh
+from tcompile.frontends.base import CannotCapture
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.context import Capture
+    from tcompile.capture.interpreter.frame import Frame
+
+_OWNING = frozenset({"copy", "copy_c", "matmul", "concat", "sort", "argsort", "cumulative_sum", "cumulative_prod"})
+_VARIABLES = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_GLOBAL", "LOAD_NAME")  # those of a frame are looked at themselves
+
+
+def reused(tx: Capture, operands: list[Value], taken: list[int]) -> ArrayValue | None:
+    """The first operand, of those at the places ``taken``, that nobody else holds."""
+    for place in taken:
+        operand = operands[place]
+        assert isinstance(operand, ArrayValue)
+        held = _is_held(tx, operand, last=place == len(operands) - 1)
+        if held is None:
+            raise CannotCapture("memory-order", f"NumPy may give the memory of {operand.describe()} to the result")
+        if not held:
+            return operand
+    return None
+
+
+def _is_held(tx: Capture, array: ArrayValue, last: bool) -> bool | None:
+    """Whether an operand is held by more than the stack, or does not own its memory; None where that is not known."""
+    memory, source = array.memory, array.source
+    if memory is None or array.path:
+        return True
+    if any(value is array or (source is not None and value.source == source) for value in _variables(tx)):
+        return True
+    frame = tx.frames[-1]
+    left_by = _producer(frame, last)
+    if left_by is not None and frame.decoded.instructions[left_by].opname in _VARIABLES:
+        return True
+    if memory.owner is not None:  # what it was found in holds it, unless that is the stack alone
+        return None if source is None or isinstance(source, ParameterSource) else True
+    made_here = left_by is not None and array.traced.node.location is frame.location(left_by)
+    owning = is_fresh(memory.root) or memory.root.op in _OWNING
+    return False if made_here and owning else None
+
+
+def _variables(tx: Capture) -> list[Value]:
+    """What the variables and stacks of all frames hold."""
+    found: list[Value] = []
+    for frame in tx.frames:
+        found += frame.locals.values()
+        found += frame.stack
+        found += (cell.value for cell in frame.cells.values() if cell.value is not None)
+    return found
+
+
+def _producer(frame: Frame, last: bool) -> int | None:
+    """The number of the instruction that left an operand of the operator being followed; None where it is not clear."""
+    instructions, at = frame.decoded.instructions, frame.at - 2
+    if instructions[frame.at - 1].opname != "BINARY_OP":
+        return None
+    if last:
+        return at
+    missing = 1  # how many items the instructions behind ``at`` still have to find on the stack
+    while missing > 0:
+        if at < 0 or instructions[at].opcode in JUMPS or instructions[at + 1].is_jump_target:
+            return None
+        argument = instructions[at].arg if instructions[at].opcode >= dis.HAVE_ARGUMENT else None
+        missing -= dis.stack_effect(instructions[at].opcode, argument, jump=False)
+        at -= 1
+    return None if missing < 0 or instructions[at + 1].is_jump_target else at
