@@ -34,7 +34,7 @@ from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, InvalidType, StanceError, Unsupported
 from tcompile.frontends.base import Frontend
 from tcompile.frontends.numpy import NumPyFrontend
-from tcompile.graph import Graph
+from tcompile.graph import Graph, ops
 from tcompile.graph.verify import verify
 from tcompile.observe import bus
 from tcompile.observe.context import compiling, enter
@@ -327,7 +327,7 @@ def _is_trifling(captured: Captured, compiled: Any) -> bool:
     return answer
 
 
-_OWN = ("python_call", "element_loop")  # operations that NumPy does not have
+_OWN = (ops.PYTHON_CALL, ops.ELEMENT_LOOP)  # operations that NumPy does not have
 _FEW = 12  # operations on numbers, which take as long as a stretch is entered and left
 
 

@@ -15,7 +15,8 @@ from tcompile.observe.logs import ARTIFACTS
 from tcompile.stance import STANCES
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+HOWTOS = sorted((ROOT / "docs" / "howto").glob("*.md"))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -61,6 +62,15 @@ def test_the_examples_of_a_page_run(page, least):
     finally:
         treatments._table.pop(id(math.dist), None)
     assert not failed and ran >= least
+
+
+@pytest.mark.parametrize("page", HOWTOS, ids=lambda page: page.stem)
+def test_a_how_to_shows_code_that_is_there_and_runs(page):
+    blocks = re.findall(r"^```python\n# (\S+)\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+    for file, code in blocks:
+        assert code in (ROOT / file).read_text(encoding="utf-8"), f"{file} has no such code:\n{code}"
+    failed, ran = doctest.testfile(str(page), module_relative=False)
+    assert blocks and ran and not failed
 
 
 def test_pictures_are_there_in_both_themes():

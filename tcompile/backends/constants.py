@@ -13,12 +13,11 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends import helpers
-from tcompile.graph import Graph, Node, SymInt, TensorType
-from tcompile.graph.ops import OPS
+from tcompile.graph import Graph, Node, SymInt, TensorType, ops
 from tcompile.strict import strict
 
 _MOST_BYTES = 1 << 16  # of one such array, which lives as long as the compiled code
-_OPS = ("eye", "linspace", "arange")
+_OPS = (ops.EYE, ops.LINSPACE, ops.ARANGE)
 _TARGETS = ("numpy.array",)
 # Calls whose results share no memory with their operands.
 _NEW = frozenset(
@@ -33,7 +32,7 @@ def constants(graph: Graph) -> dict[Node, np.ndarray[Any, Any]]:
     """The arrays, read-only, by the nodes that make them."""
     found = {}
     for node in graph.nodes:
-        if node.op in _OPS or (node.op == "call" and node.attrs["target"] in _TARGETS):
+        if node.op in _OPS or (node.op is ops.CALL and node.attrs["target"] in _TARGETS):
             array = _made(node)
             if array is not None:
                 found[node] = array
@@ -46,9 +45,9 @@ def held(graph: Graph, nodes: dict[Node, np.ndarray[Any, Any]]) -> set[Node]:
     found = set()
     for node in graph.nodes:
         shown = {shows[operand] for operand in node.inputs if operand in shows}
-        if OPS[node.op].kind == "movement" and shown:
+        if node.op.kind == "movement" and shown:
             (shows[node],) = shown
-        elif node.regions or node.op == "python_call" or (node.op == "call" and node.attrs["target"] not in _NEW):
+        elif node.regions or node.op is ops.PYTHON_CALL or (node.op is ops.CALL and node.attrs["target"] not in _NEW):
             found |= shown
     return found | {shows[output] for output in graph.outputs if output in shows}
 
@@ -63,7 +62,7 @@ def _made(node: Node) -> np.ndarray[Any, Any] | None:
         return None
     try:
         with strict():
-            value = OPS[node.op].numpy(*node.operands, **node.attrs)
+            value = node.op.reference(*node.operands, **node.attrs)
             helpers.checked(value, type, tuple(shape), type.c_contiguous)
             made = np.array(value, order="K")
             made = made if value.flags.owndata else made[...]  # a view of an array that nobody else has

@@ -25,9 +25,8 @@ from tcompile.backends.schedule.lower import replaces_part
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.texts import keep_text
 from tcompile.backends.timed import TimedLoop, line_of
-from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType, ops
 from tcompile.graph.names import is_plain
-from tcompile.graph.ops import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.opaque import AS_SEEN, Slot, resolve
 from tcompile.graph.ops.writing import Path, shown
@@ -148,7 +147,7 @@ class Program:
     def _write(self, steps: Sequence[Step], first: int) -> None:
         """Some steps, of which ``first`` is the number of the first one, and the report of their flags."""
         calls = [step.node for step in steps if step.kind == "call" and step.node is not None]
-        calls = [node for node in calls if node not in self._constants and node.op != "get"]
+        calls = [node for node in calls if node not in self._constants and node.op is not ops.GET]
         # Regions report by themselves what NumPy would, by the error state that they find.
         self.guarded = bool(calls) and not any(node.regions for node in calls)
         start = len(self.lines)
@@ -289,7 +288,7 @@ class Program:
                 last[node] = position
         dead: dict[int, list[Node]] = {}
         for node, position in last.items():
-            if node not in outputs and node.op != "input":
+            if node not in outputs and node.op is not ops.INPUT:
                 dead.setdefault(position, []).append(node)
         return dead
 
@@ -380,14 +379,14 @@ class Program:
 
     def _view_text(self, node: Node, source: str) -> str:
         shape = node.tensor.shape
-        if node.op == "permute_dims":
+        if node.op is ops.PERMUTE_DIMS:
             return f"{source}.transpose({node.attrs['axes']})"
-        if node.op == "reshape":
+        if node.op is ops.RESHAPE:
             return f"{source}.reshape({self._shape(shape)})"
-        if node.op == "index":
+        if node.op is ops.INDEX:
             key = node.attrs["key"]
             return f"{source}[{self._key(key)}]"
-        function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
+        function = self._constant(f"numpy_{node.op}", node.op.reference)
         attrs = "".join(f", {key}={self._attribute(node, key)}" for key in node.attrs)
         return f"{function}({source}{attrs})"
 
@@ -455,13 +454,13 @@ class Program:
                 operands.append(self.for_kernels.get(operand, found) if node.regions else found)
             else:
                 operands.append(self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand))
-        if node.op == "get":
+        if node.op is ops.GET:
             self.lines.append(f"{self.arrays[node]} = {operands[0]}[{node.attrs['index']}]")
-            if node.inputs[0].op == "call":
+            if node.inputs[0].op is ops.CALL:
                 self._check(node)
             self._settle(node)
             return
-        if node.op == "cond":
+        if node.op is ops.COND:
             yes, no = (self._region(node, i) for i in range(2))
             predicate, *rest = operands
             given = ", ".join(rest)
@@ -470,13 +469,13 @@ class Program:
             self.lines.append("else:")
             self.lines.append(f"    {self.arrays[node]} = {no}({given})")
             return
-        if node.op == "call":
+        if node.op is ops.CALL:
             self._library_call(node, operands)
             return
-        if node.op == "fori_loop" and isinstance(node.regions[0].inputs[0].type, ScalarType):
+        if node.op is ops.FORI_LOOP and isinstance(node.regions[0].inputs[0].type, ScalarType):
             self.loop(node, operands)
             return
-        if node.op == "exit_loop":
+        if node.op is ops.EXIT_LOOP:
             self.exit_loop(node, operands)
             return
         if node.regions:
@@ -486,10 +485,10 @@ class Program:
         if node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
             function = self._constant(f"numpy_{node.op}_into", IN_PLACE[node.op])
         else:
-            function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
-        if node.op in ("mean", "var", "std"):
+            function = self._constant(f"numpy_{node.op}", node.op.reference)
+        if node.op in (ops.MEAN, ops.VAR, ops.STD):
             self.lines.append(f"enough({operands[0]}, {node.attrs['axis']}, {node.attrs.get('correction', 0)})")
-        if node.op == "astype" and node.inputs[0].tensor.dtype.kind == "c" and node.tensor.dtype.kind not in "cb":
+        if node.op is ops.ASTYPE and node.inputs[0].tensor.dtype.kind == "c" and node.tensor.dtype.kind not in "cb":
             self.lines.append(f"discard_imaginary({operands[0]})")
         self.lines.append(f"{self.arrays[node]} = {self._guarded_call(function, [*operands, *attrs])}")
         self._settle(node)
@@ -498,7 +497,7 @@ class Program:
         """An operation with regions, in Python: its regions report what NumPy would, each by itself."""
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
-        function = self._constant(f"numpy_{node.op}", OPS[node.op].numpy)
+        function = self._constant(f"numpy_{node.op}", node.op.reference)
         self.lines.append(f"{self.arrays[node]} = {function}({', '.join([*operands, *attrs])})")
 
     def _is_done_with(self, base: Node, step: Step) -> bool:
@@ -509,7 +508,7 @@ class Program:
             return False
         shown = {base}
         for node in graph.nodes:
-            if OPS[node.op].kind in ("movement", "control") and not shown.isdisjoint(node.inputs):
+            if node.op.kind in ("movement", "control") and not shown.isdisjoint(node.inputs):
                 shown.add(node)  # what a loop carries may come out as it came in
         assert step.node is not None
         others = list(step.node.inputs)
@@ -523,7 +522,7 @@ class Program:
         step = steps.get(node)
         if step is None:
             return False
-        if node.op == "get" and node.inputs[0].op == "element_loop":
+        if node.op is ops.GET and node.inputs[0].op is ops.ELEMENT_LOOP:
             return node not in steps[node.inputs[0]].onto
         if step.onto.get(node) == "base":
             return replaces_part(node) and self._is_own(node.inputs[0])
@@ -613,7 +612,7 @@ def _closed(region: Graph, symbols: Sequence[str]) -> Graph:
         region.name, region.env, list(region.inputs), region.nodes, region.outputs, region.updates, region.scratch
     )
     for name in symbols:
-        closed.inputs.append(Node("input", (), {}, ScalarType("int", SymInt(region.env, {(name,): 1})), name))
+        closed.inputs.append(Node(ops.INPUT, (), {}, ScalarType("int", SymInt(region.env, {(name,): 1})), name))
     return closed
 
 

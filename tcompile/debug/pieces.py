@@ -14,7 +14,7 @@ import numpy as np
 
 from tcompile.debug.judge import arranged, copies
 from tcompile.errors import GraphError
-from tcompile.graph import Graph, Node, Operand, ScalarType, SymInt, TensorType
+from tcompile.graph import Graph, Node, Operand, ScalarType, SymInt, TensorType, ops
 from tcompile.graph.evaluate import bind_symbols, concrete, run
 from tcompile.graph.ops import apply
 from tcompile.graph.printer import states_type
@@ -171,7 +171,7 @@ def smaller(graph: Graph, inputs: Sequence[Any], size: int, start: int, stop: in
         new[node] = result.input(node.name, kind, node.location)
         cut.append(value)
     for node in graph.nodes:
-        if node.regions or states_type(node) or node.op == "get":
+        if node.regions or states_type(node) or node.op is ops.GET:
             raise GraphError(f"{node.op} states its sizes")
         operands: list[Operand] = [new[o] if isinstance(o, Node) else o for o in node.operands]
         new[node] = apply(result, node.op, *operands, location=node.location, node_name=node.name, **node.attrs)

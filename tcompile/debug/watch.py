@@ -29,7 +29,7 @@ from tcompile.debug.judge import STAGES, TOLERANCE, Column, Verdict, compare, co
 from tcompile.debug.minify import minify
 from tcompile.debug.script import options_of, write_minified, write_script
 from tcompile.errors import InvalidArgument
-from tcompile.graph import Graph
+from tcompile.graph import Graph, ops
 
 VARIABLE = "TCOMPILE_REPRO_AFTER"
 LEVEL = "TCOMPILE_REPRO_LEVEL"
@@ -103,7 +103,7 @@ class Watcher:
 
     def _try(self, graph: Graph, compiled: Callable[..., Any], examples: Sequence[Any]) -> Verdict:
         """Runs the compiled graph on copies of its inputs, unless that may have effects."""
-        if any(node.op == "python_call" for node in graph.nodes):
+        if any(node.op is ops.PYTHON_CALL for node in graph.nodes):
             return Verdict("same", "not tried: it calls the program's own functions")
         with np.errstate(all="ignore"):
             try:

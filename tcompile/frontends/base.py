@@ -16,10 +16,11 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from tcompile.errors import GraphError
-from tcompile.graph import Graph, Location, Node, Operand, TensorType
-from tcompile.graph.ops import OPS, apply
+from tcompile.graph import Graph, Location, Node, Operand, TensorType, ops
+from tcompile.graph.op import Op, op_named
+from tcompile.graph.ops import apply
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.ops.table import UnknownOrder
+from tcompile.graph.ops.rules import UnknownOrder
 from tcompile.graph.overlap import in_turn
 from tcompile.graph.sizes import ShapeEnv
 from tcompile.graph.types import DType
@@ -119,7 +120,7 @@ def slot(index: int, value: Traced | TracedNumber) -> Slot:
 
 
 def _behind_whole_view(operand: Operand) -> Operand:
-    if isinstance(operand, Node) and operand.op == "index" and operand.attrs["key"] == (...,):
+    if isinstance(operand, Node) and operand.op is ops.INDEX and operand.attrs["key"] == (...,):
         return operand.inputs[0]
     return operand
 
@@ -151,12 +152,13 @@ class Builder:
         """The symbols of this capture."""
         return self.graph.env
 
-    def op(self, name: str, *operands: Operand, **attrs: Any) -> Node:
+    def op(self, op: Op | str, *operands: Operand, **attrs: Any) -> Node:
         """Adds an operation at the current location. Operand types that do not fit mean CannotCapture."""
-        if OPS[name].kind != "movement":
+        row = op_named(op) if isinstance(op, str) else op
+        if row.kind != "movement":
             operands = tuple(map(_behind_whole_view, operands))
         try:
-            return apply(self.graph, name, *operands, location=self.location, **attrs)
+            return apply(self.graph, row, *operands, location=self.location, **attrs)
         except UnknownOrder as error:
             raise CannotCapture("memory-order", str(error)) from error
         except GraphError as error:

@@ -25,7 +25,7 @@ from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Tra
 from tcompile.frontends.numpy import NumPyFrontend, checks, masks, values
 from tcompile.frontends.numpy.operators import BINARY, UNARY
 from tcompile.frontends.numpy.writing import overlaps_itself
-from tcompile.graph import TensorType
+from tcompile.graph import TensorType, ops
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
 
@@ -268,8 +268,8 @@ class CuPyFrontend:
         device, first = device or _common_device(given), len(b.graph.nodes)
         made = build()
         for node in b.graph.nodes[first:]:
-            is_foreign = node.op == "call" and node.attrs["target"] != _ASKED
-            if is_foreign or node.op == "python_call" or node.regions:
+            is_foreign = node.op is ops.CALL and node.attrs["target"] != _ASKED
+            if is_foreign or node.op is ops.PYTHON_CALL or node.regions:
                 del b.graph.nodes[first:], b.writes[:]
                 raise CannotCapture(_NOT_CAPTURED, f"{node.name}, which NumPy computes on the CPU,")
             node.move(device)

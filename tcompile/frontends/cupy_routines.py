@@ -18,7 +18,7 @@ from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.frontends.numpy.library import RULES, library_call
 from tcompile.frontends.numpy.values import axis_in
-from tcompile.graph import TensorType
+from tcompile.graph import TensorType, ops
 from tcompile.graph.sizes import Size, SymInt
 
 _PRODUCTS = ("matmul", "dot", "inner", "outer", "vdot", "tensordot")  # in C order, however the factors lie
@@ -47,7 +47,7 @@ def routine(b: Builder, known: Any, args: Sequence[Any], kwargs: Mapping[str, An
     library_call(b, RULES[known], args, kwargs)
     node, *shown = b.graph.nodes[first:]
     del b.graph.nodes[first + 1 :]  # the views in which NumPy hands out its result
-    if node.op != "call" or isinstance(node.type, tuple) or any(n.op == "call" for n in shown):
+    if node.op is not ops.CALL or isinstance(node.type, tuple) or any(n.op is ops.CALL for n in shown):
         raise CannotCapture("unsupported-argument", f"{target} of lists, or with several results")
     node.attrs["target"] = target
     node.type = TensorType(node.tensor.dtype, node.tensor.shape, device=device)

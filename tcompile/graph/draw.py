@@ -17,9 +17,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 from itertools import pairwise
 
-from tcompile.graph.graph import Graph, Node
+from tcompile.graph import ops
+from tcompile.graph.ir import Graph, Node
 from tcompile.graph.layout import Placed, Point, layered
-from tcompile.graph.ops import OPS
 from tcompile.graph.ops.control import FOREVER, is_branch
 from tcompile.graph.printer import attribute_texts, call_text, key_text, literal, short_place, type_text
 from tcompile.records import dataclass
@@ -35,13 +35,14 @@ KINDS = {
     "movement": "#0d9488", "creation": "#8b5cf6", "opaque": "#e11d48", "control": "#16a34a",
 }  # fmt: skip
 _TINTS = ("#f59e0b", "#06b6d4", "#a855f7", "#84cc16", "#ec4899", "#6366f1")
-_CAPTIONS = {
-    "invoke": ("region",), "cond": ("if true", "if false"), "while_loop": ("while", "do"), "fori_loop": ("each step",),
-    "exit_loop": ("each step", *["goes on with"] * 15), "scan": ("each step",), "map": ("each slice",),
+CAPTIONS = {
+    ops.INVOKE: ("region",), ops.COND: ("if true", "if false"), ops.WHILE_LOOP: ("while", "do"),
+    ops.FORI_LOOP: ("each step",), ops.EXIT_LOOP: ("each step", *["goes on with"] * 15), ops.SCAN: ("each step",),
+    ops.MAP: ("each slice",),
 }  # fmt: skip
 
 _SIDE = ("left out if", *["what it does"] * 15)  # of a branch
-_LOOPS = ("fori_loop", "exit_loop")
+_LOOPS = (ops.FORI_LOOP, ops.EXIT_LOOP)
 
 _THEME = (
     "--tc-bg:var(--jp-layout-color1,var(--vscode-editor-background,{bg}));"
@@ -153,22 +154,22 @@ def _node_box(node: Node, groups: Mapping[Graph, _Groups]) -> _Box:
     if kind == "input":
         return _box(kind, node.name, "", type, tip, name=node.name)
     numbers = [_literal(operand) for operand in node.operands if not isinstance(operand, Node)]
-    if node.op == "index" and "key" in node.attrs:  # as the user wrote it
+    if node.op is ops.INDEX and "key" in node.attrs:  # as the user wrote it
         attrs = [f"[{', '.join(map(key_text, node.attrs['key']))}]"]
     else:
         attrs = _attributes(node)
     if node.op in _LOOPS:
         numbers, attrs = [], [_rounds(node)]
-    shown = type if node.name == node.op else f"{node.name}: {type}"
+    shown = type if node.name == node.op.name else f"{node.name}: {type}"
     if node.location is not None and node.location.line:
         line = f" · line {node.location.line}"
         shown = _short(shown, _LONGEST - len(line)) + line
-    captions = _SIDE if is_branch(node) else _CAPTIONS.get(node.op, ())
+    captions = _SIDE if is_branch(node) else CAPTIONS.get(node.op, ())
     inner = tuple(
         _place(region, groups, captions[i] if i < len(captions) else region.name)
         for i, region in enumerate(node.regions)
     )
-    return _box(kind, node.op, " ".join(numbers + attrs), shown, tip, node.name, inner)
+    return _box(kind, node.op.name, " ".join(numbers + attrs), shown, tip, node.name, inner)
 
 
 def _box(
@@ -195,21 +196,19 @@ def _rounds(node: Node) -> str:
         return "one side of a branch"
     last = _literal(stop)
     rounds = f"{last} rounds" if isinstance(start, int) and not start else f"rounds {_literal(start)} to {last}"
-    return f"at most {rounds}" if node.op == "exit_loop" else rounds
+    return f"at most {rounds}" if node.op is ops.EXIT_LOOP else rounds
 
 
 def kind_of(node: Node) -> str:
     """Which of ``KINDS`` a node is of."""
-    if node.op == "input":
-        return "input"
-    return OPS[node.op].kind if node.op in OPS else "opaque"
+    return node.op.kind
 
 
 def _call(node: Node) -> str:
     try:
         return call_text(node)
     except TypeError:  # drawings are also made of graphs that have gone wrong
-        return node.op
+        return node.op.name
 
 
 def _attributes(node: Node) -> list[str]:

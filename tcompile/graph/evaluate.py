@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.graph import Graph, Node, Operand
-from tcompile.graph.ops.table import OPS
+from tcompile.graph.ir import Graph, Node, Operand
+from tcompile.graph.op import Memory
+from tcompile.graph.ops.opaque import CALL
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import TensorType
 from tcompile.polls import Changed
@@ -66,19 +67,19 @@ def run(
         attrs = {key: concrete(value, bound) for key, value in node.attrs.items()}
         if node.regions:
             attrs["regions"] = [_callable(region, bound) for region in node.regions]
-        op = OPS[node.op]
-        if op.kind == "movement":
+        op = node.op
+        if op.memory is Memory.VIEW:
             (viewed,) = node.inputs
             if isinstance(values[viewed], np.generic):  # all views show one array, where NumPy has given a scalar
                 values[viewed] = np.asarray(values[viewed])
         try:
-            values[node] = op.numpy(*map(value_of, node.operands), **attrs)
+            values[node] = op.reference(*map(value_of, node.operands), **attrs)
         except Changed as changed:
             changed.loop = node.name if symbols is None and len(changed.results) else ""
             if symbols is not None:  # in the middle of an iteration of the loop around
                 changed.results = ()
             raise
-        if node.op == "call":
+        if op is CALL:
             _check_call(node, values[node], bound)
         if spy is not None:
             spy(node, values[node])

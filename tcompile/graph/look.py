@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tcompile.graph.draw import KINDS, kind_of, svg
-from tcompile.graph.graph import Graph, Node
+from tcompile.graph.ir import Graph, Node
+from tcompile.graph.op import INPUT
 from tcompile.graph.printer import call_text, readable, type_text
 from tcompile.graph.types import TensorType
 from tcompile.graph.verify import user_line
@@ -19,7 +20,7 @@ from tcompile.observe.source_location import UserLine
 _Groups = Mapping[str, Sequence[str]]  # by kernel, the names of nodes
 
 
-def graph_view(graph: Graph, draw: bool = True) -> GraphView:
+def view(graph: Graph, draw: bool = True) -> GraphView:
     """The data of the graph's display: as captured; and where it is fused into kernels, as these have it."""
     fused = graph.fused()
     final, groups = fused if fused is not None else (graph, {})
@@ -52,12 +53,12 @@ def node_view(node: Node, kernel: str = "", inner: Mapping[Graph, _Groups] | Non
     type = node.type
     return NodeView(
         name=node.name,
-        op=node.op,
+        op=node.op.name,
         sort=kind_of(node),
         type=type_text(type),
         dtype=str(type.dtype) if isinstance(type, TensorType) else "",
         shape=tuple(map(str, type.shape)) if isinstance(type, TensorType) else (),
-        call="" if node.op == "input" else _call(node),
+        call="" if node.op is INPUT else _call(node),
         inputs=tuple(operand.name for operand in node.inputs),
         where=user_line(node.location) if node.location is not None else UserLine(),
         kernel=kernel,
@@ -80,7 +81,7 @@ def _call(node: Node) -> str:
     try:
         return call_text(node)
     except (TypeError, ValueError):  # a graph that has gone wrong is shown too
-        return node.op
+        return node.op.name
 
 
 def _legend(graph: Graph) -> Iterator[tuple[str, str]]:
@@ -95,4 +96,4 @@ def _kinds(nodes: Sequence[Node]) -> Iterator[str]:
             yield from _kinds([*region.inputs, *region.nodes])
 
 
-__all__ = ["graph_view", "node_view", "node_views"]
+__all__ = ["node_view", "node_views", "view"]

@@ -40,7 +40,7 @@ class Namespace:
         op = OPS.get(name)
         if op is None:
             raise AttributeError(f"there is no operation {name!r}")
-        function = op.numpy
+        function = op.reference
 
         def run(*operands: Any, type: Any = None, **attrs: Any) -> Any:
             return function(*operands, **attrs)  # the type is for readers, and for from_code

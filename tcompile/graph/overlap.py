@@ -10,8 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tcompile.graph.graph import Node
-from tcompile.graph.ops import OPS
+from tcompile.graph import ops
+from tcompile.graph.ir import Node
+from tcompile.graph.op import Memory
 from tcompile.graph.ops.view import expand_key, normalise_index, slice_bounds
 from tcompile.graph.sizes import Size, always, is_one, same
 from tcompile.records import dataclass
@@ -19,7 +20,7 @@ from tcompile.records import dataclass
 
 def is_view(node: Node) -> bool:
     """Whether a node shows elements of another one (or copies them, where a movement must)."""
-    return node.op in OPS and OPS[node.op].kind == "movement"
+    return node.op.memory is Memory.VIEW
 
 
 def root(node: Node) -> Node:
@@ -94,16 +95,16 @@ def _view(node: Node) -> _View | None:
     if view is None:
         return None
     match node.op:
-        case "index":
+        case ops.INDEX:
             _index(view, expand_key(node.attrs["key"], type.ndim), type.shape)
-        case "permute_dims":
+        case ops.PERMUTE_DIMS:
             view.axes = [view.axes[axis] for axis in node.attrs["axes"]]
-        case "flip":
+        case ops.FLIP:
             back = [-1 if axis in node.attrs["axis"] else 1 for axis in range(type.ndim)]
             _index(view, [slice(None, None, step) for step in back], type.shape)
-        case "expand_dims":
+        case ops.EXPAND_DIMS:
             view.axes.insert(node.attrs["axis"], (None, 0))
-        case "squeeze":
+        case ops.SQUEEZE:
             view.axes = [item for axis, item in enumerate(view.axes) if axis not in node.attrs["axis"]]
         case _:
             return None

@@ -23,10 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.graph.graph import Graph, Location, Node, Operand
-from tcompile.graph.ops import OPS
-from tcompile.graph.ops.element_loop import about
+from tcompile.graph.ir import Graph, Location, Node, Operand
+from tcompile.graph.ops.control import GET
+from tcompile.graph.ops.element_loop import ELEMENT_LOOP, about
 from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.ops.view import INDEX
+from tcompile.graph.ops.writing import ASSIGN
 from tcompile.graph.reader import NO_SOURCE, from_code, parse_type
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import TensorType, Type
@@ -95,14 +97,12 @@ def _statement(node: Node, functions: list[str], names: _Names) -> str:
         stated = [f'"{_signature_type(type)}"' for type in types]
         tuple_text = f"({', '.join(stated)}{',' if len(stated) == 1 else ''})"
         arguments.append(f"type={tuple_text if isinstance(node.type, tuple) else stated[0]}")
-    return f"{names.name(node)} = xp.{node.op}({', '.join(arguments)})  # {type_text(node.type)}"
+    return f"{names.name(node)} = xp.{node.op.name}({', '.join(arguments)})  # {type_text(node.type)}"
 
 
 def states_type(node: Node) -> bool:
     """Whether the printed form has to say the type: no rule works it out from the operands."""
-    if node.op in ("call", "python_call", "element_loop"):
-        return True
-    return node.op != "get" and node.op in OPS and OPS[node.op].kind == "control"
+    return node.op.type_rule is None and node.op is not GET
 
 
 def _operand(operand: Operand, names: _Names) -> str:
@@ -245,26 +245,26 @@ def _listing(graph: Graph, *, bind: bool) -> Iterator[str]:
 def call_text(node: Node) -> str:
     """``op(operands, attribute=…)`` with the nodes' own names."""
     arguments = [o.name if isinstance(o, Node) else literal(o) for o in node.operands]
-    if node.op == "index":  # as the user wrote it
+    if node.op is INDEX:  # as the user wrote it
         return f"{arguments[0]}[{', '.join(map(key_text, node.attrs['key']))}]"
     arguments += attribute_texts(node)
-    return f"{node.op}({', '.join(arguments)})"
+    return f"{node.op.name}({', '.join(arguments)})"
 
 
 def attribute_texts(node: Node, most: bool = False) -> list[str]:
     """The attributes as a person wants to see them: of a program, what it consists of. ``most`` leaves out False."""
-    if node.op == "element_loop":
+    if node.op is ELEMENT_LOOP:
         return [about(node.attrs["program"])]
     attrs = dict(node.attrs)
     part = "".join(map(_step_text, attrs.pop("path", ())))
     shown = [f"{key}={literal(value)}" for key, value in attrs.items() if not (most and value is False)]
-    return [part, *shown] if part or node.op == "assign" else shown
+    return [part, *shown] if part or node.op is ASSIGN else shown
 
 
 def _step_text(step: tuple[str, tuple[tuple[str, Any], ...]]) -> str:
     """One movement on the way to the part that is written: ``[1:-1, 0]``, ``.transpose(axes=(1, 0))``."""
     op, attrs = step
-    if op == "index":
+    if op == INDEX.name:
         return f"[{', '.join(map(key_text, dict(attrs)['key']))}]"
     return f".{op}({', '.join(f'{name}={literal(value)}' for name, value in attrs)})"
 

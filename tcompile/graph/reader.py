@@ -13,9 +13,9 @@ from collections.abc import Callable
 from typing import Any
 
 from tcompile.errors import GraphError
-from tcompile.graph.graph import Graph, Location, Node
+from tcompile.graph.ir import Graph, Location, Node
 from tcompile.graph.namespace import xp
-from tcompile.graph.ops import apply
+from tcompile.graph.ops import GET, Op, apply, op_named
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt
 from tcompile.graph.types import Layout, ScalarType, TensorType, Type, long_dtype
 
@@ -131,11 +131,12 @@ class _Reader:
         attrs = {keyword.arg or "": self._value(keyword.value, scope) for keyword in call.keywords}
         regions = tuple(attrs.pop("regions", ()))
         stated = attrs.pop("type", None)
-        if target.attr == "get":
+        op = self._op(call, target.attr)
+        if op is GET:
             stated_type: Any = operands[0].type[attrs["index"]]
         elif stated is None:
             try:
-                return apply(graph, target.attr, *operands, location=location, node_name=name, **attrs)
+                return apply(graph, op, *operands, location=location, node_name=name, **attrs)
             except GraphError as error:
                 raise GraphError(f"line {call.lineno}: {error}") from error
         elif isinstance(stated, tuple):
@@ -143,8 +144,14 @@ class _Reader:
         else:
             stated_type = parse_type(stated, self.size)
         return graph.append(
-            target.attr, operands, attrs, stated_type, name=name, location=location, regions=regions
+            op, operands, attrs, stated_type, name=name, location=location, regions=regions
         )
+
+    def _op(self, call: ast.Call, name: str) -> Op:
+        try:
+            return op_named(name)
+        except GraphError as error:
+            raise GraphError(f"line {call.lineno}: {error}") from error
 
     def _value(self, expression: ast.expr, scope: dict[str, Any]) -> Any:
         names = {**_BUILTINS, **self.symbols, **scope, "xp": xp, "__builtins__": {}}

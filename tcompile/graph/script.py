@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.graph.graph import Graph
+from tcompile.graph.ir import Graph
 from tcompile.graph.printer import code
 
 SMALL = 64  # elements of an array that is written out

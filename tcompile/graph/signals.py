@@ -1,52 +1,27 @@
 """What running a node does besides making its value: floating-point conditions and exceptions.
 
-Enters: a node. Leaves: whether it may signal. Exists because NumPy tells the user of divisions by zero,
-overflows and invalid operations even where nobody reads the result: such a node is not dead code.
+Input: a node. Output: whether it may signal. Why: NumPy tells the user of divisions by zero, overflows and invalid
+operations even where the result is never read; such a node is not dead code.
 """
 
 from __future__ import annotations
 
-from tcompile.graph import Node, TensorType
-from tcompile.graph.ops import OPS
-from tcompile.graph.types import DType
-
-_QUIET_POINTWISE = frozenset({
-    "abs", "conj", "negative", "ordered", "positive", "sign", "floor", "ceil", "trunc", "round", "copysign", "maximum",
-    "minimum", "fmax", "fmin",
-    "clip", "where", "bitwise_invert", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_left_shift",
-    "bitwise_right_shift", "isfinite", "isinf", "isnan", "signbit", "equal", "not_equal", "less",
-    "less_equal", "greater",
-    "greater_equal", "logical_and", "logical_or", "logical_xor", "logical_not",
-})  # fmt: skip
-# The characters of the dtypes on which some of them are loud: on complex numbers at NaN and infinity; on float16 at
-# signalling NaNs, which NumPy's sort leaves.
-_LOUD = {
-    **dict.fromkeys(("sign", "less", "less_equal", "greater", "greater_equal"), "FD"),
-    **dict.fromkeys(("floor", "ceil", "trunc", "round"), "e"),
-}
-_QUIET_ON_INTEGERS = frozenset({
-    "add", "subtract", "multiply", "square", "sum", "prod", "matmul", "cumulative_sum", "cumulative_prod",
-})  # fmt: skip
-_QUIET_REDUCTIONS = frozenset({"max", "min", "any", "all", "argmax", "argmin"})
-_QUIET_OPAQUE = frozenset({"assign", "concat", "copy", "copy_c", "sort", "argsort"})
+from tcompile.graph.ir import Node
+from tcompile.graph.types import DType, TensorType
 
 
 def may_signal(node: Node) -> bool:
     """Whether running ``node`` may warn or raise. Integer and boolean arithmetic that wraps is silent."""
-    kind = OPS[node.op].kind
-    loud = _LOUD.get(node.op, "")
-    if loud and any(isinstance(o.type, TensorType) and o.type.dtype.char in loud for o in node.inputs):
+    effects = node.op.effects
+    if effects.loud and any(isinstance(o.type, TensorType) and o.type.dtype.char in effects.loud for o in node.inputs):
         return True
-    if (
-        kind in ("movement", "creation")
-        or node.op in _QUIET_POINTWISE | _QUIET_REDUCTIONS | _QUIET_OPAQUE
-        or node.op == "get"
-    ):
-        return False
-    if node.op == "astype":
-        return _cast_may_signal(node)
-    if node.op in _QUIET_ON_INTEGERS and isinstance(node.type, TensorType):
-        return node.type.dtype.kind not in "biu"
+    match effects.signals:
+        case "never":
+            return False
+        case "casts":
+            return _cast_may_signal(node)
+        case "inexact" if isinstance(node.type, TensorType):
+            return node.type.dtype.kind not in "biu"
     return True
 
 

@@ -19,15 +19,18 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.graph import Graph, Location, Node
-from tcompile.graph.ops import OPS
-from tcompile.graph.ops.table import Op, operand_type
+from tcompile.graph import ops
+from tcompile.graph.build import operand_type
+from tcompile.graph.ir import Graph, Location, Node
+from tcompile.graph.op import INPUT, OPS, Op
 from tcompile.graph.printer import call_text, type_text
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt, UnprovableSizeError, known_one, same, same_shape
 from tcompile.graph.types import Layout, ScalarType, TensorType, Type
 from tcompile.observe.source_location import UserLine, format_stack
 
-_REGIONS = {"invoke": 1, "cond": 2, "while_loop": 2, "fori_loop": 1, "exit_loop": 0, "scan": 1, "map": 1}  # 0: any
+REGIONS = {
+    ops.INVOKE: 1, ops.COND: 2, ops.WHILE_LOOP: 2, ops.FORI_LOOP: 1, ops.EXIT_LOOP: 0, ops.SCAN: 1, ops.MAP: 1,
+}  # fmt: skip  # 0: any
 
 
 def verify(graph: Graph) -> None:
@@ -56,14 +59,14 @@ def _verify(graph: Graph, env: ShapeEnv, symbols: set[str]) -> None:
     defined: set[Node] = set()
     names: set[str] = set()
     for node in graph.inputs:
-        if node.op != "input" or node.operands or node.regions:
+        if node.op is not INPUT or node.operands or node.regions:
             raise _error(graph, node, "stands among the inputs and is not one")
         _define(graph, node, defined, names)
     every = {*graph.inputs, *graph.nodes}
     for node in graph.nodes:
-        op = OPS.get(node.op)
-        if op is None:
-            raise _error(graph, node, f"there is no operation {node.op!r}")
+        op = node.op
+        if OPS.get(op.name) is not op:
+            raise _error(graph, node, f"there is no operation {op.name!r}")
         for operand in node.operands:
             if isinstance(operand, Node):
                 if operand not in defined:
@@ -99,13 +102,13 @@ def _define(graph: Graph, node: Node, defined: set[Node], names: set[str]) -> No
 def _check_type(graph: Graph, node: Node, op: Op) -> None:
     if op.arity is not None and len(node.operands) != op.arity:
         raise _error(graph, node, f"has {len(node.operands)} operands and takes {op.arity}")
-    if bool(node.regions) != (op.name in _REGIONS):
+    if bool(node.regions) != (op in REGIONS):
         raise _error(graph, node, f"has {len(node.regions)} regions")
-    if op.name in ("call", "python_call", "element_loop"):
-        return  # any type: whoever built it stated it
     if op.kind == "control":
-        _CONTROL[op.name](graph, node)
+        CONTROL[op](graph, node)
         return
+    if op.type_rule is None:
+        return  # any type: whoever built it stated it
     try:
         type = op.type_rule([operand_type(operand) for operand in node.operands], node.attrs)
     except UnprovableSizeError:
@@ -198,7 +201,7 @@ def _gives(graph: Graph, node: Node, region: Graph, types: Sequence[Type], says:
 def _results(graph: Graph, node: Node) -> list[Type]:
     if not isinstance(node.type, tuple):
         raise _error(graph, node, f"has several results, and the type {node.type}")
-    count = _REGIONS[node.op]
+    count = REGIONS[node.op]
     if len(node.regions) != count:
         raise _error(graph, node, f"has {len(node.regions)} regions and needs {count}")
     return list(node.type)
@@ -326,9 +329,9 @@ def _rows(graph: Graph, node: Node, types: Sequence[Type], length: Size | None) 
     return rows
 
 
-_CONTROL: dict[str, Callable[[Graph, Node], None]] = {
-    "get": _check_get, "invoke": _check_invoke, "cond": _check_cond, "while_loop": _check_while,
-    "fori_loop": _check_fori, "exit_loop": _check_exit, "scan": _check_scan, "map": _check_map,
+CONTROL: dict[Op, Callable[[Graph, Node], None]] = {
+    ops.GET: _check_get, ops.INVOKE: _check_invoke, ops.COND: _check_cond, ops.WHILE_LOOP: _check_while,
+    ops.FORI_LOOP: _check_fori, ops.EXIT_LOOP: _check_exit, ops.SCAN: _check_scan, ops.MAP: _check_map,
 }  # fmt: skip
 
 
@@ -346,7 +349,7 @@ def _shown(node: Node) -> str:
     try:
         return call_text(node)
     except TypeError:  # an attribute or operand that no graph may have
-        return node.op
+        return node.op.name
 
 
 def user_line(location: Location) -> UserLine:

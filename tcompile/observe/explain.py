@@ -205,7 +205,7 @@ def rounds_text(event: LoopTimed) -> str:
 
 def _operations(graph: Any) -> Iterator[str]:
     for node in getattr(graph, "nodes", ()):
-        yield node.op
+        yield str(node.op)
         for region in node.regions:
             yield from _operations(region)
 

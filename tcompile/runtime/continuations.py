@@ -16,7 +16,7 @@ import numpy as np
 
 from tcompile.callers import raise_if_callers
 from tcompile.capture.entry.codegen import Captured, Rest
-from tcompile.graph import Graph, Node, TensorType
+from tcompile.graph import Graph, Node, TensorType, ops
 from tcompile.graph.evaluate import run
 from tcompile.graph.ops.control import LOOPS
 from tcompile.graph.ops.element_loop import PYTHON, dtype_of
@@ -101,10 +101,10 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callabl
 def _results(graph: Graph, node: Node, error: Changed) -> tuple[Any, ...]:
     """The results of the node, those of an ``exit_loop`` followed by the iteration count and the way out."""
     results = list(error.results)
-    if node.op == "exit_loop":
+    if node.op is ops.EXIT_LOOP:
         results += [np.asarray(error.iterations), np.asarray(0)]
     for get in graph.nodes:
-        if get.op == "get" and get.inputs[0] is node:
+        if get.op is ops.GET and get.inputs[0] is node:
             place = get.attrs["index"]
             if place >= len(results) or not _fits(results[place], get.type):
                 raise Unlike

@@ -19,7 +19,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from tcompile.config import config
-from tcompile.graph import Graph, TensorType
+from tcompile.graph import Graph, TensorType, ops
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.runtime.cache import SUSPENDS
@@ -214,11 +214,11 @@ def is_run_by_python(entry: Entry) -> bool:
 
 
 def _has_element_loops(graph: Graph) -> bool:
-    return any(node.op == "element_loop" or any(map(_has_element_loops, node.regions)) for node in graph.nodes)
+    return any(node.op is ops.ELEMENT_LOOP or any(map(_has_element_loops, node.regions)) for node in graph.nodes)
 
 
 def _loops(graph: Graph | None) -> bool:
-    return graph is not None and any(node.regions or node.op == "element_loop" for node in graph.nodes)
+    return graph is not None and any(node.regions or node.op is ops.ELEMENT_LOOP for node in graph.nodes)
 
 
 __all__ = ["Trial", "begin", "is_alone", "is_run_by_python", "note_compile"]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from tcompile.graph import Graph, Node, Operand
-from tcompile.graph.ops import OPS
+from tcompile.graph import Graph, Node, Operand, ops
+from tcompile.graph.op import Memory
 from tcompile.graph.ops.element_loop import written_roots
 from tcompile.transforms.rewrite import keep, rewrite
 
@@ -49,9 +49,9 @@ def _repeated(graph: Graph) -> dict[Node, Node]:
 
 def _targets(node: Node) -> Sequence[Node]:
     """What a node writes to."""
-    if node.op == "element_loop":
+    if node.op is ops.ELEMENT_LOOP:
         return [node.inputs[number] for number in written_roots(node.attrs["shows"], node.attrs["program"])]
-    return node.inputs[:1] if node.op == "assign" else ()
+    return node.inputs[:1] if node.op.memory is Memory.WRITES else ()
 
 
 def escaping_nodes(graph: Graph) -> set[Node]:
@@ -63,7 +63,7 @@ def escaping_nodes(graph: Graph) -> set[Node]:
         if node in escaping:
             continue
         escaping.add(node)
-        if node.op != "input" and (OPS[node.op].kind in ("movement", "control") or node.op in ("call", "python_call")):
+        if node.op.memory in (Memory.VIEW, Memory.MAY_ALIAS):
             waiting.extend(node.inputs)
     return escaping
 

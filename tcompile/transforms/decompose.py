@@ -12,7 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tcompile.errors import GraphError
-from tcompile.graph import Graph, Node, Operand, Size
+from tcompile.graph import Graph, Node, Operand, Size, ops
+from tcompile.graph.op import Op
 from tcompile.graph.ops import apply
 from tcompile.graph.sizes import SymInt, UnprovableSizeError, hint, product
 from tcompile.graph.types import DType
@@ -20,9 +21,9 @@ from tcompile.transforms.rewrite import rewrite, same_type
 
 _EXACT_IN_FLOAT32 = 1 << 24
 _MEANS = ("float32", "float64", "complex64", "complex128")
-_STATISTICS = ("mean", "var", "std")
-_POSITIONS = {"argmax": "max", "argmin": "min"}
-_COMPOSED = frozenset((*_STATISTICS, "clip", *_POSITIONS))
+_STATISTICS = (ops.MEAN, ops.VAR, ops.STD)
+_POSITIONS = {ops.ARGMAX: ops.MAX, ops.ARGMIN: ops.MIN}
+COMPOSED = frozenset((*_STATISTICS, ops.CLIP, *_POSITIONS))
 # NumPy looks for an extremum along rows that lie in one piece in one pass; its parts take two. They are faster in rows
 # of at most so many elements, and where a call of the library takes longer than so many elements of one.
 _SHORT, _FEW = 32, 4096
@@ -30,17 +31,17 @@ _SHORT, _FEW = 32, 4096
 
 def decompose(graph: Graph) -> Graph:
     """Means, variances, standard deviations, clips and places of extrema in primitive operations."""
-    return rewrite(graph, _rule, decompose, lambda node: node.op in _COMPOSED)
+    return rewrite(graph, _rule, decompose, lambda node: node.op in COMPOSED)
 
 
 def _rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
     build: Callable[[_Parts, Node, Node, tuple[Operand, ...]], Node | None]
     if node.op in _STATISTICS:
         # Half precision accumulates in other dtypes, and complex numbers have squares of their own.
-        if node.tensor.dtype.name not in (_MEANS if node.op == "mean" else ("float32", "float64")):
+        if node.tensor.dtype.name not in (_MEANS if node.op is ops.MEAN else ("float32", "float64")):
             return None
         build = _statistic
-    elif node.op == "clip":
+    elif node.op is ops.CLIP:
         build = _clip
     elif node.op in _POSITIONS:
         build = _position
@@ -68,20 +69,20 @@ class _Parts:
     def __init__(self, graph: Graph, node: Node) -> None:
         self.graph, self.node = graph, node
 
-    def __call__(self, op: str, *operands: Operand, **attrs: Any) -> Node:
+    def __call__(self, op: Op | str, *operands: Operand, **attrs: Any) -> Node:
         return apply(self.graph, op, *operands, location=self.node.location, **attrs)
 
 
 def _statistic(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) -> Node:
     axis, keepdims = node.attrs["axis"], node.attrs["keepdims"]
     count = product(x.tensor.shape[i] for i in axis)
-    if node.op == "mean":
+    if node.op is ops.MEAN:
         return _divided(op, op("sum", x, axis=axis, keepdims=keepdims), count, node.tensor.dtype)
     mean = _divided(op, op("sum", x, axis=axis, keepdims=True), count, node.tensor.dtype)
     squares = op("square", op("subtract", x, mean))
     total = op("sum", squares, axis=axis, keepdims=keepdims)
     variance = _divided(op, total, _freedom(count, node.attrs["correction"]), node.tensor.dtype)
-    return op("sqrt", variance) if node.op == "std" else variance
+    return op("sqrt", variance) if node.op is ops.STD else variance
 
 
 def _freedom(count: Size, correction: float) -> Size | float:

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph import Graph, Node, Operand, SymInt, TensorType
-from tcompile.graph.ops import OPS, apply
-from tcompile.graph.ops.table import operand_type
+from tcompile.graph import Graph, Node, Operand, SymInt, TensorType, ops
+from tcompile.graph.build import operand_type
+from tcompile.graph.ops import apply
 from tcompile.graph.signals import exact_cast
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.strict import strict
@@ -28,12 +28,12 @@ def fold(graph: Graph) -> Graph:
     escaping = escaping_nodes(graph) if graph.scratch else set()
 
     def rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
-        kind = OPS[node.op].kind
+        kind = node.op.kind
         if kind == "pointwise":
             return _pointwise(result, node, operands)
         if kind == "movement":
             return _movement(result, node, operands, node in outputs)
-        if graph.scratch and node.op in ("copy", "copy_c") and node not in escaping:
+        if graph.scratch and node.op in (ops.COPY, ops.COPY_C) and node not in escaping:
             (source,) = operands  # nobody sees which array a round of a loop reads
             return source if isinstance(source, Node) and same_type(source.type, node.type) else None
         return None
@@ -50,7 +50,7 @@ def _number(operand: Operand) -> Any:
         return None
     if not isinstance(operand, Node):
         return operand
-    if operand.op != "full" or not isinstance(operand.type, TensorType) or operand.type.ndim:
+    if operand.op is not ops.FULL or not isinstance(operand.type, TensorType) or operand.type.ndim:
         return None
     value = operand.attrs["fill_value"]
     return None if isinstance(value, SymInt) else value
@@ -60,13 +60,13 @@ def _pointwise(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node
     numbers = [_number(o) for o in operands]
     if not node.tensor.ndim and all(n is not None for n in numbers):
         return _computed(result, node, operands)
-    if node.op == "astype":
+    if node.op is ops.ASTYPE:
         return _cast(result, node, operands)
     bare = tuple(o if n is None else n for o, n in zip(operands, numbers, strict=True))
     if all(a is b for a, b in zip(bare, operands, strict=True)):
         return None
     try:
-        type = OPS[node.op].type_rule([operand_type(o) for o in bare], node.attrs)
+        type = node.op.infer([operand_type(o) for o in bare], node.attrs)
     except GraphError:
         return None  # the constant gives the dtype, or a selection its condition
     return keep(result, node, bare) if same_type(type, node.type) else None
@@ -77,7 +77,7 @@ def _computed(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node 
     values = [np.full((), _number(o), o.tensor.dtype)[()] if isinstance(o, Node) else o for o in operands]
     try:
         with strict():
-            value = np.asarray(OPS[node.op].numpy(*values, **node.attrs))
+            value = np.asarray(node.op.reference(*values, **node.attrs))
     except Exception:
         return None
     if value.dtype != node.tensor.dtype or np.isnan(value).any():
@@ -95,7 +95,7 @@ def _full(result: Graph, node: Node, value: Any) -> Node:
 
 def _cast(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
     (operand,) = operands
-    if not isinstance(operand, Node) or operand.op != "astype":
+    if not isinstance(operand, Node) or operand.op is not ops.ASTYPE:
         return None
     source = operand.inputs[0]
     first, middle, last = source.tensor.dtype, operand.tensor.dtype, node.tensor.dtype
@@ -104,7 +104,7 @@ def _cast(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | No
     # signalling NaN is quieted on the way.
     if first.kind not in "biu" or not exact_cast(first, middle) or last == first:
         return None
-    made = OPS["astype"].type_rule([source.tensor], node.attrs)
+    made = ops.ASTYPE.infer([source.tensor], node.attrs)
     return keep(result, node, (source,)) if same_type(made, node.type) else None
 
 
@@ -117,21 +117,21 @@ def _movement(result: Graph, node: Node, operands: tuple[Operand, ...], output: 
         return None
     if not output and same_type(operand.type, node.type) and _is_identity(node, operand.type):
         return operand
-    if operand.op != node.op:
+    if operand.op is not node.op:
         return None
     source = operand.inputs[0]
     attrs: dict[str, Any] | None = None
-    if node.op == "permute_dims":
+    if node.op is ops.PERMUTE_DIMS:
         inner = operand.attrs["axes"]
         attrs = {"axes": tuple(inner[a] for a in node.attrs["axes"])}
         if not output and attrs["axes"] == tuple(range(source.tensor.ndim)):
             return source
-    elif node.op == "reshape" and source.tensor.c_contiguous:
+    elif node.op is ops.RESHAPE and source.tensor.c_contiguous:
         attrs = node.attrs
     if attrs is None:
         return None
     try:
-        made = OPS[node.op].type_rule([source.tensor], attrs)
+        made = node.op.infer([source.tensor], attrs)
     except (GraphError, UnprovableSizeError):  # that both together keep the size only the one between them says
         return None
     if not same_type(made, node.type):
@@ -141,11 +141,11 @@ def _movement(result: Graph, node: Node, operands: tuple[Operand, ...], output: 
 
 def _is_identity(node: Node, type: TensorType) -> bool:
     """Whether a view is of all elements, in their order. The types are already known to be equal."""
-    if node.op == "permute_dims":
+    if node.op is ops.PERMUTE_DIMS:
         return tuple(node.attrs["axes"]) == tuple(range(type.ndim))
-    if node.op == "reshape":
+    if node.op is ops.RESHAPE:
         return type.c_contiguous
     # A broadcast is never one: NumPy makes it, and every view of it, read-only.
-    if node.op == "index":
+    if node.op is ops.INDEX:
         return all(k is Ellipsis or (isinstance(k, slice) and k == slice(None)) for k in node.attrs["key"])
     return False

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tcompile.errors import GraphError
-from tcompile.graph import Graph, Node, Operand, Size
+from tcompile.graph import Graph, Node, Operand, Size, ops
 from tcompile.graph.ops import apply
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.transforms.rewrite import rewrite, same_type
@@ -26,7 +26,7 @@ def store_parts(graph: Graph) -> Graph:
     """Stores the parts of joined, wrapped and rolled arrays in the rounds of loops."""
 
     def has_parts(node: Node) -> bool:
-        return graph.scratch and (node.op in ("concat", "wrap", "copy_c") or shifts(node) is not None)
+        return graph.scratch and (node.op in (ops.CONCAT, ops.WRAP, ops.COPY_C) or shifts(node) is not None)
 
     def rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
         if not has_parts(node):
@@ -46,11 +46,11 @@ def store_parts(graph: Graph) -> Graph:
 
 
 def _build(graph: Graph, node: Node, operands: Sequence[Node]) -> Node | None:
-    if node.op == "concat":
+    if node.op is ops.CONCAT:
         return _joined(graph, node, operands, node.attrs["axis"])
-    if node.op == "wrap":
+    if node.op is ops.WRAP:
         return _wrapped(graph, node, operands[0])
-    if node.op == "copy_c":
+    if node.op is ops.COPY_C:
         return apply(graph, "assign", _empty(graph, node, node.tensor.shape), operands[0], path=())
     (rolled,) = operands
     for axis, shift in enumerate(shifts(node) or ()):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tcompile.graph import Graph, Layout, Node, Operand, TensorType
-from tcompile.graph.graph import Type
+from tcompile.graph.ir import Type
 from tcompile.graph.sizes import is_one, same_shape
 
 Pass: TypeAlias = Callable[[Graph], Graph]

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import field
 
-from tcompile.graph import Graph, Node, Operand, Size
-from tcompile.graph.ops import OPS, apply
+from tcompile.graph import Graph, Node, Operand, Size, ops
+from tcompile.graph.ops import apply
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt
 from tcompile.records import dataclass
@@ -43,7 +43,7 @@ def merge_rolls(graph: Graph) -> Graph:
         group = groups.get(node)
         if group is None:
             before, after = (getattr(o[0], "type", None) if o else None for o in (node.operands, operands))
-            if OPS[node.op].kind == "movement" and before != after:  # what it moves is no dense array now
+            if node.op.kind == "movement" and before != after:  # what it moves is no dense array now
                 return apply(result, node.op, *operands, location=node.location, **node.attrs)
             return None
         widths = group.widths()
@@ -71,7 +71,7 @@ def _groups(graph: Graph) -> dict[Node, _Rolled]:
         """Whether only kernels read the node, and rolls, which are asked for themselves."""
         return node not in outputs and all(
             user in good if user in rolled
-            else OPS[user.op].kind in _FUSED or (OPS[user.op].kind == "movement" and fused(user))
+            else user.op.kind in _FUSED or (user.op.kind == "movement" and fused(user))
             for user in users.get(node, ())
         )  # fmt: skip
 
@@ -112,7 +112,7 @@ def at_least(size: Size, least: int) -> bool:
 
 def shifts(node: Node) -> tuple[int, ...] | None:
     """The places along each axis, where ``node`` rolls a C-ordered array by literal numbers; else None."""
-    if node.op != "call" or node.attrs["target"] != "numpy.roll":
+    if node.op is not ops.CALL or node.attrs["target"] != "numpy.roll":
         return None
     given = dict(zip(("a", "shift", "axis"), node.attrs["args"], strict=False)) | dict(node.attrs["kwargs"])
     type = node.tensor

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tcompile.graph import Graph, Node, Operand, TensorType
+from tcompile.graph import Graph, Node, Operand, TensorType, ops
 from tcompile.transforms.rewrite import keep, through_regions
 
-_VIEWS = ("index", "permute_dims")
-_LOOPS = ("exit_loop", "fori_loop")
+_VIEWS = (ops.INDEX, ops.PERMUTE_DIMS)
+_LOOPS = (ops.EXIT_LOOP, ops.FORI_LOOP)
 _Views = Mapping[int, tuple[Node, Sequence[Node]]]  # by position: an array, and the views of it, the last one is given
 
 
@@ -27,11 +27,11 @@ def sink_views(graph: Graph) -> Graph:
         return graph
 
     def replace(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
-        if node.op == "get" and node.inputs[0] in sunk:
+        if node.op is ops.GET and node.inputs[0] in sunk:
             (loop,) = operands
             assert isinstance(loop, Node) and isinstance(loop.type, tuple)
             type = loop.type[node.attrs["index"]]
-            return result.append("get", operands, node.attrs, type, name=node.name, location=node.location)
+            return result.append(ops.GET, operands, node.attrs, type, name=node.name, location=node.location)
         regions = tuple(done[region] for region in node.regions)
         views = sunk.get(node)
         if views is None:

@@ -18,7 +18,7 @@ def machine(monkeypatch):
 
 def left(build, size, dtype):
     graph = graph_of(build, np.ones(size, dtype))
-    return {node.op for node in choice.left_to_numpy(graph, supports)}
+    return {node.op.name for node in choice.left_to_numpy(graph, supports)}
 
 
 def test_by_size_and_dtype():

@@ -5,7 +5,7 @@ import pytest
 
 from tcompile.backends.llvm import compile_graph
 from tcompile.backends.replay import Replay
-from tcompile.graph import Graph, ScalarType, TensorType
+from tcompile.graph import Graph, ScalarType, TensorType, ops
 from tcompile.graph.ops import apply
 from tests.backends.llvm_cases import check, same, sample
 
@@ -209,7 +209,7 @@ def test_opaque_errors_become_replays():
     graph = Graph("inverse")
     x = graph.input("x", TensorType(a.dtype, a.shape))
     graph.outputs = [
-        graph.append("call", (x,), {"target": "numpy.linalg.inv", "args": (__slot(0),), "kwargs": ()}, x.type)
+        graph.append(ops.CALL, (x,), {"target": "numpy.linalg.inv", "args": (__slot(0),), "kwargs": ()}, x.type)
     ]
     compiled = compile_graph(graph)
     same(compiled(np.eye(3))[0], np.eye(3))
@@ -327,9 +327,9 @@ def test_cond():
         region.outputs = [apply(region, name, y), apply(region, "negative", y)]
         regions.append(region)
     types = (TensorType(F32, (20,)), TensorType(F32, (20,)))
-    node = graph.append("cond", (p, x), {}, types, regions=tuple(regions))
-    first = graph.append("get", (node,), {"index": 0}, types[0])
-    second = graph.append("get", (node,), {"index": 1}, types[1])
+    node = graph.append(ops.COND, (p, x), {}, types, regions=tuple(regions))
+    first = graph.append(ops.GET, (node,), {"index": 0}, types[0])
+    second = graph.append(ops.GET, (node,), {"index": 1}, types[1])
     graph.outputs = [apply(graph, "add", first, 1.0), second]
     compiled = compile_graph(graph)
     a = sample("float32", 20)
@@ -348,8 +348,8 @@ def test_a_loop_over_regions_with_sizes_from_outside():
     scaled = apply(body, "add", apply(body, "astype", i, dtype=F32), y)
     body.outputs = [apply(body, "add", scaled, apply(body, "full", shape=(), fill_value=n, dtype=F32))]
     start = apply(graph, "sum", x, axis=(0,), keepdims=False)
-    loop = graph.append("fori_loop", (0, 5, start), {}, (TensorType(F32, ()),), regions=(body,))
-    total = graph.append("get", (loop,), {"index": 0}, TensorType(F32, ()))
+    loop = graph.append(ops.FORI_LOOP, (0, 5, start), {}, (TensorType(F32, ()),), regions=(body,))
+    total = graph.append(ops.GET, (loop,), {"index": 0}, TensorType(F32, ()))
     graph.outputs = [apply(graph, "multiply", x, total)]
     for size in (20, 33):
         a = np.arange(size, dtype="float32")

@@ -32,7 +32,8 @@ def test_unary(dtype):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", [*ANY, "subtract", "divide", "copysign", "floor_divide", "remainder", "fmod"])
+@pytest.mark.parametrize("name", [*ANY, "subtract", "divide", "copysign", "heaviside", "floor_divide", "remainder",
+                                  "fmod"])  # fmt: skip
 def test_special_values_binary(dtype, name):
     a, b = specials(dtype)
     if name in ("fmax", "fmin", "maximum", "minimum"):  # NumPy's sign of a zero result depends on the position

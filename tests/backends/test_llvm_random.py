@@ -110,7 +110,7 @@ def steps(draw, graph, values):
 @given(programs())
 def test_random_graphs(case):
     graph, inputs = case
-    note("\n".join(f"{n.name}: {n.op} {n.operands} {n.attrs} {n.type}" for n in [*graph.inputs, *graph.nodes]))
+    note("\n".join(f"{n.name}: {n.op.name} {n.operands} {n.attrs} {n.type}" for n in [*graph.inputs, *graph.nodes]))
     note(f"outputs {graph.outputs}")
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

@@ -16,9 +16,9 @@ def test_kernels_of_regions_are_reported():
     np.testing.assert_allclose(compiled(x), f(x))
     (entry,) = compiled.entries
     (graph,) = compiled.graphs
-    assert "fori_loop" in [node.op for node in graph.nodes]
+    assert "fori_loop" in [node.op.name for node in graph.nodes]
     own, inner = entry.kernels
-    assert [node.op for node in own.computed] == ["add"] and "sin" in [node.op for node in inner.computed]
+    assert [node.op.name for node in own.computed] == ["add"] and "sin" in [node.op.name for node in inner.computed]
     view = graph.view()
     assert view.kernels == (own.name, inner.name)
     (loop,) = (node for node in view.nodes if node.op == "fori_loop")

@@ -55,7 +55,8 @@ def dtype_of(name):
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("name", ["add", "multiply", "divide", "remainder", "floor_divide", "pow", "maximum", "less"])
+@pytest.mark.parametrize("name", ["add", "multiply", "divide", "remainder", "floor_divide", "pow", "maximum", "less",
+                                  "heaviside"])  # fmt: skip
 def test_special_values_and_their_warnings(dtype, name):
     pairs = np.array(list(itertools.product(SPECIAL, SPECIAL)), dtype)
     if name == "maximum":  # NumPy's sign of a zero result depends on the position

@@ -93,7 +93,7 @@ def nodes_of(source: str, plan: Plan) -> int | None:
                     raise Difference(f"size={call[1]}: {got} instead of {want}")
     except TooLong as error:
         raise Difference(f"took more than {LONGEST} seconds") from error
-    return sum(node.op == "element_loop" for graph in compiled.graphs for node in graph.nodes)
+    return sum(node.op.name == "element_loop" for graph in compiled.graphs for node in graph.nodes)
 
 
 def compare(source: str, plan: Plan) -> bool:

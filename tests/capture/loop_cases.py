@@ -9,7 +9,7 @@ N = 40
 
 
 def ops(compiled):
-    return [node.op for graph in compiled.graphs for node in graph.nodes]
+    return [node.op.name for graph in compiled.graphs for node in graph.nodes]
 
 
 def each(f, make_args, **more):

@@ -126,7 +126,7 @@ def nodes_of(source: str, plan: Plan) -> int | None:
             if repr(got) != repr(want):
                 raise Difference(f"n={n}: {got} instead of {want}")
         made = ("fori_loop", "exit_loop", "element_loop")
-        return sum(node.op in made for graph in function.graphs for node in graph.nodes)
+        return sum(node.op.name in made for graph in function.graphs for node in graph.nodes)
 
     try:
         with time_limit(LONGEST), all_loops():

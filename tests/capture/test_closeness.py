@@ -48,7 +48,7 @@ OTHERS = {
 def test_fused(name):
     compiled = check(FUSED[name], arguments)[-1]
     assert not compiled.breaks, [(str(b), b.detail) for b in compiled.breaks]
-    assert all(node.op != "call" for graph in compiled.graphs for node in graph.nodes)
+    assert all(node.op.name != "call" for graph in compiled.graphs for node in graph.nodes)
 
 
 @pytest.mark.parametrize("name", OTHERS)

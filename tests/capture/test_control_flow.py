@@ -19,7 +19,7 @@ Pair = namedtuple("Pair", "low high")
 
 
 def ops(compiled):
-    return [node.op for node in compiled.graphs[0].nodes]
+    return [node.op.name for node in compiled.graphs[0].nodes]
 
 
 # -- while_loop ------------------------------------------------------------------------------------------------------

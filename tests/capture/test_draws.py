@@ -213,7 +213,7 @@ PROGRAMS = [  # and in how many places they break: a Python int is divided by an
 def test_programs(f, make, breaks):
     compiled = same(f, make, breaks=breaks)
     assert "element_loop" in ops(compiled)
-    assert not any(node.op == "fori_loop" for graph in compiled.graphs for node in graph.nodes)
+    assert not any(node.op.name == "fori_loop" for graph in compiled.graphs for node in graph.nodes)
 
 
 def test_numpys_own_functions():
@@ -304,7 +304,7 @@ def changed(program, of, to):
 
 def test_what_is_drawn_at_once():
     compiled = same(lambda rng, m: rng.normal(m, 2.0, (40, 30)), lambda: (generator(), 0.5), calls=1)
-    (program,) = [n.attrs["program"] for g in compiled.graphs for n in g.nodes if n.op == "element_loop"]
+    (program,) = [n.attrs["program"] for g in compiled.graphs for n in g.nodes if n.op.name == "element_loop"]
     drawn, target = filling(program)
     assert drawn[2:5] == (0, "PCG64", "normal") and target == 1
     lines = [line for _, inner, _ in program[2] for line in inner]

@@ -36,7 +36,7 @@ def factorial(n):
 
 
 def is_element_loop(compiled):
-    return any(node.op == "element_loop" for graph in compiled.graphs for node in graph.nodes)
+    return any(node.op.name == "element_loop" for graph in compiled.graphs for node in graph.nodes)
 
 
 @pytest.mark.parametrize("function", [bent, nested])

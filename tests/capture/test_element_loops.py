@@ -20,7 +20,7 @@ def ops(compiled):
     found, waiting = set(), list(compiled.graphs)
     while waiting:
         for node in waiting.pop():
-            found.add(node.op)
+            found.add(node.op.name)
             waiting += node.regions
     return found
 

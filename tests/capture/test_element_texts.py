@@ -154,7 +154,7 @@ def test_one_entry_serves_all_texts(function):
     for s, t in itertools.pairwise(TEXTS[:6]):
         np.testing.assert_array_equal(compiled(s, t), function(s, t))
     assert len(compiled.entries) <= 3
-    assert all("element_loop" in [node.op for node in graph.nodes] for graph in compiled.graphs)
+    assert all("element_loop" in [node.op.name for node in graph.nodes] for graph in compiled.graphs)
 
 
 def pairs(x):

@@ -13,7 +13,7 @@ from .loop_cases import each, grid, line, until_inside
 
 def ops(compiled):
     def names(graph):
-        return [op for node in graph.nodes for op in (node.op, *(op for r in node.regions for op in names(r)))]
+        return [op for node in graph.nodes for op in (node.op.name, *(op for r in node.regions for op in names(r)))]
 
     return [op for graph in compiled.graphs for op in names(graph)]
 

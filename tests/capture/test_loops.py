@@ -564,6 +564,6 @@ def test_a_float_of_pythons_begins_a_sum_over_pairs():
         assert repr(compiled(x, 20)) == repr(energy(x, 20))
         (graph,) = compiled.graphs
         *_, nest = (node for node in graph.nodes if node.regions)  # behind what the first round apart has
-        assert "fori_loop" in [node.op for node in nest.regions[0].nodes] and not compiled.breaks
+        assert "fori_loop" in [node.op.name for node in nest.regions[0].nodes] and not compiled.breaks
         for n in (7, 2, 1, 0):
             assert repr(compiled(x, n)) == repr(energy(x, n))

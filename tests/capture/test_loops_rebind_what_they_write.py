@@ -107,7 +107,7 @@ def test_what_others_hold_changes_as_long_as_it_is_theirs():
                 state = State(u)
                 seen.append((run(state, line() * 3, n), u, state.u is u, state.u))
             assert_same(seen[0], seen[1], ulp=64)
-        assert any("fori_loop" in (node.op for node in graph.nodes) for graph in compiled.graphs)
+        assert any("fori_loop" in (node.op.name for node in graph.nodes) for graph in compiled.graphs)
 
 
 def rows(u):

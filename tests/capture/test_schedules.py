@@ -76,7 +76,7 @@ def test_many_rounds_are_one_node(f):
     got, want = compiled(x, 3000), f(x, 3000)
     np.testing.assert_allclose(np.hstack(got), np.hstack(want), rtol=1e-12)
     (graph,) = compiled.graphs
-    assert [node.op for node in graph.nodes if node.regions] == ["fori_loop"] and not compiled.breaks
+    assert [node.op.name for node in graph.nodes if node.regions] == ["fori_loop"] and not compiled.breaks
 
 
 def divides_by_zero(x, n):

@@ -100,7 +100,7 @@ def test_small_ones_need_nothing():
     counts = []
     for n in (100, 200):
         compiled(*arguments(n))
-        counts.append([node.op for node in compiled.graphs[-1].nodes].count("ordered"))
+        counts.append([node.op.name for node in compiled.graphs[-1].nodes].count("ordered"))
     # Where NumPy does not find CPython's evaluation loop on the stack of C, it overwrites no operand: Debian's 3.14.
     overwrites = not f(*arguments(200)).flags.c_contiguous
     assert counts == [0, int(overwrites)]

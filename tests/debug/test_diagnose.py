@@ -14,6 +14,7 @@ from tcompile.debug.copying import copied
 from tcompile.debug.differences import difference
 from tcompile.debug.script import graph_in
 from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.graph import ops
 from tests.debug import faults
 
 
@@ -51,7 +52,7 @@ def test_a_wrong_backend(tmp_path):
     compiled = tcompile.compile(model, backend=faults.wrong_expm1)
     found = tcompile.diagnose(compiled)(X, y=Y)
     assert found.at_fault == "backend" and stages(found) == ["plain", "capture", "backend"]
-    assert [node.op for node in found.smallest.graph.nodes] == ["expm1"]
+    assert [node.op.name for node in found.smallest.graph.nodes] == ["expm1"]
     assert not compiled.entries  # its own cache is left alone
     path = found.write_script(tmp_path / "fault.py")
     assert graph_in(path.read_text()).op_count == 1
@@ -60,10 +61,10 @@ def test_a_wrong_backend(tmp_path):
 def test_a_wrong_lowering_of_llvm(monkeypatch):
     from tcompile.backends.llvm.kernels import pointwise
 
-    monkeypatch.setitem(pointwise._NUMBERS, "subtract", pointwise._arithmetic("fadd", "add"))
+    monkeypatch.setitem(pointwise.LOWERINGS, "subtract", pointwise.LOWERINGS["add"])
     found = tcompile.diagnose(lambda a, b: np.sqrt(a) * (np.sin(a) - b) + 1)(X, X[::-1])
     assert found.at_fault == "backend" and "llvm" in found.headline
-    assert [node.op for node in found.smallest.graph.nodes] == ["subtract"]
+    assert [node.op.name for node in found.smallest.graph.nodes] == ["subtract"]
 
 
 def test_a_wrong_transform(monkeypatch):
@@ -71,9 +72,9 @@ def test_a_wrong_transform(monkeypatch):
 
     def spoil(graph):
         def replace(result, node, operands):
-            if node.op != "multiply":
+            if node.op.name != "multiply":
                 return None
-            return result.append("add", operands, node.attrs, node.type, name=node.name, location=node.location)
+            return result.append(ops.ADD, operands, node.attrs, node.type, name=node.name, location=node.location)
 
         return graph.rebuild(replace)
 
@@ -159,7 +160,7 @@ def test_a_crash_in_another_process():
     compiled = tcompile.compile(model, backend=faults.crashes_on_expm1)
     found = tcompile.diagnose(compiled, isolate=True)(X, Y)
     assert found.at_fault == "backend" and "crash: died of" in found.stages[-1].trouble
-    assert [node.op for node in found.smallest.graph.nodes] == ["expm1"]
+    assert [node.op.name for node in found.smallest.graph.nodes] == ["expm1"]
 
 
 # -- copies and differences

@@ -51,7 +51,7 @@ def test_planted_faults_are_reduced_to_a_few_operations(name, after, kind, most,
     done = minify(graph, faults.inputs_of(graph), column(name), isolate=isolate)
     assert time.monotonic() - started < 60
     assert done.verdict.kind == done.first.kind == kind and done.graph.op_count <= most
-    assert {node.op for node in done.graph.nodes} <= {"expm1", "sin", "tanh"}
+    assert {node.op.name for node in done.graph.nodes} <= {"expm1", "sin", "tanh"}
     assert max(value.size for value in done.inputs) == 1  # arrays shrink too
     assert f"{graph.op_count} operations reduced to {most}" in str(done)
     path = write_minified(tmp_path / "small.py", done)
@@ -134,11 +134,11 @@ def test_several_results_and_regions():
     (graph,) = compiled.graphs
 
     def backend(graph, inputs):
-        spoilt = any(node.op == "expm1" for node in graph.nodes)
+        spoilt = any(node.op.name == "expm1" for node in graph.nodes)
         return lambda *args: tuple(value + spoilt for value in graph(*args))
 
     done = minify(graph, [x] if len(graph.inputs) == 1 else made_up(graph), Column(backend))
-    assert [node.op for node in done.graph.nodes] == ["expm1"]
+    assert [node.op.name for node in done.graph.nodes] == ["expm1"]
 
 
 def test_nothing_to_minify():

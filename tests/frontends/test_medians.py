@@ -16,7 +16,7 @@ LAYOUTS = {
 
 
 def ops(compiled):
-    return {node.op for graph in compiled.graphs for node in graph.nodes}
+    return {node.op.name for graph in compiled.graphs for node in graph.nodes}
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "u1"])

@@ -57,7 +57,7 @@ def test_steps_between_windows_and_inside(arguments, layout):
 @pytest.mark.parametrize("layout", ["c", "f", "cut"])
 def test_kernels(call, layout):
     compiled = check(call, lambda: [LAYOUTS[layout](X)])[-1]
-    assert any(node.op == "windows" for graph in compiled.graphs for node in graph.nodes)
+    assert any(node.op.name == "windows" for graph in compiled.graphs for node in graph.nodes)
     assert not compiled.breaks
 
 

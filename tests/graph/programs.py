@@ -5,7 +5,7 @@ from hypothesis import assume
 from hypothesis import strategies as st
 
 from tcompile.errors import GraphError
-from tcompile.graph import Graph, Layout, Location, ScalarType, TensorType
+from tcompile.graph import Graph, Layout, Location, ScalarType, TensorType, ops
 from tcompile.graph.ops import apply, k_order
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt
@@ -123,7 +123,7 @@ def _grow(draw, g, n, name, regions):
         elif kind == "call" and t.dtype.kind in "fc":  # with numbers, others may compute in another dtype than stated
             slots = (Slot(0), Slot(0))
             g.append(
-                "call", [x], {"target": "numpy.minimum", "args": slots, "kwargs": (("out", None),)},
+                ops.CALL, [x], {"target": "numpy.minimum", "args": slots, "kwargs": (("out", None),)},
                 TensorType(t.dtype, t.shape, k_order([t], t.shape)), name=at["node_name"], location=at["location"],
             )  # fmt: skip
         elif kind in ("cond", "fori", "map"):
@@ -160,8 +160,9 @@ def _region(draw, g, kind, x, n, at):
         pred = apply(g, "full", shape=(), fill_value=draw(st.booleans()), dtype="bool")
         operands, types = (pred, x), (out,)
     op = {"fori": "fori_loop"}.get(kind, kind)
-    node = g.append(op, operands, {}, types, name=at["node_name"], location=at["location"], regions=tuple(made))
-    g.append("get", (node,), {"index": 0}, types[0], name="get")
+    row, names = ops.op_named(op), {"name": at["node_name"], "location": at["location"]}
+    node = g.append(row, operands, {}, types, regions=tuple(made), **names)
+    g.append(ops.GET, (node,), {"index": 0}, types[0], name="get")
 
 
 def arguments(g, seed=0):

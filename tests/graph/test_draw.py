@@ -13,6 +13,7 @@ import tcompile
 from tcompile.graph import Graph, Location, TensorType
 from tcompile.graph.draw import svg
 from tcompile.graph.layout import layered
+from tcompile.graph.op import Op
 from tcompile.graph.ops import apply
 
 from .programs import graphs
@@ -154,7 +155,7 @@ def test_bundle_of_a_graph():
 
 def test_a_graph_that_went_wrong_is_still_drawn():
     g = example()
-    g.nodes[0].op = "nope"
+    g.nodes[0].op = Op("nope", "opaque", None, None, len)
     g.nodes[1].operands = (Graph("h").input("foreign", V),)
     g.nodes[1].attrs["strange"] = object()
     ElementTree.fromstring(svg(g))

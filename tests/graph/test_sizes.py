@@ -4,7 +4,7 @@ import operator
 
 import pytest
 
-from tcompile.graph import Node
+from tcompile.graph import Node, ops
 from tcompile.graph.ops.control import is_branch
 from tcompile.graph.sizes import ShapeEnv, SymInt, UnprovableSizeError
 
@@ -139,5 +139,5 @@ def test_sizes_lie_between_those_of_the_first_and_the_last_round():
 def test_whether_a_loop_is_a_branch_is_asked_without_deciding_its_bounds():
     bound = ShapeEnv().symbol(5, minimum=0)
     for operands in ((0, bound), (bound, 1), (0, 2)):
-        assert not is_branch(Node("exit_loop", operands, {}, (), "loop"))
-    assert is_branch(Node("exit_loop", (0, 1), {}, (), "loop"))
+        assert not is_branch(Node(ops.EXIT_LOOP, operands, {}, (), "loop"))
+    assert is_branch(Node(ops.EXIT_LOOP, (0, 1), {}, (), "loop"))

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tcompile.errors import GraphError
-from tcompile.graph import Graph, Layout, Location, ScalarType, ShapeEnv, TensorType
+from tcompile.graph import Graph, Layout, Location, ScalarType, ShapeEnv, TensorType, ops
+from tcompile.graph.op import Op
 from tcompile.graph.ops import apply
 from tcompile.graph.printer import code, from_code
 from tcompile.graph.verify import verify
@@ -112,7 +113,7 @@ def test_arity_unknown_operation_and_strange_operand():
     g.nodes[1].operands = (g.nodes[0],)
     refused(g, "has 1 operands and takes 2")
     g, *_ = chain()
-    g.nodes[1].op = "nope"
+    g.nodes[1].op = Op("nope", "opaque", None, None, len)
     refused(g, "there is no operation 'nope'")
     g, *_ = chain()
     g.nodes[1].operands = (g.nodes[0], "x")
@@ -128,7 +129,7 @@ def test_outputs():
 def test_bad_attributes():
     g = Graph("g")
     x = g.input("x", TensorType(F32, (2, 3)))
-    g.append("sum", [x], {"axis": (5,), "keepdims": False}, TensorType(F32, (2,)))
+    g.append(ops.SUM, [x], {"axis": (5,), "keepdims": False}, TensorType(F32, (2,)))
     refused(g, r"axis \(5,\) does not fit")
     g.nodes[0].attrs = {}
     refused(g, "operands do not fit: 'axis'")
@@ -152,8 +153,8 @@ def loop():
     body.input("i", TensorType(I64, ()))
     c = body.input("c", V)
     body.outputs = [apply(body, "add", c, 1)]
-    node = g.append("fori_loop", (0, 4, x), {}, (V,), regions=(body,))
-    g.outputs = [g.append("get", (node,), {"index": 0}, V)]
+    node = g.append(ops.FORI_LOOP, (0, 4, x), {}, (V,), regions=(body,))
+    g.outputs = [g.append(ops.GET, (node,), {"index": 0}, V)]
     verify(g)
     return g, node, body
 
@@ -196,15 +197,15 @@ def test_cond_while_and_scan():
         r = Graph(op, g.env)
         r.outputs = [apply(r, op, r.input("a", V))]
         regions.append(r)
-    node = g.append("cond", (p, x), {}, (V,), regions=tuple(regions))
-    g.outputs = [g.append("get", (node,), {"index": 0}, V)]
+    node = g.append(ops.COND, (p, x), {}, (V,), regions=tuple(regions))
+    g.outputs = [g.append(ops.GET, (node,), {"index": 0}, V)]
     verify(g)
     condition, body = Graph("condition", g.env), Graph("body", g.env)
     condition.outputs = [
         apply(condition, "any", apply(condition, "less", condition.input("a", V), 9), axis=(0,), keepdims=False)
     ]
     body.outputs = [apply(body, "add", body.input("a", V), 1)]
-    node = g.append("while_loop", (x,), {}, (V,), regions=(condition, body))
+    node = g.append(ops.WHILE_LOOP, (x,), {}, (V,), regions=(condition, body))
     verify(g)
     condition.outputs = [condition.inputs[0]]
     refused(g, "region condition returns")
@@ -214,7 +215,7 @@ def test_cond_while_and_scan():
     combine = Graph("combine", g.env)
     s = apply(combine, "add", combine.input("c", V), combine.input("x", V))
     combine.outputs = [s, s]
-    node = g.append("scan", (init, xs), {"carry": 1}, (V, TensorType(F32, (5, 3))), regions=(combine,))
+    node = g.append(ops.SCAN, (init, xs), {"carry": 1}, (V, TensorType(F32, (5, 3))), regions=(combine,))
     verify(g)
     node.type = (V, TensorType(F32, (4, 3)))
     refused(g, "stacks 5 rows")

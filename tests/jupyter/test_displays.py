@@ -17,6 +17,7 @@ from tcompile_jupyter.record import Record
 from tcompile_jupyter.report import Line, Report
 
 import tcompile
+from tcompile.graph import ops
 from tcompile.observe.display import html
 from tcompile.observe.display.functions import EntryView, FunctionView
 from tcompile.observe.display.graphs import GraphView, NodeView
@@ -268,7 +269,7 @@ def test_large_graphs_are_not_drawn():
     x = graph.input("x", tcompile.graph.TensorType(np.dtype("f8"), (2,)))
     last = x
     for _ in range(2100):
-        last = graph.append("add", (last, 1.0), {}, x.type)
+        last = graph.append(ops.ADD, (last, 1.0), {}, x.type)
     graph.outputs = [last]
     bundle = graph._repr_mimebundle_()
     data = bundle["application/vnd.tcompile.graph+json"]

@@ -13,8 +13,8 @@ X = np.arange(42.0).reshape(6, 7)
 
 def ops(compiled):
     graph = compiled.entries[0].compiled_graph.schedule.graph
-    rolls = [n for n in graph.nodes if n.op == "call" and n.attrs["target"] == "numpy.roll"]
-    return len([n for n in graph.nodes if n.op == "wrap"]), len(rolls)
+    rolls = [n for n in graph.nodes if n.op.name == "call" and n.attrs["target"] == "numpy.roll"]
+    return len([n for n in graph.nodes if n.op.name == "wrap"]), len(rolls)
 
 
 def around(x):

@@ -26,7 +26,8 @@ from tcompile.backends.schedule import Kernel, Schedule, Store, elements, scatte
 from tcompile.backends.schedule.admission import ALONG, admits
 from tcompile.backends.schedule.apart import reads_other_arrays
 from tcompile.backends.schedule.plan import Step
-from tcompile.graph import Graph, Node, TensorType
+from tcompile.graph import Graph, Node, TensorType, ops
+from tcompile.graph.op import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.printer import attribute_texts
 from tcompile.graph.sizes import hint
@@ -147,7 +148,7 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     left = left_to_numpy(graph, able)
 
     def computes(node: Node) -> bool:
-        if node.op == "element_loop":
+        if node.op is ops.ELEMENT_LOOP:
             return elements.seen(node) is not None and lower.can_call(node)
         return node not in left and able(node)
 
@@ -161,7 +162,7 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
         if step.kernel is not None:
             stores = _past_the_cache(plan, step.kernel, variant)
             apart = reads_other_arrays(step, plan.steps)
-            codes[step] = codegen.write(module, step.kernel, native.has_symbol, stores, variant, bool(loops), apart)
+            codes[step] = codegen.write(module, step.kernel, stores, variant, bool(loops), apart)
     if loops and not passes:
         module.include(scalar)
     functions = [function for code in codes.values() for function in code.functions]
@@ -200,7 +201,7 @@ def supports(node: Node) -> bool:
     if node.op in IN_PLACE:
         ordered = scatters.is_in_any_order(node) or scatters.is_in_their_order(node)
         return ordered and scatters.admits(node, scatters.COMBINED.get(node.tensor.dtype.kind, frozenset({None})))
-    if node.op == "scalar_pow" and node.tensor.ndim:  # one call of libm's is for a number
+    if node.op is ops.SCALAR_POW and node.tensor.ndim:  # one call of libm's is for a number
         return False
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
@@ -209,7 +210,7 @@ def supports(node: Node) -> bool:
 
 
 def _has_lowering(name: str, dtype: DType) -> bool:
-    return name in ALONG or pointwise.has_lowering(name, dtype)
+    return (name in OPS and OPS[name].fusion in ALONG) or pointwise.has_lowering(name, dtype)
 
 
 def _supports_exactly(node: Node) -> bool:

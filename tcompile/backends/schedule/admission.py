@@ -14,8 +14,7 @@ import numpy as np
 
 from tcompile.backends.schedule import inverses, products
 from tcompile.backends.schedule.parts import COMPLEX, HALF, PARTS, SINGLE
-from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType
-from tcompile.graph.ops import OPS
+from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType, ops
 from tcompile.graph.sizes import hint, may_be_empty, product
 from tcompile.graph.types import DType
 
@@ -23,28 +22,28 @@ COMPUTED = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
     "complex64", "complex128",
 })  # fmt: skip
-ALONG = frozenset({"cumulative_sum", "cumulative_prod", "sort"})  # a value for each element of an axis
+ALONG = ("scan", "sort")  # kinds of fusion that give a value for each element of an axis
 FEW, WIDE = 16, 16  # rows of at most so many elements are walked side by side, where there are at least so many of them
 # Elements that a network of exchanges sorts: in rows side by side, and in rows of which each lies in one piece, which
 # NumPy sorts in vectors where the elements are not small.
 SORT_ACROSS, SORT_ALONG, SORTED_IN_VECTORS = 25, 9, 4
-_REDUCTIONS = frozenset({"sum", "prod", "max", "min", "any", "all"})
+REDUCTIONS = frozenset({ops.SUM, ops.PROD, ops.MAX, ops.MIN, ops.ANY, ops.ALL})
 
 
 def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
     """Whether kernels can compute this node. ``has_operation`` is asked about the dtypes of machines alone."""
-    if node.op == "gather":
+    if node.op is ops.GATHER:
         return _admits_gather(node)
-    if node.op == "matmul":
+    if node.op is ops.MATMUL:
         return products.is_small(node)
-    if node.op in ALONG:
-        return _admits_along(node) and has_operation(node.op, node.tensor.dtype)
-    if node.op == "call":
+    if node.op.fusion in ALONG:
+        return _admits_along(node) and has_operation(node.op.name, node.tensor.dtype)
+    if node.op is ops.CALL:
         return inverses.is_small(node)
-    if node.op == "assign":
+    if node.op is ops.ASSIGN:
         return node.tensor.dtype.name in COMPUTED
-    kind = OPS[node.op].kind
-    if node.op == "element_loop":
+    kind = node.op.kind
+    if node.op is ops.ELEMENT_LOOP:
         return False
     if kind == "reduction":
         return _admits_reduction(node)
@@ -58,7 +57,7 @@ def _admits_along(node: Node) -> bool:
     dtype, shape = node.tensor.dtype, node.tensor.shape
     if dtype.kind not in "iuf" or dtype.name not in COMPUTED or not dtype.isnative or dtype == HALF:
         return False
-    if node.op != "sort":
+    if node.op is not ops.SORT:
         return True
     axis = node.attrs["axis"]
     count, rows = shape[axis], product(n for i, n in enumerate(shape) if i != axis)
@@ -83,11 +82,11 @@ def _admits_creation(node: Node) -> bool:
     dtype = node.tensor.dtype
     if dtype.name not in COMPUTED:
         return False
-    if node.op == "empty":
+    if node.op is ops.EMPTY:
         return True
-    if node.op == "full":
+    if node.op is ops.FULL:
         return number_fits(node.attrs["fill_value"], dtype)
-    if node.op == "arange":
+    if node.op is ops.ARANGE:
         ends = [node.attrs[key] for key in ("start", "stop", "step")]
         return dtype.kind in "iu" and dtype.itemsize >= 4 and all(isinstance(n, int | SymInt) for n in ends)
     return False
@@ -95,20 +94,20 @@ def _admits_creation(node: Node) -> bool:
 
 def _admits_reduction(node: Node) -> bool:
     operand = node.operands[0]
-    if node.op not in _REDUCTIONS or not isinstance(operand, Node):
+    if node.op not in REDUCTIONS or not isinstance(operand, Node):
         return False
     type = operand.tensor
     if type.dtype.name not in COMPUTED or not type.dtype.isnative or node.tensor.dtype != type.dtype:
         return False
-    if type.dtype.kind == "b" and node.op in ("sum", "prod"):
+    if type.dtype.kind == "b" and node.op in (ops.SUM, ops.PROD):
         return False
-    if type.dtype.kind == "c" and node.op != "sum":
+    if type.dtype.kind == "c" and node.op is not ops.SUM:
         return False
-    if type.dtype == HALF and node.op in ("sum", "prod"):  # NumPy's rounding of every step is far from exact
+    if type.dtype == HALF and node.op in (ops.SUM, ops.PROD):  # NumPy's rounding of every step is far from exact
         return False
     if not node.attrs["axis"]:
         return False
-    if node.op in ("max", "min"):  # NumPy raises where there is no element, and wraps at none otherwise
+    if node.op in (ops.MAX, ops.MIN):  # NumPy raises where there is no element, and wraps at none otherwise
         return not may_be_empty([type.shape[axis] for axis in node.attrs["axis"]])
     return True
 
@@ -119,22 +118,22 @@ def _admits_pointwise(node: Node, has_operation: Callable[[str, DType], bool]) -
     result = node.tensor.dtype
     if not dtypes or any(d.name not in COMPUTED or not d.isnative for d in [*dtypes, result]):
         return False
-    if node.op == "astype":
+    if node.op is ops.ASTYPE:
         return dtypes[0].kind != "c" or result.kind in "cb"  # NumPy tells in words that it discards imaginary parts
-    operand = dtypes[-1] if node.op == "where" else dtypes[0]
-    if node.op == "where" and not isinstance(node.operands[1], Node) and not isinstance(node.operands[2], Node):
+    operand = dtypes[-1] if node.op is ops.WHERE else dtypes[0]
+    if node.op is ops.WHERE and not isinstance(node.operands[1], Node) and not isinstance(node.operands[2], Node):
         return False
-    numbers = node.operands[1:] if node.op == "where" else node.operands
+    numbers = node.operands[1:] if node.op is ops.WHERE else node.operands
     weak = [o for o in numbers if not (isinstance(o, Node) and isinstance(o.type, TensorType))]
     if not all(number_fits(o, operand) for o in weak):
         return False
-    if node.op == "where":
+    if node.op is ops.WHERE:
         return True
     if operand in PARTS:
-        return node.op in COMPLEX
+        return node.op.name in COMPLEX
     if operand == HALF:  # computed in float32; nextafter is a step of another size
-        return node.op != "nextafter" and has_operation(node.op, SINGLE)
-    return has_operation(node.op, operand)
+        return node.op is not ops.NEXTAFTER and has_operation(node.op.name, SINGLE)
+    return has_operation(node.op.name, operand)
 
 
 def number_fits(operand: Operand, dtype: DType) -> bool:

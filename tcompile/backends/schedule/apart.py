@@ -19,8 +19,7 @@ from typing import TypeAlias
 from tcompile.backends.schedule.boxes import box_of, extents_of, meet
 from tcompile.backends.schedule.kernel import Access, Axis, Distance
 from tcompile.backends.schedule.plan import Step
-from tcompile.graph import Node, Size, SymInt
-from tcompile.graph.ops import OPS
+from tcompile.graph import Node, Size, SymInt, ops
 
 _Reach: TypeAlias = "tuple[Size, list[Size]]"  # where an access begins along an axis, and its steps
 
@@ -42,8 +41,8 @@ def reads_other_arrays(step: Step, steps: Sequence[Step]) -> bool:
     made = {node: other for other in steps if other.kernel is not None for node in other.writes}
 
     def memory(node: Node) -> Node:
-        while node.op != "input":
-            if OPS[node.op].kind != "movement" and (node not in made or made[node].onto.get(node) != "base"):
+        while node.op is not ops.INPUT:
+            if node.op.kind != "movement" and (node not in made or made[node].onto.get(node) != "base"):
                 break
             node = node.inputs[0]
         return node

@@ -14,7 +14,8 @@ from weakref import WeakKeyDictionary
 from tcompile.backends.schedule.kernel import Buffer, Distance, add_distance, scale_distance
 from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import ZERO, Map, identity, move
-from tcompile.graph import Node, TensorType
+from tcompile.graph import Node, TensorType, ops
+from tcompile.graph.op import OPS, Op
 from tcompile.graph.ops.element_loop import written_roots
 from tcompile.graph.ops.writing import path_types
 from tcompile.graph.overlap import is_view
@@ -22,7 +23,7 @@ from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.records import dataclass
 
 _SEEN: WeakKeyDictionary[Node, tuple[Seen, ...] | None] = WeakKeyDictionary()
-Move: TypeAlias = "tuple[str, Mapping[str, Any], TensorType, TensorType]"  # of elements of the one type to the other
+Move: TypeAlias = "tuple[Op, Mapping[str, Any], TensorType, TensorType]"  # of elements of the one type to the other
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def _see(node: Node) -> tuple[Seen, ...] | None:
         base = operands[number]
         types = path_types(base.tensor, path)
         steps: list[Move] = [
-            (op, dict(attrs), source, target)
+            (OPS[op], dict(attrs), source, target)
             for (op, attrs), source, target in zip(path, types, types[1:], strict=False)
         ]
         if number not in written:
@@ -107,12 +108,13 @@ def _place(base: Node, moves: Sequence[Move], ndim: int) -> tuple[tuple[Distance
     offset: Distance = ()
     map: Map = identity(ndim)
     for op, attrs, source, target in reversed(moves):
-        if op in ("real", "imag"):  # whose elements are parts of those of their base
+        if op in (ops.REAL, ops.IMAG):  # whose elements are parts of those of their base
             return None
         inner = move(op, attrs, source, target, map)
         if inner is None:  # axes of elements that lie one after the other are merged
             strides = target.strides()
-            if op not in ("reshape", "ravel") or not source.c_contiguous or not target.c_contiguous or strides is None:
+            merges = op in (ops.RESHAPE, ops.RAVEL) and source.c_contiguous and target.c_contiguous
+            if not merges or strides is None:
                 return None
             for index, stride in zip(map, strides, strict=True):
                 for axis, multiple in index.terms:

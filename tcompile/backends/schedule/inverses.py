@@ -20,7 +20,7 @@ import numpy as np
 from tcompile.backends.schedule.kernel import Value
 from tcompile.backends.schedule.maps import Affine, Map, broadcast
 from tcompile.backends.schedule.parts import fused_products
-from tcompile.graph import Node, TensorType
+from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import is_one
 
@@ -38,7 +38,7 @@ class Apply(Protocol):
 
 def is_small(node: Node) -> bool:
     """Whether kernels should compute the call."""
-    if node.op != "call" or node.attrs["target"] not in (_INV, _SOLVE) or node.attrs["kwargs"]:
+    if node.op is not ops.CALL or node.attrs["target"] not in (_INV, _SOLVE) or node.attrs["kwargs"]:
         return False
     if node.attrs["args"] != tuple(map(Slot, range(len(node.inputs)))) or not isinstance(node.type, TensorType):
         return False

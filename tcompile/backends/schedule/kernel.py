@@ -14,6 +14,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
 
+import numpy as np
+
 from tcompile.graph import Node, Size, SymInt, TensorType
 from tcompile.graph.sizes import hint, same
 from tcompile.graph.types import DType
@@ -160,7 +162,21 @@ class Kernel:
     def describe(self) -> str:
         """One line for people: the form, the space and the operations."""
         space = " x ".join(str(a.size) + ("r" if a.reduced else "") for a in self.axes) or "1"
-        return f"{self.form} over {space}: {', '.join(node.op for node in self.nodes)}"
+        return f"{self.form} over {space}: {', '.join(node.op.name for node in self.nodes)}"
+
+
+def identity_element(op: str, dtype: DType) -> bool | int | float:
+    """The element that changes no reduction ``op`` of elements of ``dtype``: accumulators start from it."""
+    if op in ("any", "all"):
+        return op == "all"
+    if op in ("sum", "prod"):
+        return int(op == "prod")
+    if dtype.kind == "b":
+        return op == "min"
+    if dtype.kind == "f":
+        return float("-inf") if op == "max" else float("inf")
+    info = np.iinfo(dtype)
+    return int(info.min if op == "max" else info.max)
 
 
 def needed(values: Sequence[Value], goals: Iterable[Value]) -> list[Value]:

@@ -41,8 +41,7 @@ from tcompile.backends.schedule.maps import (
     through_path,
 )
 from tcompile.backends.schedule.parts import PARTS, Parts, number_dtype
-from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType
-from tcompile.graph.ops import OPS
+from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType, ops
 from tcompile.graph.ops.gathering import IN_PLACE, gathered_shape
 from tcompile.graph.ops.writing import part_of, path_types
 from tcompile.graph.sizes import counters_in, hint, is_one, same, same_shape
@@ -98,7 +97,7 @@ class Group:
 
     def map_of(self, node: Node) -> Map | None:
         """The map from this space to the axes of a member's value."""
-        if OPS[node.op].kind == "reduction":
+        if node.op.kind == "reduction":
             return self.row_map(node.tensor)
         type = computed_type(node)
         return identity(len(self.shape)) if same_shape(type.shape, self.shape) else self.row_map(type)
@@ -115,13 +114,13 @@ def replaces_part(node: Node) -> bool:
     """Whether a node is an ``assign`` to a part of its base, or writes to computed places of it: a kernel stores into
     the base's memory.
     """
-    return (node.op == "assign" and bool(node.attrs["path"])) or node.op in IN_PLACE
+    return (node.op is ops.ASSIGN and bool(node.attrs["path"])) or node.op in IN_PLACE
 
 
 def keeps_elements(node: Node) -> bool:
     """Whether a node that replaces a part leaves others as they are; what is ``empty`` comes to be with its first part.
     """
-    return node.inputs[0].op != "empty" or node.op in IN_PLACE
+    return node.inputs[0].op is not ops.EMPTY or node.op in IN_PLACE
 
 
 def computed_type(node: Node) -> TensorType:
@@ -136,12 +135,12 @@ def computed_type(node: Node) -> TensorType:
 
 def computed_from(node: Node) -> tuple[Node, ...]:
     """The nodes whose elements a kernel reads one by one to compute a node: not what it writes to, or gathers from."""
-    return node.inputs[1:] if node.op in ("assign", "gather", *IN_PLACE) else node.inputs
+    return node.inputs[1:] if node.op in (ops.ASSIGN, ops.GATHER, *IN_PLACE) else node.inputs
 
 
 def places_of(node: Node) -> tuple[Node, ...]:
     """The arrays of indices of a ``gather``, a ``scatter`` or a ``combine``."""
-    places = node.operands[1 if node.op == "gather" else 2 :]
+    places = node.operands[1 if node.op is ops.GATHER else 2 :]
     return tuple(index for index in places if isinstance(index, Node))
 
 
@@ -150,7 +149,7 @@ def operand_map(node: Node, operand: Node, map: Map) -> Map:
     if not isinstance(operand.type, TensorType):
         return ()
     shape = computed_type(node).shape
-    if node.op in ("gather", *IN_PLACE) and operand in places_of(node):  # whose axes come first
+    if node.op in (ops.GATHER, *IN_PLACE) and operand in places_of(node):  # whose axes come first
         rank = max(index.tensor.ndim for index in places_of(node))
         map, shape = map[:rank], shape[:rank]
     return broadcast(map, operand.type.shape, shape)
@@ -179,7 +178,7 @@ class NotAffine(Exception):
 
 def operand_dtype(node: Node) -> DType:
     """The dtype in which the operands of a pointwise node that are bare numbers take part."""
-    operands = node.operands[1:] if node.op == "where" else node.operands
+    operands = node.operands[1:] if node.op is ops.WHERE else node.operands
     for operand in operands:
         if isinstance(operand, Node) and isinstance(operand.type, TensorType):
             return operand.type.dtype
@@ -205,14 +204,14 @@ class Lowering:
 
     def member(self, node: Node) -> Value:
         """Computes a node that belongs to the group."""
-        if OPS[node.op].kind == "reduction":
+        if node.op.kind == "reduction":
             operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
             axes = frozenset(i for i in range(len(self.group.shape)) if i not in self.reduced)
             value = self.parts.reduce(node, operand, axes)
         elif self.group.along:
             operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
             everywhere = frozenset(range(len(self.group.shape)))
-            value = self._add(Value("along", (operand,), node.tensor.dtype, everywhere, node, {"op": node.op}))
+            value = self._add(Value("along", (operand,), node.tensor.dtype, everywhere, node, {"op": node.op.name}))
         else:
             map = self.group.map_of(node)
             assert map is not None
@@ -272,19 +271,19 @@ class Lowering:
         if self.is_leaf(node):
             self.used.add(node)
             return self._load(node, map)
-        if OPS[node.op].kind != "movement":
+        if node.op.kind != "movement":
             return self._compute(node, map)
         taken: list[Node] = []  # parts of complex numbers, on the way through as many movements as there are
-        while not self.is_leaf(node) and OPS[node.op].kind == "movement":
+        while not self.is_leaf(node) and node.op.kind == "movement":
             inner = through(node, map)
             if inner is None:
                 raise NotAffine(node)
-            if node.op in ("real", "imag"):
+            if node.op in (ops.REAL, ops.IMAG):
                 taken.append(node)
             node, map = node.inputs[0], inner
         value = self.read(node, map, node.tensor.dtype)
         for part in reversed(taken):
-            found = self.parts.part(value, int(part.op == "imag"))
+            found = self.parts.part(value, int(part.op is ops.IMAG))
             value = found if isinstance(found, Value) else self._number(part, found)
         return value
 
@@ -296,26 +295,26 @@ class Lowering:
 
     def _compute(self, node: Node, map: Map) -> Value:
         dtype = node.tensor.dtype
-        if node.op in ("full", "empty"):
+        if node.op in (ops.FULL, ops.EMPTY):
             fill = node.attrs.get("fill_value", 0)
             if isinstance(fill, SymInt):
                 return self.read(fill, (), dtype)
             return self._number(node, fill)
-        if node.op == "arange":
+        if node.op is ops.ARANGE:
             start, step = node.attrs["start"], node.attrs["step"]
             index = map[0].scaled(step, start)
             axes = frozenset(axis for axis, _ in index.terms)
             return self._add(Value("iota", (), dtype, axes, node, {"index": index}))
-        if node.op == "assign":
+        if node.op is ops.ASSIGN:
             (item,) = computed_from(node)
             return self.read(item, operand_map(node, item, map), dtype)
-        if node.op == "gather":
+        if node.op is ops.GATHER:
             return self._gather(node, map)
         if node.op in IN_PLACE:
             return self._scatter(node, map)
-        if node.op == "matmul":
+        if node.op is ops.MATMUL:
             return self._matmul(node, map)
-        if node.op == "call":
+        if node.op is ops.CALL:
             return self._inverse(node, map)
         weak = operand_dtype(node)
         operands: list[Value | bool | int | float | complex] = []
@@ -327,7 +326,7 @@ class Lowering:
                 operands.append(self.read(operand, (), number_dtype(weak)))
             else:
                 operands.append(operand)
-        return self.parts.apply(node, node.op, operands, dtype, weak)
+        return self.parts.apply(node, node.op.name, operands, dtype, weak)
 
     def _matmul(self, node: Node, map: Map) -> Value:
         """The sum of the products, the first one first, added to zero as BLAS does (which decides zeros' signs).
@@ -456,7 +455,7 @@ def _arrange(kernel: Kernel, group: Group) -> None:
     if walked and not reduced:
         reduced = [walked[0]]  # a reduction over axes of size one still is a row of one element
     form: Form = "flat"
-    if group.along and group.members[0].op == "sort":
+    if group.along and group.members[0].op is ops.SORT:
         form = "sort"
     elif group.along:
         form = "scan_columns" if kept and _walks_columns(kernel, kept, reduced) else "scan_rows"

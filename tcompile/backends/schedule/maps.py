@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tcompile.graph import Node, Size, SymInt, TensorType
+from tcompile.graph import Node, Size, SymInt, TensorType, ops
+from tcompile.graph.op import OPS, Op
 from tcompile.graph.ops.view import expand_key, normalise_index, slice_bounds
 from tcompile.graph.ops.writing import path_types
 from tcompile.graph.sizes import is_one, same
@@ -80,45 +81,45 @@ def through_path(node: Node, map: Map) -> Map | None:
     result: Map | None = map
     for (op, attrs), source, target in reversed(list(zip(path, types, types[1:], strict=False))):
         if result is not None:
-            result = move(op, dict(attrs), source, target, result)
+            result = move(OPS[op], dict(attrs), source, target, result)
     return result
 
 
-def move(op: str, attrs: Mapping[str, Any], source: TensorType, target: TensorType, map: Map) -> Map | None:
+def move(op: Op, attrs: Mapping[str, Any], source: TensorType, target: TensorType, map: Map) -> Map | None:
     """The map into what the movement ``op`` makes ``target`` of; None where it is not affine."""
     shape = source.shape
-    if op == "permute_dims":
+    if op is ops.PERMUTE_DIMS:
         result: list[Affine] = [ZERO] * source.ndim
         for position, axis in enumerate(attrs["axes"]):
             result[axis] = map[position]
         return tuple(result)
-    if op in ("real", "imag"):
+    if op in (ops.REAL, ops.IMAG):
         return map
-    if op == "broadcast_to":
+    if op is ops.BROADCAST_TO:
         return broadcast(map, shape, target.shape)
-    if op == "expand_dims":
+    if op is ops.EXPAND_DIMS:
         axis = attrs["axis"]
         return (*map[:axis], *map[axis + 1 :])
-    if op == "squeeze":
+    if op is ops.SQUEEZE:
         kept = iter(map)
         return tuple(ZERO if axis in attrs["axis"] else next(kept) for axis in range(source.ndim))
-    if op == "flip":
+    if op is ops.FLIP:
         axes = attrs["axis"]
         axes = range(source.ndim) if axes is None else (axes,) if isinstance(axes, int) else axes
         return tuple(m.scaled(-1, shape[i] - 1) if i in axes else m for i, m in enumerate(map))
-    if op == "index":
+    if op is ops.INDEX:
         return _index(attrs["key"], source, map)
-    if op == "diagonal":
+    if op is ops.DIAGONAL:
         first, second, offset = (attrs[name] for name in ("axis1", "axis2", "offset"))
         others = iter(map[:-1])
         along = {first: map[-1].scaled(1, max(-offset, 0)), second: map[-1].scaled(1, max(offset, 0))}
         return tuple(along[axis] if axis in along else next(others) for axis in range(source.ndim))
-    if op == "windows":
+    if op is ops.WINDOWS:
         result = list(map[: source.ndim])
         for axis, inside in zip(attrs["axes"], map[source.ndim :], strict=True):
             result[axis] = result[axis].plus(inside)
         return tuple(result)
-    if op == "reshape":
+    if op is ops.RESHAPE:
         return _reshape(shape, target.shape, map)
     return None
 

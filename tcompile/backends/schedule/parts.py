@@ -89,7 +89,7 @@ class Parts:
         def over(value: Real, dtype: DType) -> Value:
             if not isinstance(value, Value):
                 value = self._add(Value("constant", (value,), dtype, frozenset(), node))
-            return self._add(Value("reduce", (value,), dtype, axes, node, {"op": node.op}))
+            return self._add(Value("reduce", (value,), dtype, axes, node, {"op": node.op.name}))
 
         dtype = machine_dtype(operand.dtype)
         if operand.dtype in PARTS:

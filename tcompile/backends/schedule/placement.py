@@ -19,8 +19,8 @@ from tcompile.backends.schedule.apart import apart
 from tcompile.backends.schedule.kernel import Store, same_distance
 from tcompile.backends.schedule.lower import keeps_elements, replaces_part
 from tcompile.backends.schedule.plan import Step, in_order, steps_before
-from tcompile.graph import Graph, Node, SymInt
-from tcompile.graph.ops import OPS
+from tcompile.graph import Graph, Node, SymInt, ops
+from tcompile.graph.op import Memory
 from tcompile.graph.ops.element_loop import written_arrays, written_roots
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.writing import Path
@@ -138,7 +138,7 @@ class _Placement:
 
     def _base(self, node: Node) -> Node | None:
         """What an assignment of a kernel, or a loop over elements, has written to; None where neither has made it."""
-        if node.op == "assign" or node.op in IN_PLACE:
+        if node.op is ops.ASSIGN or node.op in IN_PLACE:
             step = self.step_of.get(node)
             return None if step is None or step.kernel is None else node.inputs[0]
         if not _is_of_loop(node) or self._writer(node).kind != "loop":
@@ -224,7 +224,7 @@ class _Placement:
         """Whether all that is written can be put back as it was. What is not kept yet will be at the next try."""
         if any(map(_has_loop, chains)):  # everything is copied before
             nodes = [step.node for step in late if step.node is not None]
-            return not any(node.regions or node.op == "python_call" for node in nodes)
+            return not any(node.regions or node.op is ops.PYTHON_CALL for node in nodes)
         assigned = {node for chain in chains for node in chain}
         if any(step.kernel is None and step.kind != "view" for step in late):
             return False
@@ -290,7 +290,7 @@ class _Placement:
                 return False  # one kernel makes two arrays of it
             (store,) = (s for s in step.kernel.stores if s.access.buffer.node is node)
             if not self._reads_in_place(step, base, store):
-                if not (self.graph.scratch and base.op == "input" and self._becomes_result(node)):
+                if not (self.graph.scratch and base.op is ops.INPUT and self._becomes_result(node)):
                     self.wish |= {node} - self.alone
                 return False  # a loop has two arrays then, which change places
         readers = [other for other in self.steps if other is not step and base in self._memories(other.reads)]
@@ -339,7 +339,7 @@ class _Placement:
         if step.kernel is None:
             return self._memories(step.reads)
         read = [value.access.buffer.node for value in step.kernel.values if value.access is not None]
-        return self._memories([*read, *(node.inputs[0] for node in step.writes if node.op == "combine")])
+        return self._memories([*read, *(node.inputs[0] for node in step.writes if node.op is ops.COMBINE)])
 
     def _memories(self, nodes: Sequence[Node]) -> frozenset[Node]:
         """The nodes whose memory any of these may show."""
@@ -354,24 +354,22 @@ class _Placement:
             if missing:
                 left += missing
                 continue
-            kind = "input" if at.op == "input" else OPS[at.op].kind
-            own = frozenset() if kind == "movement" else frozenset((at,))
+            own = frozenset() if at.op.memory is Memory.VIEW else frozenset((at,))
             self._shown[left.pop()] = own.union(*(self._shown[operand] for operand in of))
         return self._shown[node]
 
     def _may_show(self, node: Node) -> Sequence[Node]:
         """The operands of whose memory a value may be a view."""
-        kind = "input" if node.op == "input" else OPS[node.op].kind
         step = self.step_of.get(node)
-        may_be_view = node.op in ("call", "python_call") and (step is None or step.kernel is None)
-        if (kind in ("movement", "control") and not _is_of_loop(node)) or may_be_view:
+        may_be_view = node.op in (ops.CALL, ops.PYTHON_CALL) and (step is None or step.kernel is None)
+        if (node.op.kind in ("movement", "control") and not _is_of_loop(node)) or may_be_view:
             return node.inputs
         return ()
 
 
 def _is_of_loop(node: Node | None) -> bool:
     """Whether it is a result of a loop over elements."""
-    return node is not None and node.op == "get" and node.inputs[0].op == "element_loop"
+    return node is not None and node.op is ops.GET and node.inputs[0].op is ops.ELEMENT_LOOP
 
 
 def _is_scattered(node: Node) -> bool:
@@ -400,9 +398,9 @@ def _raising(step: Step) -> list[Node]:
     """
     if step.kernel is not None:
         computed = [(v.op, v.node) for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")]
-        return [node for op, node in computed if op in _ERRORS or node.op == "call"]
+        return [node for op, node in computed if op in _ERRORS or node.op is ops.CALL]
     node = step.node
-    if node is None or step.kind != "call" or OPS[node.op].kind not in ("opaque", "control"):
+    if node is None or step.kind != "call" or node.op.kind not in ("opaque", "control"):
         return []
     return [node] if may_signal(node) else []
 

@@ -11,8 +11,7 @@ from typing import Literal, TypeAlias
 
 from tcompile.backends.schedule.kernel import Buffer, Kernel, size_of
 from tcompile.backends.schedule.lower import Group
-from tcompile.graph import Graph, Node
-from tcompile.graph.ops import OPS
+from tcompile.graph import Graph, Node, ops
 from tcompile.graph.ops.writing import Path
 from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
@@ -65,10 +64,10 @@ class Schedule:
         """Whether all there is to do is one operation in place, for which kernels would keep what they replace, or
         elements that go to other places of their array, which the library moves at once.
         """
-        done = [node.op for node in self.graph.nodes if OPS[node.op].kind != "movement"]
-        if sorted(done) == ["assign", "ordered"]:
+        done = [node.op for node in self.graph.nodes if node.op.kind != "movement"]
+        if len(done) == 2 and set(done) == {ops.ASSIGN, ops.ORDERED}:
             return len(self.kernels) == 2
-        kinds = [OPS[op].kind for op in done]
+        kinds = [op.kind for op in done]
         return len(self.undo) == 1 and sorted(kinds) == ["opaque", "pointwise"] and len(self.kernels) == 1
 
     @property

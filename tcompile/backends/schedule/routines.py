@@ -13,7 +13,7 @@ from collections.abc import Callable
 from tcompile.backends.schedule.kernel import Axis, Buffer, Kernel, Store, Value
 from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, through
-from tcompile.graph import Node, Size, TensorType
+from tcompile.graph import Node, Size, TensorType, ops
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.view import leads_on
 from tcompile.graph.overlap import is_view
@@ -59,9 +59,9 @@ _SOLVE_ONE = Routine(f"{LINEAR}.solve1", ("mk", "k", "m"), "m", "dD", raises=Tru
 def routine_of(node: Node) -> Routine | None:
     """The routine that computes a node as the library's function does; None where there is none."""
     found: Routine | None = None
-    if node.op == "matmul":
+    if node.op is ops.MATMUL:
         found = _PRODUCT
-    elif node.op == "call" and not node.attrs["kwargs"]:
+    elif node.op is ops.CALL and not node.attrs["kwargs"]:
         if node.attrs["args"] == tuple(map(Slot, range(len(node.inputs)))):
             found = _CALLS.get(node.attrs["target"])
         if found is not None and found.ufunc.endswith(".solve") and node.inputs[1].tensor.ndim == 1:
@@ -128,7 +128,7 @@ def _letters(node: Node, routine: Routine, number: int) -> str:
 
 def _beneath(node: Node, map: Map) -> tuple[Node, Map]:
     """What a chain of movements shows, and where: each axis of the map may go to any place there."""
-    while is_view(node) and node.op not in ("real", "imag"):
+    while is_view(node) and node.op not in (ops.REAL, ops.IMAG):
         try:
             inner = through(node, map)
         except UnprovableSizeError:

@@ -35,10 +35,10 @@ from tcompile.backends.schedule.lower import (
 from tcompile.backends.schedule.maps import ANYWHERE, Map, identity, map_key, through
 from tcompile.backends.schedule.placement import Keep, Separate, place
 from tcompile.backends.schedule.plan import Schedule, Step, in_order, steps_before
-from tcompile.graph import Graph, Node, TensorType
-from tcompile.graph.ops import OPS, k_order
+from tcompile.graph import Graph, Node, TensorType, ops
+from tcompile.graph.ops import k_order
 from tcompile.graph.ops.gathering import IN_PLACE
-from tcompile.graph.ops.table import like_order
+from tcompile.graph.ops.rules import like_order
 from tcompile.graph.ops.view import expand_key, slice_bounds
 from tcompile.graph.ops.writing import part_of
 from tcompile.graph.signals import may_signal
@@ -91,7 +91,7 @@ class _Planner:
         self.graph = graph
         self.final = final
         self.live = _live(graph)
-        self.loops = {node for node in graph.nodes if node.op == "element_loop" and supports(node)}
+        self.loops = {node for node in graph.nodes if node.op is ops.ELEMENT_LOOP and supports(node)}
         self.kind: dict[Node, str] = dict.fromkeys(graph.inputs, "input")
         for node in graph.nodes:
             kind = self._kind(node, supports)
@@ -112,12 +112,12 @@ class _Planner:
         self.old = {node: _old(node) for node in kept}  # what assignments replace
 
     def _kind(self, node: Node, supports: Callable[[Node], bool]) -> str:
-        kind = OPS[node.op].kind
-        if (node.op == "assign" or node.op in IN_PLACE) and supports(node):
+        kind = node.op.kind
+        if (node.op is ops.ASSIGN or node.op in IN_PLACE) and supports(node):
             return _kind_of_assignment(node)
-        if node.op in ("gather", "matmul", "call") and supports(node):
+        if node.op in (ops.GATHER, ops.MATMUL, ops.CALL) and supports(node):
             return "map"
-        if node.op in ALONG and supports(node):
+        if node.op.fusion in ALONG and supports(node):
             return "along"
         if kind in ("opaque", "control"):
             return "opaque"
@@ -157,7 +157,7 @@ class _Planner:
                 if node.op in IN_PLACE and self.graph.device == "cpu":  # nothing is told once some of it is written
                     for operand in self.signalling.intersection(node.inputs[1:]):
                         self._need_array(operand)
-            elif (node.op, self.kind[node]) in (("gather", "map"), ("sort", "along")):
+            elif (node.op, self.kind[node]) in ((ops.GATHER, "map"), (ops.SORT, "along")):
                 self._need_array(node.inputs[0])
         for node in self.alone & self.live:
             for operand in node.inputs[1:]:
@@ -175,7 +175,7 @@ class _Planner:
                 how: Literal["loop", "call"] = "loop" if is_loop else "call"
                 reads = elements.bases(node) if is_loop else list(node.inputs)
                 step = Step(how, node, after=self._steps_of(reads), reads=reads, writes=[node])
-                if node.op == "call":
+                if node.op is ops.CALL:
                     if last_call is not None:
                         step.after.add(last_call)
                     last_call = step
@@ -217,7 +217,7 @@ class _Planner:
                     whole.add(node)
                 else:
                     self.stored.add(node)
-            if node.op == "index" and node in whole:
+            if node.op is ops.INDEX and node in whole:
                 parts.setdefault(node.inputs[0], []).append(node)
             if kind in ("part", "reduce", "along") or node in self.stored or node in whole:
                 whole.update(operand for operand in computed_from(node) if _reads_all(node, operand))
@@ -299,12 +299,12 @@ class _Planner:
             return [(node.inputs[0], inner)]
         if self.kind[node] in ("reduce", "along"):
             return [(node.inputs[0], map)]
-        if node.op == "matmul":
+        if node.op is ops.MATMUL:
             return [pair for maps in products.places(node, map) for pair in zip(node.inputs, maps, strict=True)]
-        if node.op == "call":
+        if node.op is ops.CALL:
             return inverses.places(node, map)
         found = [(operand, operand_map(node, operand, map)) for operand in computed_from(node)]
-        return [(node.inputs[0], ANYWHERE), *found] if node.op == "gather" else found
+        return [(node.inputs[0], ANYWHERE), *found] if node.op is ops.GATHER else found
 
     def _join(self, node: Node) -> None:
         """Puts a stored node or a reduction into a group."""
@@ -505,7 +505,7 @@ class _Planner:
 def _old(node: Node) -> Node:
     """What an assignment replaces, as an array of its own."""
     part = part_of(node)
-    return Node("positive", (), {}, TensorType(part.dtype, part.shape, like_order(part)), f"old_{node.name}")
+    return Node(ops.POSITIVE, (), {}, TensorType(part.dtype, part.shape, like_order(part)), f"old_{node.name}")
 
 
 def _kind_of_assignment(node: Node) -> str:
@@ -523,10 +523,10 @@ def _kind_of_assignment(node: Node) -> str:
 def _reads_all(node: Node, operand: Node) -> bool:
     """Whether computing all of ``node`` reads all elements of an operand. What is broadcast to nothing is not read."""
     arrays = isinstance(node.type, TensorType) and isinstance(operand.type, TensorType)
-    if not arrays or OPS[node.op].kind == "reduction":
+    if not arrays or node.op.kind == "reduction":
         return True
     shape = computed_type(node).shape
-    if node.op not in ("index", "diagonal") and not may_be_empty(shape):
+    if node.op not in (ops.INDEX, ops.DIAGONAL) and not may_be_empty(shape):
         return True
     return [str(size) for size in shape] == [str(size) for size in operand.tensor.shape]
 
@@ -554,7 +554,7 @@ def _cover(node: Node, parts: Sequence[Node]) -> bool:
 
 
 def _summary(group: Group, members: list[Node]) -> list[str]:
-    return [node.op for node in members[-3:]]
+    return [node.op.name for node in members[-3:]]
 
 
 def _is_affine(node: Node) -> bool:

@@ -27,7 +27,7 @@ from tcompile.backends.triton.pointwise import FLOATS, INTEGERS, STORES, has_ope
 from tcompile.backends.triton.text import Function
 from tcompile.backends.triton.thin import NUMPYS_ORDER
 from tcompile.errors import BackendError
-from tcompile.graph import Graph, Node
+from tcompile.graph import Graph, Node, ops
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
@@ -157,9 +157,9 @@ def supports(node: Node) -> bool:
     """Whether kernels can compute this pointwise, creation or reduction node, this scan, or these writes to places."""
     if node.op in IN_PLACE:
         return _admits_scatter(node)
-    if node.op == "prod" and not _admits_product(node):
+    if node.op is ops.PROD and not _admits_product(node):
         return False
-    return admits(node, _has_operation) and (node.op not in scans.SCANS or scans.admits(node))
+    return admits(node, _has_operation) and (node.op.fusion != "scan" or scans.admits(node))
 
 
 def _admits_product(node: Node) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.backends.schedule import Schedule
 from tcompile.backends.triton import driver
 from tcompile.backends.triton.launches import Launch, noted
-from tcompile.graph import Node, TensorType
+from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.overlap import is_view
 from tcompile.observe import bus
 from tcompile.observe.events import CudaGraphSkipped
@@ -58,7 +58,7 @@ def why_not(plan: Schedule) -> str | None:
 
 
 def _may_copy(node: Node) -> bool:
-    return node.op == "reshape" and not node.inputs[0].tensor.c_contiguous
+    return node.op is ops.RESHAPE and not node.inputs[0].tensor.c_contiguous
 
 
 class _Notes:

@@ -18,19 +18,14 @@ import numpy as np
 from tcompile.backends.replay import Replay
 from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton import library
+from tcompile.backends.triton.pointwise import LIBRARY
 from tcompile.backends.triton.sources import defined
 from tcompile.backends.triton.text import Function
 from tcompile.errors import BackendError
+from tcompile.graph.op import OPS
 
 Array = np.ndarray[Any, Any]
-_FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "asinh": np.arcsinh, "acosh": np.arccosh,
-    "atanh": np.arctanh, "atan2": np.arctan2, "pow": np.power, "rint": np.rint,
-    **{name: getattr(np, name) for name in (
-        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "sinh", "cosh", "tanh", "cbrt",
-        "hypot", "fmod", "nextafter", "copysign", "trunc",
-    )},
-}  # fmt: skip
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"rint": np.rint, **{name: OPS[name].reference for name in LIBRARY}}
 
 
 class _Memory:

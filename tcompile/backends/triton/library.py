@@ -157,6 +157,12 @@ def sign(a: Block, zero: Block, one: Block) -> Block:
     return tl.where(a > zero, one, tl.where(a < zero, zero - one, tl.where(a == zero, zero, a)))
 
 
+def heaviside(a: Block, at_zero: Block, zero: Block, one: Block) -> Block:
+    """The step function; a NaN is its own."""
+    step = tl.where(a < zero, zero, tl.where(a > zero, one, a))
+    return tl.where(a == zero, at_zero, step)
+
+
 # -- integers ---------------------------------------------------------------------------------------------------------
 
 

@@ -1,7 +1,8 @@
 """What each pointwise operation is in Triton's language, with NumPy's values and flags.
 
-Enters: an operation's name, the dtype of its operands, the operands' texts. Leaves: the text of the result, and of its
-status bits, where it has any. ``has_operation`` says which combinations there are; everything else stays a NumPy call.
+Input: an operation's name, the dtype of its operands, the operands' texts. Output: the text of the result, and of its
+status bits, where it has any. Why: each lowering lies in one table, by operation and kind of dtype (``lowering``). What
+has none stays a NumPy call; ``REFUSED`` says why.
 """
 
 from __future__ import annotations
@@ -15,6 +16,8 @@ import numpy as np
 
 from tcompile.backends.schedule.parts import HALF, SINGLE
 from tcompile.backends.triton.names import BOOL, full, literal, type_of
+from tcompile.graph import ops
+from tcompile.graph.op import OPS
 from tcompile.graph.types import DType
 
 Operand: TypeAlias = str | bool | int | float  # the name of a register, or a number
@@ -28,100 +31,145 @@ class Written:
     flags: str = ""
 
 
-# In the texts below, ``{a}``, ``{b}`` and ``{c}`` are operands, numbers written as they are, ``{A}``, ``{B}`` and
-# ``{C}`` the same with numbers as tensors, which functions need, and ``{zero}``, ``{one}`` tensors of their dtype.
-_COMPARE = {
-    "equal": "==", "not_equal": "!=", "less": "<", "less_equal": "<=", "greater": ">", "greater_equal": ">=",
-}  # fmt: skip
-_TRUTH = {"logical_and": "&", "logical_or": "|", "logical_xor": "^"}
+# By operation, and by the kind of dtype of its operands (``b``, ``i``, ``u``, ``f``): templates of the texts. In these,
+# ``{a}``, ``{b}`` and ``{c}`` are operands, numbers written as they are, ``{A}``, ``{B}`` and ``{C}`` the same with
+# numbers as tensors, which functions need, and ``{zero}``, ``{one}`` tensors of their dtype. Kernels have operations of
+# their own besides those of graphs.
+LOWERINGS: dict[str, dict[str, Written]] = {}
+# Why some operations of graphs have none. ``astype`` and ``where``, which know two dtypes, are functions below.
+REFUSED = {
+    ops.CLIP: "transforms.decompose writes it as minimum and maximum",
+    ops.CONJ: "schedule.parts writes it for complex numbers, and it is no operation on others",
+    ops.SCALAR_ABS: "the least integer has no absolute value, of which NumPy's scalars warn",
+    ops.SCALAR_POW: "of one number, whose power is that of libm",
+    ops.SCALAR_FLOOR_DIVIDE: "of one number; a kernel takes no less time than the library",
+    ops.SCALAR_REMAINDER: "of one number; a kernel takes no less time than the library",
+}
 
-_BOOLEANS = {
-    "add": "{a} | {b}", "multiply": "{a} & {b}", "maximum": "{a} | {b}", "minimum": "{a} & {b}", "fmax": "{a} | {b}",
-    "fmin": "{a} & {b}", "equal": "~({A} ^ {B})", "not_equal": "{a} ^ {b}", "less": "~{A} & {b}",
-    "less_equal": "~{A} | {b}", "greater": "{a} & ~{B}", "greater_equal": "{a} | ~{B}", "logical_not": "~{A}",
-    "logical_and": "{a} & {b}", "logical_or": "{a} | {b}", "logical_xor": "{a} ^ {b}", "bitwise_and": "{a} & {b}",
-    "bitwise_or": "{a} | {b}", "bitwise_xor": "{a} ^ {b}", "bitwise_invert": "~{A}",
-    "ordered": "{A}",
-}  # fmt: skip
 
-_NUMBERS = {
-    "add": "{a} + {b}", "subtract": "{a} - {b}", "multiply": "{a} * {b}", "square": "{a} * {a}", "positive": "{a}",
-    "ordered": "{A}", "logical_not": "{a} == {zero}", "sign": "sign({A}, {zero}, {one})",
-    **{name: f"{{a}} {sign} {{b}}" for name, sign in _COMPARE.items()},
-    **{name: f"({{A}} != {{zero}}) {sign} ({{B}} != {{zero}})" for name, sign in _TRUTH.items()},
-}  # fmt: skip
+def lowering(name: str, kinds: str, value: str, flags: str = "") -> None:
+    """Registers the templates of operation ``name``, on operands of these kinds of dtypes, and of its status bits."""
+    table = LOWERINGS.setdefault(name, {})
+    assert table.keys().isdisjoint(kinds), f"{name} has a lowering for {kinds}"
+    table.update(dict.fromkeys(kinds, Written(value, flags)))
 
-_INTEGERS = {
-    "negative": "{zero} - {a}", "abs": "magnitude({A})", "floor": "{a}", "ceil": "{a}", "trunc": "{a}", "round": "{a}",
-    "maximum": "tl.maximum({A}, {B})", "minimum": "tl.minimum({A}, {B})", "fmax": "tl.maximum({A}, {B})",
-    "fmin": "tl.minimum({A}, {B})", "bitwise_and": "{a} & {b}", "bitwise_or": "{a} | {b}", "bitwise_xor": "{a} ^ {b}",
-    "bitwise_invert": "~{A}", "floor_divide": "quotient({A}, {B}, {one})", "remainder": "rest({A}, {B}, {one})",
-    "fmod": "rest_towards_zero({A}, {B}, {one})", "bitwise_left_shift": "shifted_left({A}, {B}, {bits}, {zero})",
-    "bitwise_right_shift": "shifted_right({A}, {B}, {bits}, {zero})", "pow": "power({A}, {B}, {one}, {bits})",
-    "scalar_add": "{a} + {b}", "scalar_subtract": "{a} - {b}", "scalar_multiply": "{a} * {b}",
-    "scalar_negative": "{zero} - {a}",
-    "python_add": "{a} + {b}", "python_subtract": "{a} - {b}", "python_multiply": "{a} * {b}",
-}  # fmt: skip
-_UNSIGNED = {
-    "abs": "{a}", "floor_divide": "quotient_unsigned({A}, {B}, {one})", "remainder": "rest_unsigned({A}, {B}, {one})",
-    "fmod": "rest_unsigned({A}, {B}, {one})", "bitwise_left_shift": "shifted_left({A}, {B}, {bits}, {zero})",
-    "bitwise_right_shift": "shifted_right_unsigned({A}, {B}, {bits}, {zero})",
-}  # fmt: skip
-_INTEGER_FLAGS = {
-    "remainder": "flags_by_zero({B})", "fmod": "flags_by_zero({B})",
-    "floor_divide": "flags_by_zero({B}) | flags_wrapped({A}, {B}, {least})", "pow": "flags_negative({B})",
-    "scalar_add": "flags_sum({A}, {B}, {r})", "scalar_subtract": "flags_difference({A}, {B}, {r})",
-    "scalar_multiply": "flags_product({A}, {B}, {r}, {one}, {least})",
-    "scalar_negative": "flags_difference({zero}, {A}, {r})",
-    "python_add": "flags_python(flags_sum({A}, {B}, {r}))",
-    "python_subtract": "flags_python(flags_difference({A}, {B}, {r}))",
-    "python_multiply": "flags_python(flags_product({A}, {B}, {r}, {one}, {least}))",
-}  # fmt: skip
-_UNSIGNED_FLAGS = {
-    "remainder": "flags_by_zero({B})", "fmod": "flags_by_zero({B})", "floor_divide": "flags_by_zero({B})",
-    "scalar_add": "flags_less({r}, {A})", "scalar_subtract": "flags_less({A}, {B})",
-    "scalar_multiply": "flags_product_unsigned({A}, {B}, {r}, {one})", "scalar_negative": "flags_less({zero}, {A})",
-}  # fmt: skip
 
-_LIBRARY = frozenset({
+_ONE = "flags_1({r}, {A}, OVERFLOW)"
+_TWO = "flags_2({r}, {A}, {B}, OVERFLOW)"
+_POLE = "flags_1({r}, {A}, DIVIDE)"
+_BY_ZERO = "flags_by_zero({B})"
+
+# Arithmetic.
+lowering("add", "b", "{a} | {b}")
+lowering("multiply", "b", "{a} & {b}")
+for _name, _sign in (("add", "+"), ("subtract", "-"), ("multiply", "*")):
+    lowering(_name, "iu", f"{{a}} {_sign} {{b}}")
+    lowering(_name, "f", f"{{a}} {_sign} {{b}}", _TWO)
+lowering("square", "iu", "{a} * {a}")
+lowering("square", "f", "{a} * {a}", _ONE)
+lowering("positive", "iuf", "{a}")
+lowering("ordered", "biuf", "{A}")
+lowering("negative", "iu", "{zero} - {a}")
+lowering("negative", "f", "{A} * -1.0")
+lowering("abs", "i", "magnitude({A})")
+lowering("abs", "u", "{a}")
+lowering("abs", "f", "tl.abs({A})")
+lowering("sign", "iuf", "sign({A}, {zero}, {one})")
+lowering("divide", "f", "plain_quotient({A}, {B})", "flags_divide({r}, {A}, {B})")
+lowering("reciprocal", "f", "plain_quotient({one}, {A})", "flags_reciprocal({r}, {A})")
+lowering("floor_divide", "i", "quotient({A}, {B}, {one})", f"{_BY_ZERO} | flags_wrapped({{A}}, {{B}}, {{least}})")
+lowering("floor_divide", "u", "quotient_unsigned({A}, {B}, {one})", _BY_ZERO)
+lowering("floor_divide", "f", "floor_divide({A}, {B}, plain_quotient({A}, {B}), {one})", "flags_divide({r}, {A}, {B})")
+lowering("remainder", "i", "rest({A}, {B}, {one})", _BY_ZERO)
+lowering("remainder", "u", "rest_unsigned({A}, {B}, {one})", _BY_ZERO)
+lowering("remainder", "f", "remainder({A}, {B})", _TWO)
+lowering("fmod", "i", "rest_towards_zero({A}, {B}, {one})", _BY_ZERO)
+lowering("fmod", "u", "rest_unsigned({A}, {B}, {one})", _BY_ZERO)
+lowering("pow", "i", "power({A}, {B}, {one}, {bits})", "flags_negative({B})")
+lowering("pow", "u", "power({A}, {B}, {one}, {bits})")
+lowering("sqrt", "f", "{root}({A})", _ONE)
+lowering("fma", "f", "tl.fma({A}, {B}, {C})", "flags_3({r}, {A}, {B}, {C}, OVERFLOW)")
+
+# Comparisons, and what is chosen by them.
+for _name, _text in (
+    ("equal", "~({A} ^ {B})"), ("not_equal", "{a} ^ {b}"), ("less", "~{A} & {b}"), ("less_equal", "~{A} | {b}"),
+    ("greater", "{a} & ~{B}"), ("greater_equal", "{a} | ~{B}"),
+):  # fmt: skip
+    lowering(_name, "b", _text)
+for _name, _sign in (
+    ("equal", "=="), ("not_equal", "!="), ("less", "<"), ("less_equal", "<="), ("greater", ">"),
+    ("greater_equal", ">="),
+):  # fmt: skip
+    lowering(_name, "iuf", f"{{a}} {_sign} {{b}}")
+    lowering(f"signalling_{_name}", "f", f"{{a}} {_sign} {{b}}", "flags_nan({A}, {B}, INVALID)")
+for _name, _sign in (("maximum", "|"), ("minimum", "&"), ("fmax", "|"), ("fmin", "&")):
+    lowering(_name, "b", f"{{a}} {_sign} {{b}}")
+for _name, _function in (("maximum", "maximum"), ("minimum", "minimum"), ("fmax", "maximum"), ("fmin", "minimum")):
+    lowering(_name, "iu", f"tl.{_function}({{A}}, {{B}})")
+lowering("maximum", "f", "larger({A}, {B})")
+lowering("minimum", "f", "smaller({A}, {B})")
+lowering("fmax", "f", "larger_number({A}, {B})")
+lowering("fmin", "f", "smaller_number({A}, {B})")
+lowering("heaviside", "f", "heaviside({A}, {B}, {zero}, {one})")
+lowering("isnan", "f", "{a} != {a}")
+lowering("isinf", "f", 'tl.abs({A}) == float("inf")')
+lowering("isfinite", "f", 'tl.abs({A}) < float("inf")')
+lowering("signbit", "f", "{A}.to({integer}, bitcast=True) < 0")
+
+# Truth values and bits.
+lowering("logical_not", "b", "~{A}")
+lowering("logical_not", "iuf", "{a} == {zero}")
+for _name, _sign in (("and", "&"), ("or", "|"), ("xor", "^")):
+    lowering(f"logical_{_name}", "b", f"{{a}} {_sign} {{b}}")
+    lowering(f"logical_{_name}", "iuf", f"({{A}} != {{zero}}) {_sign} ({{B}} != {{zero}})")
+    lowering(f"bitwise_{_name}", "biu", f"{{a}} {_sign} {{b}}")
+lowering("bitwise_invert", "biu", "~{A}")
+lowering("bitwise_left_shift", "iu", "shifted_left({A}, {B}, {bits}, {zero})")
+lowering("bitwise_right_shift", "i", "shifted_right({A}, {B}, {bits}, {zero})")
+lowering("bitwise_right_shift", "u", "shifted_right_unsigned({A}, {B}, {bits}, {zero})")
+
+# Rounding.
+for _name in ("floor", "ceil", "trunc", "round"):
+    lowering(_name, "iu", "{a}")
+lowering("floor", "f", "tl.floor({A})")
+lowering("ceil", "f", "tl.ceil({A})")
+lowering("round", "f", "libdevice.rint({A})")
+
+# Functions of CUDA's library.
+LIBRARY = frozenset({
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
     "cosh", "tanh", "asinh", "acosh", "atanh", "cbrt", "atan2", "hypot", "pow", "fmod", "nextafter", "copysign",
     "trunc",
 })  # fmt: skip
-FUNCTIONS = _LIBRARY - {"fmod", "nextafter", "copysign", "trunc"}  # that take many operations
+FUNCTIONS = LIBRARY - {"fmod", "nextafter", "copysign", "trunc"}  # that take many operations
 OF_ANGLES = frozenset({"sin", "cos", "tan"})
-_FLOATS = {
-    "negative": "{A} * -1.0", "abs": "tl.abs({A})", "floor": "tl.floor({A})", "ceil": "tl.ceil({A})",
-    "round": "libdevice.rint({A})", "nearbyint": "libdevice.rint({A})",
-    "maximum": "larger({A}, {B})", "minimum": "smaller({A}, {B})",
-    "fmax": "larger_number({A}, {B})", "fmin": "smaller_number({A}, {B})", "isnan": "{a} != {a}",
-    "isinf": 'tl.abs({A}) == float("inf")', "isfinite": 'tl.abs({A}) < float("inf")',
-    "signbit": "{A}.to({integer}, bitcast=True) < 0", "divide": "plain_quotient({A}, {B})",
-    "python_divide": "plain_quotient({A}, {B})",
-    "reciprocal": "plain_quotient({one}, {A})", "fma": "tl.fma({A}, {B}, {C})", "finite": "{A}", "regular": "{A}",
-    "remainder": "remainder({A}, {B})", "logaddexp": "logaddexp({A}, {B}, {log_2})",
-    "floor_divide": "floor_divide({A}, {B}, plain_quotient({A}, {B}), {one})",
-    **{f"signalling_{name}": f"{{a}} {sign} {{b}}" for name, sign in _COMPARE.items()},
-    **{name: f"libdevice.{name}({{A}})" for name in _LIBRARY},
-    **{name: f"libdevice.{name}({{A}}, {{B}})" for name in ("atan2", "hypot", "pow", "fmod", "nextafter", "copysign")},
-}  # fmt: skip
-_ROOTS = ("sqrt", "python_sqrt")
-_ONE = "flags_1({r}, {A}, OVERFLOW)"
-_TWO = "flags_2({r}, {A}, {B}, OVERFLOW)"
-_FLOAT_FLAGS = {
-    **dict.fromkeys(("add", "subtract", "multiply", "hypot", "fmod", "remainder"), _TWO),
-    **dict.fromkeys(("square", "exp", "exp2", "expm1", "sinh", "cosh", "sqrt", "sin", "cos", "tan", "asin", "acos",
-                     "acosh"), _ONE),
-    **dict.fromkeys(("log", "log2", "log10", "log1p", "atanh"), "flags_1({r}, {A}, DIVIDE)"),
-    **{f"signalling_{name}": "flags_nan({A}, {B}, INVALID)" for name in _COMPARE},
-    "divide": "flags_divide({r}, {A}, {B})", "floor_divide": "flags_divide({r}, {A}, {B})",
-    "reciprocal": "flags_reciprocal({r}, {A})", "pow": "flags_pow({r}, {A}, {B})",
-    "nextafter": "flags_nextafter({r}, {A})", "fma": "flags_3({r}, {A}, {B}, {C}, OVERFLOW)",
-    # Whether NumPy warns of NaNs here depends on its loops.
-    "logaddexp": f"{_TWO} | flags_nan({{A}}, {{B}}, ONLY_NUMPY)",
-    "python_sqrt": "flags_negative({A})", "python_divide": "flags_python(flags_by_zero({B}))",
-    "finite": "flags_finite({A})", "regular": "flags_regular({A}, {B})",
-}  # fmt: skip
+_LIBRARY_FLAGS = {
+    "pow": "flags_pow({r}, {A}, {B})", "nextafter": "flags_nextafter({r}, {A})",
+    **dict.fromkeys(("hypot", "fmod"), _TWO), **dict.fromkeys(("log", "log2", "log10", "log1p", "atanh"), _POLE),
+    **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh", "sin", "cos", "tan", "asin", "acos", "acosh"), _ONE),
+}
+for _name in sorted(LIBRARY):
+    _given = "{A}" if OPS[_name].arity == 1 else "{A}, {B}"
+    lowering(_name, "f", f"libdevice.{_name}({_given})", _LIBRARY_FLAGS.get(_name, ""))
+# Whether NumPy warns of NaNs here depends on its loops.
+lowering("logaddexp", "f", "logaddexp({A}, {B}, {log_2})", f"{_TWO} | flags_nan({{A}}, {{B}}, ONLY_NUMPY)")
+
+# Of numbers: NumPy's scalars report what wraps, Python's own what is infinite.
+lowering("scalar_add", "i", "{a} + {b}", "flags_sum({A}, {B}, {r})")
+lowering("scalar_add", "u", "{a} + {b}", "flags_less({r}, {A})")
+lowering("scalar_subtract", "i", "{a} - {b}", "flags_difference({A}, {B}, {r})")
+lowering("scalar_subtract", "u", "{a} - {b}", "flags_less({A}, {B})")
+lowering("scalar_multiply", "i", "{a} * {b}", "flags_product({A}, {B}, {r}, {one}, {least})")
+lowering("scalar_multiply", "u", "{a} * {b}", "flags_product_unsigned({A}, {B}, {r}, {one})")
+lowering("scalar_negative", "i", "{zero} - {a}", "flags_difference({zero}, {A}, {r})")
+lowering("scalar_negative", "u", "{zero} - {a}", "flags_less({zero}, {A})")
+lowering("python_add", "i", "{a} + {b}", "flags_python(flags_sum({A}, {B}, {r}))")
+lowering("python_subtract", "i", "{a} - {b}", "flags_python(flags_difference({A}, {B}, {r}))")
+lowering("python_multiply", "i", "{a} * {b}", "flags_python(flags_product({A}, {B}, {r}, {one}, {least}))")
+lowering("python_sqrt", "f", "{root}({A})", "flags_negative({A})")
+lowering("python_divide", "f", "plain_quotient({A}, {B})", f"flags_python({_BY_ZERO})")
+lowering("finite", "f", "{A}", "flags_finite({A})")
+lowering("regular", "f", "{A}", "flags_regular({A}, {B})")
 
 # How a value comes to a place where others may come to, in any order, and dtypes that the GPU combines in memory.
 STORES: dict[str | None, str] = {
@@ -132,9 +180,7 @@ INTEGERS, FLOATS = frozenset({"int32", "int64", "uint32", "uint64"}), frozenset(
 
 def has_operation(name: str, dtype: DType) -> bool:
     """Whether operation ``name`` is written for operands of ``dtype``, a dtype of the machine's."""
-    if dtype == BOOL:
-        return name in _BOOLEANS
-    return name in _NUMBERS or name in _ROOTS or name in (_FLOATS if dtype.kind == "f" else _INTEGERS)
+    return dtype.kind in LOWERINGS.get(name, ())
 
 
 def write(name: str, dtype: DType, operands: Sequence[Operand]) -> Written:
@@ -147,21 +193,13 @@ def write(name: str, dtype: DType, operands: Sequence[Operand]) -> Written:
         name = "square"
     names = dict(zip("abc", plain, strict=False)) | dict(zip("ABC", tensors, strict=False))
     names |= {"zero": full(0, dtype), "one": full(1, dtype), "bits": str(dtype.itemsize * 8), "r": "{r}"}
-    if dtype == BOOL:
-        return Written(_BOOLEANS[name].format_map(names))
     if dtype.kind == "f":
         names |= {"integer": f"tl.int{dtype.itemsize * 8}", "log_2": full(math.log(2.0), dtype)}
-        if name in _ROOTS:
-            text = "tl.sqrt_rn({A})" if dtype == SINGLE else "tl.sqrt({A})"
-        else:
-            text = _FLOATS.get(name) or _NUMBERS[name]
-        flags = _FLOAT_FLAGS.get(name, "")
-    else:
+        names["root"] = "tl.sqrt_rn" if dtype == SINGLE else "tl.sqrt"
+    elif dtype != BOOL:
         names["least"] = full(int(np.iinfo(dtype).min), dtype)
-        own, flag_texts = (_UNSIGNED, _UNSIGNED_FLAGS) if dtype.kind == "u" else (_INTEGERS, _INTEGER_FLAGS)
-        text = own.get(name) or _INTEGERS.get(name) or _NUMBERS[name]
-        flags = flag_texts.get(name, "")
-    return Written(text.format_map(names), flags.format_map(names))
+    texts = LOWERINGS[name][dtype.kind]
+    return Written(texts.value.format_map(names), texts.flags.format_map(names))
 
 
 def where(condition: Operand, dtype: DType, a: Operand, b: Operand) -> str:
@@ -199,4 +237,4 @@ def cast(source: DType, target: DType, operand: Operand) -> Written:
     return Written(f"{safe}.to({type_of(target)})", f"{flags}({a}, {low}, {high})")
 
 
-__all__ = ["Written", "cast", "has_operation", "where", "write"]
+__all__ = ["LOWERINGS", "REFUSED", "Written", "cast", "has_operation", "lowering", "where", "write"]

@@ -15,7 +15,7 @@ from functools import partial
 import numpy as np
 
 from tcompile.backends.schedule import products as small
-from tcompile.graph import Graph, Node, Operand, Size, TensorType
+from tcompile.graph import Graph, Node, Operand, Size, TensorType, ops
 from tcompile.graph.ops import apply
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.types import DType
@@ -39,13 +39,13 @@ class Expanded:
 
 def is_product(node: Node) -> bool:
     """Whether a node is a product of two matrices, or of two stacks of them, of floats."""
-    if node.op == "call":
+    if node.op is ops.CALL:
         if node.attrs["target"] not in _OF_CUPY or not _is_plain(node):
             return False
-    elif node.op != "matmul" or small.is_small(node):
+    elif node.op is not ops.MATMUL or small.is_small(node):
         return False
     a, b = (operand.tensor for operand in node.inputs)
-    stacks = node.op == "matmul" or node.attrs["target"] == "cupy.matmul"
+    stacks = node.op is ops.MATMUL or node.attrs["target"] == "cupy.matmul"
     deep = a.ndim >= 2 <= b.ndim if stacks else a.ndim == 2 == b.ndim
     dtypes = {a.dtype, b.dtype, node.tensor.dtype}
     return deep and len(dtypes) == 1 and dtypes <= CARRIED.keys()
@@ -86,7 +86,7 @@ def expanded(graph: Graph, refused: frozenset[str] = frozenset()) -> Expanded:
 
 def is_ragged(node: Node) -> bool:
     """Whether some row of a product of CuPy's two matrices has a length that is no multiple of ``ALIGNED`` bytes."""
-    if node.op != "call" or not is_product(node):
+    if node.op is not ops.CALL or not is_product(node):
         return False
     (m, k), (_, n) = (operand.tensor.shape[-2:] for operand in node.inputs)
     if any(operand.tensor.ndim != 2 for operand in node.inputs) or not all(isinstance(size, int) for size in (m, k, n)):
@@ -110,7 +110,7 @@ def padded(graph: Graph) -> Graph:
             for factor, shape in zip(operands, ((m, deep), (deep, wide)), strict=True)
         ]
         type = TensorType(dtype, (m, wide), device=node.device)
-        product = result.append("call", factors, node.attrs, type, location=node.location)
+        product = result.append(ops.CALL, factors, node.attrs, type, location=node.location)
         shown = op("index", product, key=(slice(None), slice(0, n, None)))
         return op("ordered", shown, axes=(0, 1))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tcompile.backends.schedule import Value
+from tcompile.backends.schedule.kernel import identity_element
 from tcompile.backends.triton.names import full, type_of
 from tcompile.graph.types import DType
 
@@ -69,16 +70,7 @@ class Reduction:
         """The element that changes nothing."""
         if self.first is not None:
             return self.first
-        if self.op in ("any", "all"):
-            return self.op == "all"
-        if self.op in ("sum", "prod"):
-            return int(self.op == "prod")
-        if self.dtype.kind == "b":
-            return self.op == "min"
-        if self.dtype.kind == "f":
-            return float("-inf") if self.op == "max" else float("inf")
-        info = np.iinfo(self.dtype)
-        return int(info.min if self.op == "max" else info.max)
+        return identity_element(self.op, self.dtype)
 
     def lift(self, element: str, inside: str = "") -> list[str]:
         """The accumulators of one block of elements; those that are not ``inside``, if that is said, change nothing."""

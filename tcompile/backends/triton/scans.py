@@ -17,7 +17,7 @@ from tcompile.backends.triton.names import full, literal, type_of
 from tcompile.backends.triton.reductions import Reduction
 from tcompile.backends.triton.rows import Parts, Rows
 from tcompile.backends.triton.text import Function, power_of_two
-from tcompile.graph import Node
+from tcompile.graph import Node, ops
 from tcompile.graph.sizes import hint, product
 
 SQUARE = 64  # elements of a column that a program takes at a time, where memory lies along the rows
@@ -28,7 +28,7 @@ SCANS = frozenset(_OPS)
 
 def admits(node: Node) -> bool:
     """Whether a scan is worth a kernel."""
-    if node.op != "cumulative_prod" or node.tensor.dtype.kind != "f":
+    if node.op is not ops.CUMULATIVE_PROD or node.tensor.dtype.kind != "f":
         return True
     return hint(product(n for i, n in enumerate(node.tensor.shape) if i != node.attrs["axis"])) >= ENOUGH_ROWS
 

@@ -52,7 +52,7 @@ from tcompile.frontends.base import (
     TracedNumber,
     refuse_in_turn,
 )
-from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType
+from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType, ops
 from tcompile.graph.names import quoted
 from tcompile.graph.ops.draws import lock_of
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -427,7 +427,7 @@ class Capture:
         root, path, certain = origin(node)
         memory = self._memories.get(root)
         if memory is None:
-            graph = self.graph if root.op == "input" and root in self.graph.inputs else self.builder.graph
+            graph = self.graph if root.op is ops.INPUT and root in self.graph.inputs else self.builder.graph
             memory = self._memories[root] = Memory(root, root, graph, self.builder, self._arrays)
         if not certain:  # neither may be written: the other might have to change with it
             whole = self.memory_of(root.inputs[0])[0]

@@ -15,7 +15,7 @@ from tcompile.capture.loops.carried import Carried
 from tcompile.capture.semantics.subgraph import Region, control_node, lift
 from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph import Node, TensorType
+from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.ops.control import is_branch
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.sizes import Size, symbols_in
@@ -48,7 +48,7 @@ def _computes_constants(nodes: Sequence[Node], own: set[Node], counter: set[str]
 
 
 def _is_constant(node: Node) -> bool:
-    return node.op == "full" and node.tensor.ndim == 0 and not node.inputs
+    return node.op is ops.FULL and node.tensor.ndim == 0 and not node.inputs
 
 
 def loop_node(
@@ -87,11 +87,11 @@ def loop_node(
     types: list[Any] = [node.type for node in given]
     if flags:
         made = control_node(
-            tx, "exit_loop", [0, rounds, *given], [*types, _COUNT, _COUNT], parts,
+            tx, ops.EXIT_LOOP, [0, rounds, *given], [*types, _COUNT, _COUNT], parts,
             leaves=tuple(leaves), least=(None,) * len(parts),
         )  # fmt: skip
     else:
-        made = control_node(tx, "fori_loop", [0, rounds, *given], types, parts)
+        made = control_node(tx, ops.FORI_LOOP, [0, rounds, *given], types, parts)
     for leaf, node in zip(carried.leaves, made, strict=False):
         leaf.result = node
     return made
@@ -99,7 +99,7 @@ def loop_node(
 
 def _is_written(node: Node) -> bool:
     """Whether it is what an assignment, or a loop over elements, has made of another array."""
-    return node.op in ("assign", *IN_PLACE) or (node.op == "get" and node.inputs[0].op == "element_loop")
+    return node.op in (ops.ASSIGN, *IN_PLACE) or (node.op is ops.GET and node.inputs[0].op is ops.ELEMENT_LOOP)
 
 
 __all__ = ["loop_node"]

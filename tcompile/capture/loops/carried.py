@@ -29,8 +29,8 @@ from tcompile.capture.values.memory import Choice, Memory
 from tcompile.capture.values.scalar import ScalarValue, int_node, of_kind
 from tcompile.capture.values.span import Span
 from tcompile.frontends.base import CannotCapture, Traced
-from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType
-from tcompile.graph.ops import OPS, apply
+from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType, ops
+from tcompile.graph.ops import apply
 from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.verify import fits
 from tcompile.records import dataclass
@@ -108,7 +108,7 @@ class Carried:
         if memory is None or memory.graph is not self.tx.builder.graph:
             return False
         given = next((leaf for leaf in self.leaves if leaf.inside is memory.root), None)
-        if memory.root.op == "input" and (given is None or given.shows not in (None, tree)):
+        if memory.root.op is ops.INPUT and (given is None or given.shows not in (None, tree)):
             return False
         return holders(self.tx, memory) == 1 + (name in self.plan.slots)
 
@@ -314,7 +314,7 @@ class Carried:
 
     def _number(self, node: Node) -> Node:
         """A scalar that is handed on: where it is an element of an array, what a kernel reads there."""
-        if node.op == "input" or OPS[node.op].kind != "movement":
+        if node.op is ops.INPUT or node.op.kind != "movement":
             return node
         if node not in self.numbers:
             self.numbers[node] = self.tx.builder.op("ordered", node, axes=())
@@ -336,7 +336,7 @@ class Carried:
             return self.tx.builder.op("ordered", node, axes=node.tensor.layout.order)
         if memory is None or found or memory.owner is not None or value.path:
             raise Unsettled(f"`{name}` is an array or a view of one that each round finds, not one that it makes")
-        if memory.kept and node.op != "input":
+        if memory.kept and node.op is not ops.INPUT:
             raise CannotCapture("loop-mismatch", f"`{name}` is an array {memory.kept}")
         return node
 

@@ -50,7 +50,7 @@ from tcompile.capture.values.random_generator import RandomGeneratorValue, known
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.span import CountedSpan, Span
 from tcompile.frontends.base import CannotCapture, Traced
-from tcompile.graph import Node, SymInt, TensorType
+from tcompile.graph import Node, SymInt, TensorType, ops
 from tcompile.graph.ops.element_loop import ELEMENTS, PYTHON, dtype_of
 from tcompile.records import dataclass
 
@@ -552,7 +552,7 @@ class _Stretch:
         f, t, tx = self.f, self.t, self.tx
         kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
         values = append(tx, t, self.arrays, kinds)
-        made = next(node for node in reversed(tx.builder.graph.nodes) if node.op == "element_loop")
+        made = next(node for node in reversed(tx.builder.graph.nodes) if node.op is ops.ELEMENT_LOOP)
         if is_wanted(f, made.name):
             self._continue()
         self._tell(str(items.left) if items is not None else "any number of")

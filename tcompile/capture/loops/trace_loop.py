@@ -51,7 +51,7 @@ from tcompile.capture.values.constant import integer
 from tcompile.capture.values.counted import Counted
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph import Graph, Node, SymInt
+from tcompile.graph import Graph, Node, SymInt, ops
 from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, VariesUnevenly, counters_in, same
 from tcompile.graph.verify import fits
@@ -443,7 +443,7 @@ class Loop:
 
     def _stores_apart(self, nodes: Sequence[Node]) -> bool:
         """Whether all that a round does is to store to parts of arrays, others than other rounds: nothing to fuse."""
-        stored = [node.attrs["path"] for node in nodes if node.op == "assign"]
+        stored = [node.attrs["path"] for node in nodes if node.op is ops.ASSIGN]
         return not self.carried.trees and bool(stored) and all(self.counter in counters_in(path) for path in stored)
 
     def _end(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way | None:

@@ -17,13 +17,13 @@ from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.errors import GraphError
 from tcompile.frontends.base import Traced
-from tcompile.graph import Node, TensorType
+from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.ops.element_blocks import tidy
 from tcompile.graph.ops.element_carry import carry
 from tcompile.graph.ops.element_choices import choose
 from tcompile.graph.ops.element_loop import ELEMENTS, PYTHON, dtype_of, is_numpy, written_arrays
 from tcompile.graph.ops.element_versions import merge_versions
-from tcompile.graph.ops.table import like_order
+from tcompile.graph.ops.rules import like_order
 from tcompile.graph.ops.writing import Path, path_types
 
 if TYPE_CHECKING:
@@ -102,9 +102,9 @@ def append(
     operands = [*roots, *(operand for _, operand in t.numbers)]
     attrs = {"shows": tuple(shows), "program": program}
     name = f"{what}_{location.line}" if location is not None else what
-    node = graph.append("element_loop", operands, attrs, tuple(types), name=name, location=location)
+    node = graph.append(ops.ELEMENT_LOOP, operands, attrs, tuple(types), name=name, location=location)
     made = [
-        graph.append("get", [node], {"index": index}, type_, location=location) for index, type_ in enumerate(types)
+        graph.append(ops.GET, [node], {"index": index}, type_, location=location) for index, type_ in enumerate(types)
     ]
     for place, new in zip(places, made, strict=False):
         _written(tx, memories[place], new)

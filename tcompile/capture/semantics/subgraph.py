@@ -24,16 +24,15 @@ from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue, int_node
 from tcompile.frontends.base import CannotCapture, Traced
-from tcompile.graph import Graph, Node, TensorType
-from tcompile.graph.graph import Operand, Type
-from tcompile.graph.ops import OPS
+from tcompile.graph import Graph, Node, TensorType, ops
+from tcompile.graph.ir import Operand, Type
+from tcompile.graph.op import Op
 from tcompile.graph.sizes import same_shape
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
 
-_NEW = ("matmul", "concat", "copy", "copy_c", "sort", "argsort", "cumulative_sum", "cumulative_prod")
 _DTYPES = {bool: "bool", float: "float64"}
 _NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -128,13 +127,13 @@ def lift(regions: Sequence[Region]) -> tuple[list[Node], list[list[Node]]]:
 
 
 def control_node(
-    tx: Capture, op: str, operands: Sequence[Operand], types: Sequence[Type], regions: Sequence[Graph], **attrs: Any
+    tx: Capture, op: Op, operands: Sequence[Operand], types: Sequence[Type], regions: Sequence[Graph], **attrs: Any
 ) -> list[Node]:
     """A control-flow node in the graph being built, and the values that it results in."""
     graph, location = tx.builder.graph, tx.builder.location
     node = graph.append(op, operands, attrs, tuple(types), location=location, regions=tuple(regions))
     return [
-        graph.append("get", [node], {"index": index}, type, location=location) for index, type in enumerate(types)
+        graph.append(ops.GET, [node], {"index": index}, type, location=location) for index, type in enumerate(types)
     ]
 
 
@@ -149,7 +148,7 @@ def as_node(tx: Capture, leaf: Value) -> Node:
         return tx.builder.op("full", shape=(), fill_value=leaf.value, dtype=_DTYPES[type(leaf.value)])
     made = tx.frontends[0].call(tx.builder, np.array, [leaf.export(tx)], {})
     assert isinstance(made, Traced)
-    return made.node.inputs[0] if made.node.op == "copy" else made.node  # nodes never change: no need of a new array
+    return made.node.inputs[0] if made.node.op is ops.COPY else made.node  # nodes never change: no need of a new array
 
 
 def node_of(tx: Capture, value: Value) -> Node:
@@ -170,7 +169,7 @@ def in_c_order(tx: Capture, node: Node) -> Node:
 
 def own_copy(tx: Capture, node: Node) -> Node:
     """A new array in C order that nothing else can see."""
-    return node if node.op == "full" else tx.builder.op("copy_c", node)
+    return node if node.op is ops.FULL else tx.builder.op("copy_c", node)
 
 
 def settle_outputs(
@@ -195,7 +194,7 @@ def settle_outputs(
 
 def is_new(node: Node) -> bool:
     """Whether an operation makes an array that shares memory with no other."""
-    return node.op in _NEW or (node.op != "input" and OPS[node.op].kind in ("pointwise", "reduction", "creation"))
+    return node.op.memory is ops.Memory.FRESH
 
 
 def fits(a: Node, b: Node) -> bool:

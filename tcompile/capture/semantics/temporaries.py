@@ -17,14 +17,13 @@ from tcompile.bytecode.decode import JUMPS
 from tcompile.capture.guards.sources import ParameterSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.memory import is_fresh
 from tcompile.frontends.base import CannotCapture
+from tcompile.graph.op import Memory
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
     from tcompile.capture.interpreter.frame import Frame
 
-_OWNING = frozenset({"copy", "copy_c", "matmul", "concat", "sort", "argsort", "cumulative_sum", "cumulative_prod"})
 _VARIABLES = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_GLOBAL", "LOAD_NAME")  # those of a frame are looked at themselves
 
 
@@ -55,7 +54,7 @@ def _is_held(tx: Capture, array: ArrayValue, last: bool) -> bool | None:
     if memory.owner is not None:  # what it was found in holds it, unless that is the stack alone
         return None if source is None or isinstance(source, ParameterSource) else True
     made_here = left_by is not None and array.traced.node.location is frame.location(left_by)
-    owning = is_fresh(memory.root) or memory.root.op in _OWNING
+    owning = memory.root.op.memory is Memory.FRESH
     return False if made_here and owning else None
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.context.loop_plan import Plan, Restart
 from tcompile.capture.values.base import Value
 from tcompile.frontends.base import Builder, CannotCapture, Traced
-from tcompile.graph import Graph, Node
-from tcompile.graph.ops import OPS, apply
+from tcompile.graph import Graph, Node, ops
+from tcompile.graph.ops import apply
 from tcompile.graph.ops.view import shows_operand
 from tcompile.graph.ops.writing import Path
 from tcompile.graph.overlap import is_view
@@ -58,9 +58,9 @@ class Memory:
     @property
     def is_new(self) -> bool:
         """Whether the graph that has them certainly makes them, in an array that nothing was before."""
-        if self.root.op == "input":  # as that of a loop which writes them
+        if self.root.op is ops.INPUT:  # as that of a loop which writes them
             return False
-        return self.root.op != "get" if self.made is None else self.made
+        return self.root.op is not ops.GET if self.made is None else self.made
 
     def ask_identity(self, to_write: bool = False) -> None:
         """Called where it matters which object an array is.
@@ -113,14 +113,14 @@ def origin(node: Node) -> tuple[Node, Path, bool]:
     while is_view(node):
         shows = shows_operand(node.op, node.inputs[0].tensor, node.tensor)
         if not shows:
-            if shows is False and node.op == "reshape":
+            if shows is False and node.op is ops.RESHAPE:
                 path.append(WHOLE)
             return node, tuple(reversed(path)), shows is not None
-        path.append((node.op, tuple(node.attrs.items())))
+        path.append((node.op.name, tuple(node.attrs.items())))
         node = node.inputs[0]
     return node, tuple(reversed(path)), True
 
 
 def is_fresh(node: Node) -> bool:
     """Whether an operation always makes new elements of its own."""
-    return node.op != "input" and OPS[node.op].kind in ("pointwise", "reduction", "creation")
+    return node.op.kind in ("pointwise", "reduction", "creation")

@@ -20,6 +20,7 @@ from tcompile.frontends.numpy.linear import agree, matmul
 from tcompile.frontends.numpy.registry import function, refuse_unless
 from tcompile.frontends.numpy.shape import diagonal, transpose
 from tcompile.frontends.numpy.values import array, call, same_order, sizes_equal
+from tcompile.graph import ops
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import Size, is_one
 
@@ -118,7 +119,7 @@ def _of_two(b: Builder, parts: list[Traced], terms: list[list[str]], wanted: lis
 
 def _of_complex(b: Builder, made: Traced, subscripts: str, parts: list[Traced]) -> Traced:
     """What ``made`` is, by a function that looks at the result: only products of matrices gain by it."""
-    if made.node.op != "matmul":
+    if made.node.op is not ops.MATMUL:
         raise CannotCapture("unsupported-dtype", "einsum of two complex arrays that is no product of matrices")
     factors = [Traced(node) for node in made.node.inputs]
     target = f"{by_blas.__module__}.{by_blas.__name__}"

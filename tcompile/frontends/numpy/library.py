@@ -34,7 +34,7 @@ from tcompile.frontends.numpy.values import (
     nested,
     takes_dtype,
 )
-from tcompile.graph import Layout, Node, TensorType
+from tcompile.graph import Layout, Node, TensorType, ops
 from tcompile.graph.ops.opaque import Slot, resolve
 from tcompile.graph.sizes import Size, SymInt, hint, may_be
 from tcompile.records import dataclass
@@ -324,15 +324,15 @@ def library_call(b: Builder, rule: Rule, args: Sequence[Any], kwargs: Mapping[st
     name = rule.target.rpartition(".")[2]
     nodes = [o.node for o in arguments.operands]
     if isinstance(results, np.ndarray | np.generic):
-        node = b.graph.append("call", nodes, attrs, found[0], name=name, location=b.location)
+        node = b.graph.append(ops.CALL, nodes, attrs, found[0], name=name, location=b.location)
         return _as_made(b, node, results)
-    node = b.graph.append("call", nodes, attrs, tuple(found), name=name, location=b.location)
+    node = b.graph.append(ops.CALL, nodes, attrs, tuple(found), name=name, location=b.location)
     parts = iter(range(len(found)))
 
     def take(result: Any) -> Any:
         if isinstance(result, np.ndarray | np.generic):
             index = next(parts)
-            get = b.graph.append("get", [node], {"index": index}, found[index], location=b.location)
+            get = b.graph.append(ops.GET, [node], {"index": index}, found[index], location=b.location)
             return _as_made(b, get, result)
         return _container(result, [take(item) for item in result])
 

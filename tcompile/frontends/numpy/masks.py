@@ -22,7 +22,6 @@ from tcompile.frontends.numpy import nan_reductions, reductions
 from tcompile.frontends.numpy.registry import NO_VALUE, lookup
 from tcompile.frontends.numpy.values import BOOL, axes_in, cast, dtype_of, is_constant, sizes_equal
 from tcompile.graph import Node, TensorType
-from tcompile.graph.ops import OPS
 from tcompile.graph.sizes import is_one, may_be_empty
 from tcompile.strict import strict
 
@@ -170,7 +169,7 @@ def same_value(a: Node, c: Node) -> bool:
             return True
         if not (isinstance(one, Node) and isinstance(two, Node)):
             return type(one) is type(two) and repr(one) == repr(two)
-        if one.op != two.op or one.op not in OPS or OPS[one.op].kind not in _SAME_EVERYWHERE:
+        if one.op is not two.op or one.op.kind not in _SAME_EVERYWHERE:
             return False
         key = id(one), id(two)
         if key not in known:

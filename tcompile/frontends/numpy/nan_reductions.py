@@ -18,7 +18,7 @@ from tcompile.frontends.numpy import reductions, scans
 from tcompile.frontends.numpy.registry import NO_VALUE, function, refuse_unless
 from tcompile.frontends.numpy.values import BOOL, FLOAT, array, axes_in, call, cast
 from tcompile.graph import Node, TensorType
-from tcompile.graph.ops.table import k_order, like_order
+from tcompile.graph.ops.rules import k_order, like_order
 
 _ABSENT = (None, NO_VALUE)
 _FUSED = ("float32", "float64")

@@ -33,7 +33,7 @@ from tcompile.frontends.numpy.values import (
     weak_as,
 )
 from tcompile.graph.ops.reduction import reduced_type
-from tcompile.graph.ops.table import k_order, like_order
+from tcompile.graph.ops.rules import k_order, like_order
 from tcompile.graph.sizes import is_one, product
 from tcompile.graph.types import DType
 

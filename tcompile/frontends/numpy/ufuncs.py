@@ -41,7 +41,7 @@ from tcompile.strict import strict
 
 # The rows whose NumPy meaning is one ufunc, by that ufunc.
 ROWS: dict[np.ufunc, str] = {
-    op.numpy: name for name, op in OPS.items() if op.kind == "pointwise" and isinstance(op.numpy, np.ufunc)
+    op.reference: name for name, op in OPS.items() if op.kind == "pointwise" and isinstance(op.reference, np.ufunc)
 }
 ROWS.update({np.fabs: "abs", np.conjugate: "positive"})  # of real floats
 # On booleans these ufuncs are other rows: the very same loops.
@@ -49,7 +49,7 @@ _ON_BOOL = {"add": "logical_or", "multiply": "logical_and", "maximum": "logical_
 # Rows that are meant for floating operands; on others the ufunc stays a library call.
 _FLOATING = {"floor", "ceil", "trunc", "round", "isnan", "isinf", "isfinite", "signbit"}
 # Rows that are meant for complex operands too; on them other ufuncs stay library calls.
-_COMPLEX = {
+ON_COMPLEX = {
     "add", "subtract", "multiply", "divide", "negative", "positive", "square", "reciprocal", "abs", "conj", "equal",
     "not_equal", "less", "less_equal", "greater", "greater_equal", "maximum", "minimum", "fmax", "fmin", "isnan",
     "isinf", "isfinite", "logical_and", "logical_or", "logical_xor", "logical_not",
@@ -222,9 +222,8 @@ def _power(b: Builder, base: Operand, exponent: Operand) -> Node:
     shapes = (of_base, shape) if _are_ones(power.tensor.shape) else ()
     if not _are_ones(shape) or not _takes_roots(dtype, *shapes):
         return power
-    known = exponent.attrs.get("value") if isinstance(exponent, Node) and exponent.op == "constant" else exponent
-    if known is not None and not isinstance(known, Node):
-        return b.op("sqrt", array(base)) if known == 0.5 else power
+    if exponent is not None and not isinstance(exponent, Node):
+        return b.op("sqrt", array(base)) if exponent == 0.5 else power
     half = b.op("equal", array(exponent), 0.5)
     root = b.op("sqrt", b.op("where", half, array(base), 1.0))  # of no other bases, for it may warn
     return b.op("where", half, root, power)
@@ -246,13 +245,13 @@ def _row(ufunc: np.ufunc, inputs: Sequence[DType], output: DType) -> str | None:
     first = inputs[0]
     if ufunc is np.conjugate and first.kind == "c":
         name = "conj"
-    if name is None or len(set(inputs)) != 1 or (first.kind == "c" and name not in _COMPLEX):
+    if name is None or len(set(inputs)) != 1 or (first.kind == "c" and name not in ON_COMPLEX):
         return None
     if first == BOOL:
         name = _ON_BOOL.get(name, name)
     if first.kind not in "fc" and (name in _FLOATING or (first == BOOL and name in ("abs", "sign", "positive"))):
         return None
-    probe = OPS[name].type_rule([TensorType(d, ()) for d in inputs], {})
+    probe = OPS[name].infer([TensorType(d, ()) for d in inputs], {})
     return name if probe.dtype == output else None
 
 

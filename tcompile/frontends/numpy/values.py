@@ -18,8 +18,8 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced, TracedNumber, slot
-from tcompile.graph import Layout, Node, Operand, TensorType
-from tcompile.graph.ops.table import broadcast_shapes, like_order
+from tcompile.graph import Layout, Node, Operand, TensorType, ops
+from tcompile.graph.ops.rules import broadcast_shapes, like_order
 from tcompile.graph.sizes import Size, SymInt, is_one, product, same, same_shape
 from tcompile.graph.types import DType
 from tcompile.strict import strict
@@ -233,7 +233,7 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         raise CannotCapture("array-conversion", f"a list with {type(item).__name__} in it becomes an array")
 
     template, stand_in = walk(value)
-    if not b.whole and sum(leaf.node.op == "input" for leaf in leaves) > _MOST_GIVEN:
+    if not b.whole and sum(leaf.node.op is ops.INPUT for leaf in leaves) > _MOST_GIVEN:
         raise CannotCapture("array-conversion", f"a list of {len(items)} numbers becomes an array")
     try:
         with strict():
@@ -343,7 +343,7 @@ def call(
     args = template or tuple(map(slot, range(len(operands)), operands))
     attrs = {"target": target, "args": args, "kwargs": tuple(sorted(kwargs.items()))}
     node = b.graph.append(
-        "call", [o.node for o in operands], attrs, type, name=target.rpartition(".")[2], location=b.location
+        ops.CALL, [o.node for o in operands], attrs, type, name=target.rpartition(".")[2], location=b.location
     )
     return Traced(node, scalar=not type.ndim if scalar is None else scalar)
 
@@ -477,12 +477,12 @@ def certainly_not_c(node: Node) -> bool:
     type = node.tensor
     if type.c_contiguous:
         return False
-    if node.op == "input" or type.never_c_contiguous:
+    if node.op is ops.INPUT or type.never_c_contiguous:
         return True
-    if node.op == "permute_dims":
+    if node.op is ops.PERMUTE_DIMS:
         return certainly_not_c(node.inputs[0])
     static = all(isinstance(n, int) for n in type.shape)
-    return node.op == "index" and static and node.inputs[0].tensor.layout.dense
+    return node.op is ops.INDEX and static and node.inputs[0].tensor.layout.dense
 
 
 def require_c(name: str, *operands: Traced) -> None:

@@ -16,22 +16,17 @@ The node's type is a tuple; ``get`` reads result ``index``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import Op, define
-from tcompile.graph.types import TensorType
+from tcompile.graph.op import QUIET, Memory, Op, define
+from tcompile.graph.ops.element_loop import ELEMENT_LOOP
 from tcompile.polls import Clock
 
-LOOPS = frozenset({"element_loop", "fori_loop", "exit_loop", "while_loop", "scan", "map"})  # may run for long
 FOREVER = 1 << 48  # rounds of a loop that only a test ends
-
-
-def _no_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    raise GraphError("a control-flow operation's types come from its regions; use Graph.append")
 
 
 def _cond(pred: Any, *args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
@@ -100,14 +95,20 @@ def _invoke(*args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
 
 def is_branch(node: Any) -> bool:
     """Whether a loop is one side of a branch: at most one round, unless a test says that it is not taken."""
-    return node.op == "exit_loop" and all(type(o) is int for o in node.operands[:2]) and node.operands[:2] == (0, 1)
+    return node.op is EXIT_LOOP and all(type(o) is int for o in node.operands[:2]) and node.operands[:2] == (0, 1)
 
 
-define(Op("invoke", "control", None, _no_rule, _invoke))
-define(Op("cond", "control", None, _no_rule, _cond))
-define(Op("while_loop", "control", None, _no_rule, _while_loop))
-define(Op("fori_loop", "control", None, _no_rule, _fori_loop))
-define(Op("exit_loop", "control", None, _no_rule, _exit_loop))
-define(Op("scan", "control", None, _no_rule, _scan))
-define(Op("map", "control", None, _no_rule, _map))
-define(Op("get", "control", 1, _no_rule, lambda results, index: results[index], "result ``index`` of several"))
+def _row(name: str, function: Callable[..., Any]) -> Op:
+    return define(Op(name, "control", None, None, function, memory=Memory.MAY_ALIAS))
+
+
+INVOKE = _row("invoke", _invoke)
+COND = _row("cond", _cond)
+WHILE_LOOP = _row("while_loop", _while_loop)
+FORI_LOOP = _row("fori_loop", _fori_loop)
+EXIT_LOOP = _row("exit_loop", _exit_loop)
+SCAN = _row("scan", _scan)
+MAP = _row("map", _map)
+LOOPS = frozenset({ELEMENT_LOOP, FORI_LOOP, EXIT_LOOP, WHILE_LOOP, SCAN, MAP})  # may run for long
+GET = define(Op("get", "control", 1, None, lambda results, index: results[index], "result ``index`` of several",
+                QUIET, Memory.MAY_ALIAS))  # fmt: skip

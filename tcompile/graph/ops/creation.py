@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tcompile.graph.ops.table import Op, define
+from tcompile.graph.op import EVERYWHERE, QUIET, Op, TypeRule, define
 from tcompile.graph.sizes import Size
 from tcompile.graph.types import TensorType
 
@@ -59,8 +59,12 @@ def _linspace(start: float, stop: float, num: int, endpoint: bool, dtype: Any) -
     return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
 
 
-define(Op("empty", "creation", 0, _shape_rule, _empty, "``shape`` of undefined elements, all of which are assigned"))
-define(Op("full", "creation", 0, _shape_rule, _full, "``shape`` filled with ``fill_value``"))
-define(Op("arange", "creation", 0, _arange_rule, _arange))
-define(Op("eye", "creation", 0, _eye_rule, _eye))
-define(Op("linspace", "creation", 0, _linspace_rule, _linspace))
+def _row(name: str, rule: TypeRule, function: Callable[..., Any], doc: str = "") -> Op:
+    return define(Op(name, "creation", 0, rule, function, doc, QUIET, exact=EVERYWHERE))
+
+
+EMPTY = _row("empty", _shape_rule, _empty, "``shape`` of undefined elements, all of which are assigned")
+FULL = _row("full", _shape_rule, _full, "``shape`` filled with ``fill_value``")
+ARANGE = _row("arange", _arange_rule, _arange)
+EYE = _row("eye", _eye_rule, _eye)
+LINSPACE = _row("linspace", _linspace_rule, _linspace)

@@ -33,11 +33,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcompile.errors import GraphError
+from tcompile.graph.op import Memory, Op, define
 from tcompile.graph.ops.draws import drawn
-from tcompile.graph.ops.table import Op, define
 from tcompile.graph.ops.writing import shown
-from tcompile.graph.types import TensorType
 from tcompile.polls import Clock
 
 Kind: TypeAlias = str
@@ -348,8 +346,5 @@ def _unless_flags(function: Callable[..., tuple[Any, ...]], given: tuple[Any, ..
     return found[0]
 
 
-def _no_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    raise GraphError("element_loop: whoever builds it states the types; use Graph.append")
-
-
-define(Op("element_loop", "opaque", None, _no_rule, _element_loop, "scalar code with loops over elements"))
+ELEMENT_LOOP = define(Op("element_loop", "opaque", None, None, _element_loop, "scalar code with loops over elements",
+                         memory=Memory.WRITES))  # fmt: skip

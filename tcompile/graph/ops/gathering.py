@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import MOST_AXES, Op, UnknownOrder, broadcast_shapes, define, tells_nothing, tensors
+from tcompile.graph.build import MOST_AXES
+from tcompile.graph.op import EVERYWHERE, Memory, Op, define
+from tcompile.graph.ops.rules import UnknownOrder, broadcast_shapes, tells_nothing, tensors
 from tcompile.graph.ops.writing import Path, path_types, shown
 from tcompile.graph.sizes import Size, hint
 from tcompile.graph.types import Layout, TensorType
@@ -127,13 +129,17 @@ def _on_a_copy(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-define(Op("gather", "opaque", None, _gather_rule, _gather, "``x`` at the places that arrays of indices name"))
-define(Op("scatter", "opaque", None, _scatter_rule, _on_a_copy(_scatter_into),
-          "``x`` with other elements at places that arrays name"))  # fmt: skip
-define(Op("combine", "opaque", None, _scatter_rule, _on_a_copy(_combine_into),
-          "``x`` with values combined, one by one, with elements"))  # fmt: skip
+def _writes(name: str, function: Callable[..., Any], doc: str) -> Op:
+    return define(Op(name, "opaque", None, _scatter_rule, _on_a_copy(function), doc, memory=Memory.WRITES,
+                     exact=EVERYWHERE))  # fmt: skip
+
+
+GATHER = define(Op("gather", "opaque", None, _gather_rule, _gather, "``x`` at the places that arrays of indices name",
+                   memory=Memory.COPY, exact=EVERYWHERE, cost=6))  # fmt: skip
+SCATTER = _writes("scatter", _scatter_into, "``x`` with other elements at places that arrays name")
+COMBINE = _writes("combine", _combine_into, "``x`` with values combined, one by one, with elements")
 
 # The same, done to the first operand itself: for arrays whose old elements nobody needs.
-IN_PLACE: dict[str, Callable[..., Any]] = {"scatter": _scatter_into, "combine": _combine_into}
+IN_PLACE: dict[Op, Callable[..., Any]] = {SCATTER: _scatter_into, COMBINE: _combine_into}
 
-__all__ = ["IN_PLACE", "gathered_shape"]
+__all__ = ["COMBINE", "GATHER", "IN_PLACE", "SCATTER", "gathered_shape"]

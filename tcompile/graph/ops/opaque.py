@@ -8,18 +8,17 @@ The compiler fuses around them. ``call`` is the general form: the attribute ``ta
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import (
-    Op,
+from tcompile.graph.op import EVERYWHERE, INEXACT, QUIET, Memory, Op, TypeRule, define
+from tcompile.graph.ops.rules import (
     broadcast_shapes,
     common_dtype,
-    define,
     k_order,
     like_order,
     only,
@@ -129,10 +128,6 @@ def _indices_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
     return TensorType(np.dtype("int64"), only("argsort", types).shape)
 
 
-def _call_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    raise GraphError("call: the frontend states the type; use Graph.append")
-
-
 def _wrap_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     type = only("wrap", types)
     if len(attrs["widths"]) != type.ndim:
@@ -178,13 +173,26 @@ def _call(*operands: Any, target: str, args: tuple[Any, ...], kwargs: tuple[tupl
     return resolve(target)(*fill(args, operands), **{k: fill(v, operands) for k, v in kwargs})
 
 
-define(Op("matmul", "opaque", 2, _matmul_rule, np.matmul))
-define(Op("concat", "opaque", None, _concat_rule, lambda *parts, axis: np.concatenate(parts, axis=axis)))
-define(Op("copy", "opaque", 1, _keep_rule, lambda x: np.copy(x, order="K"), "a new array, memory order kept"))
-define(Op("copy_c", "opaque", 1, _same_rule, lambda x: np.array(x, order="C"), "a new array in C order"))
-define(Op("sort", "opaque", 1, _keep_rule, lambda x, axis: np.sort(x, axis=axis)))
-define(Op("argsort", "opaque", 1, _indices_rule, lambda x, axis: np.argsort(x, axis=axis)))
-define(Op("cumulative_sum", "opaque", 1, _scan_rule, lambda x, axis: np.cumsum(x, axis=axis, dtype=x.dtype)))
-define(Op("cumulative_prod", "opaque", 1, _scan_rule, lambda x, axis: np.cumprod(x, axis=axis, dtype=x.dtype)))
-define(Op("wrap", "opaque", 1, _wrap_rule, _wrap, "a C-ordered copy, each axis continued by its other end"))
-define(Op("call", "opaque", None, _call_rule, _call))
+def _scan(name: str, function: Callable[..., Any]) -> Op:
+    return define(
+        Op(name, "opaque", 1, _scan_rule, lambda x, axis: function(x, axis=axis, dtype=x.dtype), effects=INEXACT,
+           exact=EVERYWHERE, fusion="scan")
+    )  # fmt: skip
+
+
+def _copied(name: str, rule: TypeRule, function: Callable[..., Any], doc: str = "", **facts: Any) -> Op:
+    return define(Op(name, "opaque", 1, rule, function, doc, QUIET, **facts))
+
+
+MATMUL = define(Op("matmul", "opaque", 2, _matmul_rule, np.matmul, effects=INEXACT))
+CONCAT = define(Op("concat", "opaque", None, _concat_rule, lambda *parts, axis: np.concatenate(parts, axis=axis),
+                   effects=QUIET))  # fmt: skip
+COPY = _copied("copy", _keep_rule, lambda x: np.copy(x, order="K"), "a new array, memory order kept")
+COPY_C = _copied("copy_c", _same_rule, lambda x: np.array(x, order="C"), "a new array in C order")
+SORT = _copied("sort", _keep_rule, lambda x, axis: np.sort(x, axis=axis), fusion="sort")
+ARGSORT = _copied("argsort", _indices_rule, lambda x, axis: np.argsort(x, axis=axis))
+CUMULATIVE_SUM = _scan("cumulative_sum", np.cumsum)
+CUMULATIVE_PROD = _scan("cumulative_prod", np.cumprod)
+WRAP = define(Op("wrap", "opaque", 1, _wrap_rule, _wrap, "a C-ordered copy, each axis continued by its other end",
+                 memory=Memory.COPY))  # fmt: skip
+CALL = define(Op("call", "opaque", None, None, _call, memory=Memory.MAY_ALIAS))

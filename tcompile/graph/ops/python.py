@@ -12,15 +12,14 @@ from __future__ import annotations
 
 import itertools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.op import Memory, Op, define
 from tcompile.graph.ops.opaque import fill
-from tcompile.graph.ops.table import Op, define
-from tcompile.graph.types import TensorType
 
 _functions: dict[str, Callable[[], Any]] = {}
 _names: dict[int, str] = {}
@@ -86,8 +85,4 @@ def _shown(value: Any) -> str:
     return type(value).__name__
 
 
-def _no_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    raise GraphError("python_call: whoever builds it states the types; use Graph.append")
-
-
-define(Op("python_call", "opaque", None, _no_rule, _python_call))
+PYTHON_CALL = define(Op("python_call", "opaque", None, None, _python_call, memory=Memory.MAY_ALIAS))

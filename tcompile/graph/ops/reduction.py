@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.ops.table import Op, TypeRule, define, only, walked_order
+from tcompile.graph.op import INEXACT, QUIET, SIGNALS, Effects, Op, TypeRule, define
+from tcompile.graph.ops.rules import only, walked_order
 from tcompile.graph.sizes import Size
 from tcompile.graph.types import DType, Layout, TensorType
 
@@ -80,14 +81,21 @@ def _std(x: Any, *, axis: Any, keepdims: Any, correction: float) -> Any:
     return np.std(x, axis=axis, keepdims=keepdims, ddof=correction)
 
 
-define(Op("sum", "reduction", 1, _rule("sum"), _exact_dtype(np.sum)))
-define(Op("prod", "reduction", 1, _rule("prod"), _exact_dtype(np.prod)))
-define(Op("max", "reduction", 1, _rule("max"), _plain(np.max), "NaN wins; a size-0 axis raises"))
-define(Op("min", "reduction", 1, _rule("min"), _plain(np.min), "NaN wins; a size-0 axis raises"))
-define(Op("any", "reduction", 1, _bool_only(_rule("any")), _plain(np.any)))
-define(Op("all", "reduction", 1, _bool_only(_rule("all")), _plain(np.all)))
-define(Op("argmax", "reduction", 1, _position_rule("argmax"), _plain(np.argmax), "first of the largest; NaN wins"))
-define(Op("argmin", "reduction", 1, _position_rule("argmin"), _plain(np.argmin), "first of the smallest; NaN wins"))
-define(Op("mean", "reduction", 1, _rule("mean"), _plain(np.mean), "of a floating operand"))
-define(Op("var", "reduction", 1, _rule("var"), _var, "of a floating operand; divides by N - correction"))
-define(Op("std", "reduction", 1, _rule("std"), _std, "of a floating operand; divides by N - correction"))
+def _row(
+    name: str, rule: TypeRule, function: Callable[..., Any], effects: Effects, doc: str = "", exact: str = ""
+) -> Op:
+    return define(Op(name, "reduction", 1, rule, function, doc, effects, exact=exact))
+
+
+# Exact are those which neither the order of the elements nor the sign of a zero changes.
+SUM = _row("sum", _rule("sum"), _exact_dtype(np.sum), INEXACT)
+PROD = _row("prod", _rule("prod"), _exact_dtype(np.prod), INEXACT)
+MAX = _row("max", _rule("max"), _plain(np.max), QUIET, "NaN wins; a size-0 axis raises")
+MIN = _row("min", _rule("min"), _plain(np.min), QUIET, "NaN wins; a size-0 axis raises")
+ANY = _row("any", _bool_only(_rule("any")), _plain(np.any), QUIET, exact="fc")
+ALL = _row("all", _bool_only(_rule("all")), _plain(np.all), QUIET, exact="fc")
+ARGMAX = _row("argmax", _position_rule("argmax"), _plain(np.argmax), QUIET, "first of the largest; NaN wins", "fc")
+ARGMIN = _row("argmin", _position_rule("argmin"), _plain(np.argmin), QUIET, "first of the smallest; NaN wins", "fc")
+MEAN = _row("mean", _rule("mean"), _plain(np.mean), SIGNALS, "of a floating operand")
+VAR = _row("var", _rule("var"), _var, SIGNALS, "of a floating operand; divides by N - correction")
+STD = _row("std", _rule("std"), _std, SIGNALS, "of a floating operand; divides by N - correction")

@@ -5,14 +5,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.graph import Node
-from tcompile.graph.ops.table import Op, define, only
+from tcompile.graph.ir import Node
+from tcompile.graph.op import QUIET, Memory, Op, TypeRule, define
+from tcompile.graph.ops.rules import only
 from tcompile.graph.sizes import Size, SymInt, always, is_one, product, same
 from tcompile.graph.types import Layout, TensorType
 
@@ -50,11 +51,11 @@ def _may_view(type: TensorType, shape: tuple[Size, ...]) -> bool:
     return True
 
 
-def shows_operand(op: str, source: TensorType, result: TensorType) -> bool | None:
+def shows_operand(op: Op, source: TensorType, result: TensorType) -> bool | None:
     """Whether a movement shows its operand's elements (True) or copies of them (False); None: as strides turn out."""
-    if op not in ("reshape", "ravel") or source.c_contiguous:
+    if op not in (RESHAPE, RAVEL) or source.c_contiguous:
         return True
-    if op == "ravel":
+    if op is RAVEL:
         return False if source.never_c_contiguous else None
     kept = [[n for n in shape if not is_one(n)] for shape in (source.shape, result.shape)]
     if len(kept[0]) == len(kept[1]) and all(same(a, b) for a, b in zip(*kept, strict=True)):
@@ -270,11 +271,11 @@ def leads_on(node: Node, axis: int) -> bool | None:
     while not node.tensor.layout.dense:
         if not node.tensor.layout.ranks[axis]:
             return False
-        if node.op == "permute_dims":
+        if node.op is PERMUTE_DIMS:
             axis = node.attrs["axes"][axis]
-        elif node.op == "flip":
+        elif node.op is FLIP:
             forward ^= axis in node.attrs["axis"]
-        elif node.op == "index":
+        elif node.op is INDEX:
             shape, number = node.inputs[0].tensor.shape, -1
             shown: list[tuple[int, slice] | None] = []  # of each axis of the part: the whole's axis, and what is cut
             for item in expand_key(node.attrs["key"], len(shape)):
@@ -345,15 +346,19 @@ def _index(x: Any, key: tuple[Any, ...]) -> Any:
     return np.asarray(x)[key]
 
 
-define(Op("reshape", "movement", 1, _reshape_rule, _reshape, "a view where NumPy gives one, else a copy"))
-define(Op("permute_dims", "movement", 1, _permute_rule, lambda x, axes: np.transpose(x, axes)))
-define(Op("broadcast_to", "movement", 1, _broadcast_rule, lambda x, shape: np.broadcast_to(x, shape)))
-define(Op("expand_dims", "movement", 1, _expand_rule, lambda x, axis: np.expand_dims(x, axis)))
-define(Op("squeeze", "movement", 1, _squeeze_rule, lambda x, axis: np.squeeze(x, axis)))
-define(Op("flip", "movement", 1, _flip_rule, lambda x, axis: np.flip(x, axis)))
-define(Op("diagonal", "movement", 1, _diagonal_rule, np.diagonal, "attributes ``offset``, ``axis1``, ``axis2``"))
-define(Op("real", "movement", 1, _part_rule, np.real, "of a complex operand"))
-define(Op("imag", "movement", 1, _part_rule, np.imag, "of a complex operand"))
-define(Op("windows", "movement", 1, _windows_rule, _windows, "all windows of ``sizes`` along ``axes``, read-only"))
-define(Op("ravel", "movement", 1, _ravel_rule, np.ravel, "all elements in C order: a view where NumPy gives one"))
-define(Op("index", "movement", 1, _index_rule, _index, "basic indexing with the attribute ``key``"))
+def _row(name: str, rule: TypeRule, function: Callable[..., Any], doc: str = "") -> Op:
+    return define(Op(name, "movement", 1, rule, function, doc, QUIET, Memory.VIEW))
+
+
+RESHAPE = _row("reshape", _reshape_rule, _reshape, "a view where NumPy gives one, else a copy")
+PERMUTE_DIMS = _row("permute_dims", _permute_rule, lambda x, axes: np.transpose(x, axes))
+BROADCAST_TO = _row("broadcast_to", _broadcast_rule, lambda x, shape: np.broadcast_to(x, shape))
+EXPAND_DIMS = _row("expand_dims", _expand_rule, lambda x, axis: np.expand_dims(x, axis))
+SQUEEZE = _row("squeeze", _squeeze_rule, lambda x, axis: np.squeeze(x, axis))
+FLIP = _row("flip", _flip_rule, lambda x, axis: np.flip(x, axis))
+DIAGONAL = _row("diagonal", _diagonal_rule, np.diagonal, "attributes ``offset``, ``axis1``, ``axis2``")
+REAL = _row("real", _part_rule, np.real, "of a complex operand")
+IMAG = _row("imag", _part_rule, np.imag, "of a complex operand")
+WINDOWS = _row("windows", _windows_rule, _windows, "all windows of ``sizes`` along ``axes``, read-only")
+RAVEL = _row("ravel", _ravel_rule, np.ravel, "all elements in C order: a view where NumPy gives one")
+INDEX = _row("index", _index_rule, _index, "basic indexing with the attribute ``key``")

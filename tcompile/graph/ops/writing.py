@@ -14,14 +14,15 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.graph import Node
-from tcompile.graph.ops.table import OPS, Op, broadcast_shapes, define
-from tcompile.graph.ops.view import shows_operand
+from tcompile.graph.ir import Node
+from tcompile.graph.op import EVERYWHERE, OPS, QUIET, Memory, Op, define
+from tcompile.graph.ops.rules import broadcast_shapes
+from tcompile.graph.ops.view import BROADCAST_TO, DIAGONAL, INDEX, WINDOWS, shows_operand
 from tcompile.graph.types import TensorType
 
 Path: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
 _PARTS: WeakKeyDictionary[Node, tuple[TensorType, Path, TensorType]] = WeakKeyDictionary()
-_READ_ONLY = ("broadcast_to", "diagonal", "windows")  # several elements in one place, or a view that NumPy protects
+_READ_ONLY = (BROADCAST_TO, DIAGONAL, WINDOWS)  # several elements in one place, or a view that NumPy protects
 
 
 def path_types(base: TensorType, path: Path) -> list[TensorType]:
@@ -29,10 +30,10 @@ def path_types(base: TensorType, path: Path) -> list[TensorType]:
     types = [base]
     for op, attrs in path:
         row = OPS.get(op)
-        if row is None or row.kind != "movement" or op in _READ_ONLY:
+        if row is None or row.memory is not Memory.VIEW or row in _READ_ONLY:
             raise GraphError(f"assign: {op} shows no elements that can be written to")
-        types.append(row.type_rule([types[-1]], dict(attrs)))
-        if not shows_operand(op, types[-2], types[-1]):
+        types.append(row.infer([types[-1]], dict(attrs)))
+        if not shows_operand(row, types[-2], types[-1]):
             raise GraphError(f"assign: {op} of {types[-2]} may be a copy")
     return types
 
@@ -69,12 +70,14 @@ def shown(base: Any, path: Path) -> Any:
     part = base
     for op, attrs in path:
         named = dict(attrs)
-        if op == "index" and Ellipsis not in named["key"]:  # numbers alone would give a scalar
+        if op == INDEX.name and Ellipsis not in named["key"]:  # numbers alone would give a scalar
             named["key"] = (*named["key"], Ellipsis)
-        part = OPS[op].numpy(part, **named)
+        part = OPS[op].reference(part, **named)
     return part
 
 
-define(Op("assign", "opaque", 2, _assign_rule, _assign, "``base`` with the elements that ``path`` shows replaced"))
+ASSIGN = define(Op("assign", "opaque", 2, _assign_rule, _assign,
+                   "``base`` with the elements that ``path`` shows replaced", QUIET, Memory.WRITES,
+                   EVERYWHERE))  # fmt: skip
 
-__all__ = ["Path", "part_of", "path_types", "shown"]
+__all__ = ["ASSIGN", "Path", "part_of", "path_types", "shown"]

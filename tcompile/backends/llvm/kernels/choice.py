@@ -16,8 +16,7 @@ from tcompile.backends.llvm import native
 from tcompile.backends.llvm.vector.vectors import FLOAT32
 from tcompile.backends.llvm.vector.vmath import FUNCTIONS, libmvec_name
 from tcompile.backends.schedule.costs import small_power
-from tcompile.graph import Graph, Node, TensorType
-from tcompile.graph.ops import OPS
+from tcompile.graph import Graph, Node, TensorType, ops
 from tcompile.graph.overlap import root
 from tcompile.graph.sizes import hint
 
@@ -47,10 +46,10 @@ _SHARED_NS = 250_000.0  # what a kernel has to be worth before a second thread t
 def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
     """The nodes among those that ``supports`` admits to kernels."""
     known: _Times = {}
-    if libmvec_name(FUNCTIONS["exp"], FLOAT32, 16, native.has_symbol) is not None:
+    if libmvec_name(FUNCTIONS["exp"], FLOAT32, 16) is not None:
         known = _NS if native.has_symbol(_AVX512) else _NS_WITHOUT_AVX512
     # Rounds of a loop are not left to Python for a number.
-    starts_loops = not graph.scratch and any(node.op == "element_loop" for node in graph.nodes)
+    starts_loops = not graph.scratch and any(node.op is ops.ELEMENT_LOOP for node in graph.nodes)
     readers: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         for operand in node.inputs:
@@ -59,7 +58,7 @@ def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
     def passes(node: Node) -> int:
         """How many neighbours a kernel could compute along with it."""
         neighbours = {*node.inputs, *readers.get(node, ())}
-        return sum(n.op in OPS and OPS[n.op].kind in _FUSED and supports(n) for n in neighbours)
+        return sum(n.op.kind in _FUSED and supports(n) for n in neighbours)
 
     def is_left(node: Node) -> bool:
         if starts_loops and _is_number(node) and not passes(node):
@@ -72,27 +71,27 @@ def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
 
 def _is_number(node: Node) -> bool:
     """Whether this makes a number of numbers."""
-    return OPS[node.op].kind == "pointwise" and not any(
+    return node.op.kind == "pointwise" and not any(
         isinstance(n.type, TensorType) and n.type.ndim for n in (node, *node.inputs)
     )
 
 
 def _stops_early(node: Node, supports: Callable[[Node], bool]) -> bool:
     """Whether this is ``any`` or ``all`` of many booleans that are in memory: NumPy stops where it knows."""
-    if node.op not in ("any", "all") or not isinstance(node.type, TensorType) or hint(node.tensor.size) != 1:
+    if node.op not in (ops.ANY, ops.ALL) or not isinstance(node.type, TensorType) or hint(node.tensor.size) != 1:
         return False
     source = node.inputs[0]
     if source.tensor.dtype.kind != "b" or hint(source.tensor.size) < _MANY:
         return False
     source = root(source)
-    return source.op not in OPS or OPS[source.op].kind not in _FUSED or not supports(source)
+    return source.op.kind not in _FUSED or not supports(source)
 
 
 def _times(node: Node, known: _Times) -> tuple[float, float] | None:
-    if node.op not in _LISTED or not isinstance(node.type, TensorType):
+    if node.op.name not in _LISTED or not isinstance(node.type, TensorType):
         return None
-    times = known.get((node.op, node.tensor.dtype.name))
-    return None if node.op == "pow" and small_power(node.operands[1]) is not None else times
+    times = known.get((node.op.name, node.tensor.dtype.name))
+    return None if node.op is ops.POW and small_power(node.operands[1]) is not None else times
 
 
 def _is_better(node: Node, times: tuple[float, float], passes: Callable[[Node], int]) -> bool:

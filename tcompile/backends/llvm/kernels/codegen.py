@@ -22,9 +22,9 @@ from tcompile.backends.llvm.kernels.small_reductions import ThinNest
 from tcompile.backends.llvm.kernels.sorts import SortNest
 from tcompile.backends.llvm.kernels.tiles import TiledNest
 from tcompile.backends.llvm.kernels.variants import USUAL, Variant
-from tcompile.backends.llvm.vector import vmath
 from tcompile.backends.llvm.vector.text import Module
 from tcompile.backends.schedule import Kernel, Store
+from tcompile.graph import ops
 from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
 
@@ -40,7 +40,7 @@ class Code:
 
 
 def write(
-    module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store] = (),
+    module: Module, kernel: Kernel, nontemporal: Sequence[Store] = (),
     variant: Variant = USUAL, brief: bool = False, apart: bool = False,
 ) -> Code:  # fmt: skip
     """Writes the functions of ``kernel`` into ``module``.
@@ -49,34 +49,34 @@ def write(
     code the short way. ``apart``: a kernel reads nothing that it writes.
     """
     code = Code(kernel)
-    if all(value.node is not None and value.node.op == "empty" for value in kernel.values):
+    if all(value.node is not None and value.node.op is ops.EMPTY for value in kernel.values):
         return code  # somebody assigns all of it
     if (filled := fills.write(kernel, nontemporal)) is not None:
         code.functions.append(filled)
         return code
     if kernel.form == "flat":
-        code.functions.append(FlatNest(module, kernel, has_symbol, nontemporal, variant).flat(apart))
+        code.functions.append(FlatNest(module, kernel, nontemporal, variant).flat(apart))
     elif kernel.form == "tiled":
-        code.functions.append(TiledNest(module, kernel, has_symbol, nontemporal, variant).tiled())
+        code.functions.append(TiledNest(module, kernel, nontemporal, variant).tiled())
     elif kernel.form == "rows" and has_short_rows(kernel):
-        code.functions.append(ShortRowsNest(module, kernel, has_symbol, nontemporal).rows())
+        code.functions.append(ShortRowsNest(module, kernel, nontemporal).rows())
     elif kernel.form == "rows":
-        code.functions.append(RowNest(module, kernel, has_symbol, nontemporal).rows(apart))
+        code.functions.append(RowNest(module, kernel, nontemporal).rows(apart))
     elif kernel.form == "sort":
-        code.functions.append(SortNest(module, kernel, has_symbol, nontemporal).thin())
+        code.functions.append(SortNest(module, kernel, nontemporal).thin())
     elif kernel.form == "thin":
-        code.functions.append(ThinNest(module, kernel, has_symbol, nontemporal).thin())
+        code.functions.append(ThinNest(module, kernel, nontemporal).thin())
     elif kernel.form == "columns":
-        code.functions.append(ColumnNest(module, kernel, has_symbol, nontemporal).columns())
+        code.functions.append(ColumnNest(module, kernel, nontemporal).columns())
     elif kernel.form == "places":
-        code.functions.append(PlacesNest(module, kernel, has_symbol).places())
+        code.functions.append(PlacesNest(module, kernel).places())
     elif kernel.form == "routine":
         code.functions.append(routines.write(module, kernel))
     elif kernel.form in ("scan_rows", "scan_columns"):
-        code.functions.append(ScanNest(module, kernel, has_symbol, nontemporal).scan())
+        code.functions.append(ScanNest(module, kernel, nontemporal).scan())
     else:
-        code.functions.append(BlockNest(module, kernel, has_symbol, nontemporal).blocks())
-        code.functions.append(BlockNest(module, kernel, has_symbol, ()).combine())
+        code.functions.append(BlockNest(module, kernel, nontemporal).blocks())
+        code.functions.append(BlockNest(module, kernel, ()).combine())
     for function in code.functions:
         if brief and _is_small(kernel):
             function.text = without_passes(function.text)

@@ -13,7 +13,6 @@ from dataclasses import field
 from tcompile.backends.llvm.kernels import pointwise
 from tcompile.backends.llvm.kernels.parameters import Parameters
 from tcompile.backends.llvm.kernels.reductions import Reduction
-from tcompile.backends.llvm.vector import vmath
 from tcompile.backends.llvm.vector.interleave import LONGEST, collect
 from tcompile.backends.llvm.vector.text import Writer, cells, element_type, memory_type, scalar_type, splat, suffix
 from tcompile.backends.llvm.vector.vectors import BOOL, FLOAT32, FLOAT64, INT64, Vectors
@@ -50,7 +49,6 @@ class Elements:
     w: Writer
     v: Vectors
     parameters: Parameters
-    has_symbol: vmath.HasSymbol
     nontemporal: dict[Store, str] = field(default_factory=dict)
     ahead: dict[Value, str] = field(default_factory=dict)  # loads, and how many bytes further something is soon wanted
 
@@ -395,7 +393,7 @@ class Elements:
         ]
         if value.op == "pair":
             return self._cells_of(value, operands)
-        return pointwise.emit(v, value.op, operand, value.dtype, operands, self.has_symbol)
+        return pointwise.emit(v, value.op, operand, value.dtype, operands)
 
     def _iota(self, value: Value, place: Place, lanes: str) -> str:
         w, v, p = self.w, self.v, self.parameters

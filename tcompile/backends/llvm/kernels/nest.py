@@ -19,7 +19,6 @@ from tcompile.backends.llvm.kernels.elements import Elements, Place
 from tcompile.backends.llvm.kernels.parameters import Parameters
 from tcompile.backends.llvm.kernels.reductions import Reduction
 from tcompile.backends.llvm.kernels.variants import USUAL, Variant
-from tcompile.backends.llvm.vector import vmath
 from tcompile.backends.llvm.vector.interleave import LONGEST
 from tcompile.backends.llvm.vector.text import Module, Writer, cells
 from tcompile.backends.llvm.vector.vectors import Vectors
@@ -27,7 +26,7 @@ from tcompile.backends.schedule import Access, Kernel, Store, Value
 from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.schedule.stages import Stages
 from tcompile.backends.status import ONLY_NUMPY, OVERFLOW, UNDERFLOW
-from tcompile.graph import Size
+from tcompile.graph import Size, ops
 from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
 
@@ -111,7 +110,7 @@ class Nest:
     """One kernel's function under construction."""
 
     def __init__(
-        self, module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol, nontemporal: Sequence[Store],
+        self, module: Module, kernel: Kernel, nontemporal: Sequence[Store],
         variant: Variant = USUAL,
     ) -> None:  # fmt: skip
         self.kernel = kernel
@@ -123,7 +122,7 @@ class Nest:
         self.w.entry.append(f"  store i32 0, ptr {self.status}")
         self.v = Vectors(self.w, self.lanes, self.status)
         self.parameters = Parameters()
-        self.elements = Elements(self.w, self.v, self.parameters, has_symbol)
+        self.elements = Elements(self.w, self.v, self.parameters)
         self.nontemporal = nontemporal
         self.twice = False  # a row's last vector begins before the last but one ends
 
@@ -288,7 +287,7 @@ class Nest:
         with a cache line. What is assigned to may be the caller's.
         """
         w, stores = self.w, self._past_the_cache()
-        are_new = all(store.access.buffer.node.op != "assign" for store in stores)
+        are_new = all(store.access.buffer.node.op is not ops.ASSIGN for store in stores)
         if not stores or (are_new and self.whole(self.kernel.axes[axis].size)):
             return "0"
         itemsize = stores[0].value.dtype.itemsize

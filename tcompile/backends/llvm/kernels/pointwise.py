@@ -1,14 +1,14 @@
 """What each pointwise operation is in vector instructions, with NumPy's values and flags.
 
-Enters: an operation's name, the dtype of its operands and result, operand registers. Leaves: the result register.
-``has_lowering`` says which combinations there are; everything else stays a NumPy call.
+Input: an operation's name, the dtype of its operands and result, operand registers. Output: the result register.
+Why: each lowering lies in one table, by operation and kind of dtype (``lowering``). What has none stays a NumPy call;
+``REFUSED`` says why.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -18,9 +18,18 @@ from tcompile.backends.llvm.vector.division import float_divmod, integer_divide,
 from tcompile.backends.llvm.vector.text import scalar_type, splat_of
 from tcompile.backends.llvm.vector.vectors import BOOL, FLOAT16, FLOAT32, FLOAT64, Vectors
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, ONLY_NUMPY
+from tcompile.graph import ops
 from tcompile.graph.types import DType
 
-Emit = Callable[[Vectors, DType, list[str]], str]
+Emit = Callable[[Vectors, DType, list[str]], str]  # of operands of one dtype, in registers: the register of the result
+# By operation, and by the kind of dtype of its operands. Kernels have operations of their own besides those of graphs.
+LOWERINGS: dict[str, dict[str, Emit]] = {}
+# Why some operations of graphs have none. ``astype`` and ``where``, which know two dtypes, are in ``emit``.
+REFUSED = {
+    ops.CLIP: "transforms.decompose writes it as minimum and maximum",
+    ops.CONJ: "schedule.parts writes it for complex numbers, and it is no operation on others",
+    ops.SCALAR_ABS: "the least integer has no absolute value, of which NumPy's scalars warn",
+}
 
 _COMPARE = {
     "equal": "eq", "not_equal": "ne", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge",
@@ -28,6 +37,18 @@ _COMPARE = {
 _ROUND = {"floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "nearbyint"}
 _LOGICAL = {"logical_and": "and", "logical_or": "or", "logical_xor": "xor"}
 _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
+
+
+def lowering(name: str, kinds: str) -> Callable[[Emit], Emit]:
+    """Registers how operation ``name`` is written for operands of these kinds of dtypes: ``b``, ``i``, ``u``, ``f``."""
+
+    def register(emit: Emit) -> Emit:
+        table = LOWERINGS.setdefault(name, {})
+        assert table.keys().isdisjoint(kinds), f"{name} has a lowering for {kinds}"
+        table.update(dict.fromkeys(kinds, emit))
+        return emit
+
+    return register
 
 
 def _truth(v: Vectors, dtype: DType, a: str) -> str:
@@ -95,7 +116,7 @@ def _regular(v: Vectors, d: DType, a: str, least: str) -> str:
     return _finite(v, d, a)
 
 
-def _sign(v: Vectors, d: DType, a: str) -> str:
+def _sign_of(v: Vectors, d: DType, a: str) -> str:
     zero, one = v.constant(d, 0), v.constant(d, 1)
     result = v.pick(v.compare("gt", d, a, zero), d, one, zero)
     if d.kind != "u":
@@ -118,6 +139,7 @@ def _arithmetic(float_name: str, integer_name: str, bool_name: str | None = None
     return emit
 
 
+@lowering("bitwise_left_shift", "iu")
 def _shift_left(v: Vectors, d: DType, o: list[str]) -> str:
     bits = v.constant(d, d.itemsize * 8)
     fits = v.w.get(f"icmp ult {v.type(d)} {o[1]}, {bits}")
@@ -125,6 +147,7 @@ def _shift_left(v: Vectors, d: DType, o: list[str]) -> str:
     return v.pick(fits, d, shifted, v.constant(d, 0))
 
 
+@lowering("bitwise_right_shift", "iu")
 def _shift_right(v: Vectors, d: DType, o: list[str]) -> str:
     bits = v.constant(d, d.itemsize * 8)
     fits = v.w.get(f"icmp ult {v.type(d)} {o[1]}, {bits}")
@@ -158,14 +181,15 @@ def _magnitude_against_infinity(v: Vectors, d: DType, a: str, sign: str) -> str:
     return v.compare(sign, integer, bits, v.constant(integer, infinity))
 
 
-def _logaddexp(v: Vectors, d: DType, o: list[str], has_symbol: vmath.HasSymbol) -> str:
+@lowering("logaddexp", "f")
+def _logaddexp(v: Vectors, d: DType, o: list[str]) -> str:
     zero = v.constant(d, 0)
     v.report(v.w.get(f"fcmp uno {v.type(d)} {o[0]}, {o[1]}"), ONLY_NUMPY)  # whether NumPy warns depends on its loops
     same = v.compare("eq", d, o[0], o[1])
     a, b = v.pick(same, d, zero, o[0]), v.pick(same, d, zero, o[1])
     distance = v.call("fabs", d, v.op("fsub", d, a, b))
     tail = exponential.exp(v, d, v.op("fneg", d, distance))
-    tail = vmath.call(v, "log1p", d, [tail], has_symbol)
+    tail = vmath.call(v, "log1p", d, [tail])
     apart = v.op("fadd", d, maximum(v, d, o[0], o[1]), tail)
     return v.pick(same, d, v.op("fadd", d, o[0], v.constant(d, math.log(2.0))), apart)
 
@@ -190,126 +214,135 @@ def _quotient_or_error(v: Vectors, d: DType, a: str, b: str) -> str:
     return v.op("fdiv", d, a, b)
 
 
-_ANY: dict[str, Emit] = {
-    "add": _arithmetic("fadd", "add", "or"),
-    "multiply": _arithmetic("fmul", "mul", "and"),
-    "maximum": lambda v, d, o: maximum(v, d, *o),
-    "minimum": lambda v, d, o: minimum(v, d, *o),
-    "ordered": lambda v, d, o: o[0],
-    "fmax": lambda v, d, o: _number_wins(v, d, o[0], o[1], "gt"),
-    "fmin": lambda v, d, o: _number_wins(v, d, o[0], o[1], "lt"),
-    "logical_not": lambda v, d, o: v.negate(_truth(v, d, o[0])),
-    **{
-        name: lambda v, d, o, sign=sign: v.compare(sign, d, o[0], o[1])  # type: ignore[misc]
-        for name, sign in _COMPARE.items()
-    },
-    **{
-        name: lambda v, d, o, sign=sign: v.mask(sign, _truth(v, d, o[0]), _truth(v, d, o[1]))  # type: ignore[misc]
-        for name, sign in _LOGICAL.items()
-    },
-}
-_NUMBERS: dict[str, Emit] = {
-    "subtract": _arithmetic("fsub", "sub"),
-    "negative": lambda v, d, o: v.op("fneg", d, o[0]) if d.kind == "f" else v.op("sub", d, v.constant(d, 0), o[0]),
-    "positive": lambda v, d, o: o[0],
-    "square": lambda v, d, o: v.op("fmul" if d.kind == "f" else "mul", d, o[0], o[0]),
-    "abs": lambda v, d, o: _abs(v, d, o[0]),
-    "sign": lambda v, d, o: _sign(v, d, o[0]),
-    **{
-        name: lambda v, d, o, name=name: v.call(name, d, o[0]) if d.kind == "f" else o[0]  # type: ignore[misc]
-        for name in ("floor", "ceil", "trunc")
-    },
-}
-_FLOATS: dict[str, Emit] = {
-    "nearbyint": lambda v, d, o: v.call("nearbyint", d, o[0]),
-    "divide": lambda v, d, o: v.op("fdiv", d, o[0], o[1]),
-    "reciprocal": lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]),
-    "sqrt": lambda v, d, o: v.sqrt(d, o[0]),
-    "scalar_pow": lambda v, d, o: vmath.of_numbers(v, d, "pow", o),  # NumPy's scalars have libm's powers
-    "python_sqrt": lambda v, d, o: _root_or_error(v, d, o[0]),
-    "python_divide": lambda v, d, o: _quotient_or_error(v, d, *o),
-    "fma": lambda v, d, o: v.fma(d, *o),
-    "finite": lambda v, d, o: _finite(v, d, o[0]),
-    "regular": lambda v, d, o: _regular(v, d, o[0], o[1]),
-    **{
-        f"signalling_{name}": lambda v, d, o, sign=sign: v.signalling("o" + sign, d, o[0], o[1])  # type: ignore[misc]
-        for name, sign in _COMPARE.items()
-    },
-    "copysign": lambda v, d, o: v.call("copysign", d, o[0], o[1]),
-    "isnan": lambda v, d, o: v.is_nan(d, o[0]),
-    "isinf": lambda v, d, o: _magnitude_against_infinity(v, d, o[0], "eq"),
-    "isfinite": lambda v, d, o: _magnitude_against_infinity(v, d, o[0], "lt"),
-    "signbit": lambda v, d, o: _signbit(v, d, o[0]),
-}
-_INTEGERS: dict[str, Emit] = {
-    "bitwise_left_shift": _shift_left,
-    "bitwise_right_shift": _shift_right,
-    "scalar_add": _checked("add"),
-    "scalar_subtract": _checked("sub"),
-    "scalar_multiply": _checked("mul"),
-    "scalar_negative": _checked("sub"),
-    "python_add": _checked("add", ONLY_NUMPY),
-    "python_subtract": _checked("sub", ONLY_NUMPY),
-    "python_multiply": _checked("mul", ONLY_NUMPY),
-    "pow": lambda v, d, o: integer_power(v, d, o[0], o[1]),
-}
-_DIVISIONS = frozenset({"floor_divide", "remainder", "fmod"})
-_SCALAR_DIVISIONS = {"scalar_floor_divide": "floor_divide", "scalar_remainder": "remainder"}  # the same of integers
-_BITS = frozenset({*_BITWISE, "bitwise_invert"})
+def _bitwise(sign: str) -> Emit:
+    return lambda v, d, o: v.op(sign, d, o[0], o[1])
 
 
-def _usual(name: str, dtype: DType) -> str:
-    """The operation that is lowered for another one that does the same."""
-    return _SCALAR_DIVISIONS.get(name, name) if dtype.kind in "iu" else _ROUND.get(name, name)
+def _comparison(sign: str) -> Emit:
+    return lambda v, d, o: v.compare(sign, d, o[0], o[1])
+
+
+def _signalling(sign: str) -> Emit:
+    return lambda v, d, o: v.signalling("o" + sign, d, o[0], o[1])
+
+
+def _logical(sign: str) -> Emit:
+    return lambda v, d, o: v.mask(sign, _truth(v, d, o[0]), _truth(v, d, o[1]))
+
+
+def _rounding(intrinsic: str) -> Emit:
+    return lambda v, d, o: v.call(intrinsic, d, o[0])
+
+
+def _integer_division(name: str) -> Emit:
+    return lambda v, d, o: integer_divide(v, name, d, o[0], o[1])
+
+
+def _float_division(name: str) -> Emit:
+    return lambda v, d, o: float_divmod(v, name, d, o[0], o[1])
+
+
+def _function(name: str) -> Emit:
+    return lambda v, d, o: vmath.call(v, name, d, o)
+
+
+@lowering("heaviside", "f")
+def _heaviside(v: Vectors, d: DType, o: list[str]) -> str:
+    a, at_zero = o
+    zero, one = v.constant(d, 0), v.constant(d, 1)
+    step = v.pick(v.compare("lt", d, a, zero), d, zero, one)
+    step = v.pick(v.compare("eq", d, a, zero), d, at_zero, step)
+    return v.pick(v.is_nan(d, a), d, v.constant(d, math.nan), step)
+
+
+@lowering("pow", "f")
+def _power(v: Vectors, d: DType, o: list[str]) -> str:
+    _report_poles(v, d, o)
+    return vmath.call(v, "pow", d, o)
+
+
+# Of operands of any dtype.
+lowering("add", "biuf")(_arithmetic("fadd", "add", "or"))
+lowering("multiply", "biuf")(_arithmetic("fmul", "mul", "and"))
+lowering("maximum", "biuf")(lambda v, d, o: maximum(v, d, *o))
+lowering("minimum", "biuf")(lambda v, d, o: minimum(v, d, *o))
+lowering("ordered", "biuf")(lambda v, d, o: o[0])
+lowering("fmax", "biuf")(lambda v, d, o: _number_wins(v, d, o[0], o[1], "gt"))
+lowering("fmin", "biuf")(lambda v, d, o: _number_wins(v, d, o[0], o[1], "lt"))
+lowering("logical_not", "biuf")(lambda v, d, o: v.negate(_truth(v, d, o[0])))
+for _name, _sign in _COMPARE.items():
+    lowering(_name, "biuf")(_comparison(_sign))
+    lowering(f"signalling_{_name}", "f")(_signalling(_sign))
+for _name, _sign in _LOGICAL.items():
+    lowering(_name, "biuf")(_logical(_sign))
+
+# Of bits.
+lowering("bitwise_invert", "b")(lambda v, d, o: v.op("xor", d, o[0], v.constant(d, True)))
+lowering("bitwise_invert", "iu")(lambda v, d, o: v.op("xor", d, o[0], v.constant(d, -1)))
+for _name, _sign in _BITWISE.items():
+    lowering(_name, "biu")(_bitwise(_sign))
+
+# Of numbers.
+lowering("subtract", "iuf")(_arithmetic("fsub", "sub"))
+lowering("negative", "iu")(lambda v, d, o: v.op("sub", d, v.constant(d, 0), o[0]))
+lowering("negative", "f")(lambda v, d, o: v.op("fneg", d, o[0]))
+lowering("positive", "iuf")(lambda v, d, o: o[0])
+lowering("square", "iuf")(lambda v, d, o: v.op("fmul" if d.kind == "f" else "mul", d, o[0], o[0]))
+lowering("abs", "iuf")(lambda v, d, o: _abs(v, d, o[0]))
+lowering("sign", "iuf")(lambda v, d, o: _sign_of(v, d, o[0]))
+for _name, _sign in _ROUND.items():
+    lowering(_name, "f")(_rounding(_sign))
+for _name in ("floor", "ceil", "trunc"):
+    lowering(_name, "iu")(lambda v, d, o: o[0])
+for _name in ("floor_divide", "remainder"):
+    lowering(_name, "iu")(_integer_division(_name))
+    lowering(_name, "f")(_float_division(_name))
+    lowering(f"scalar_{_name}", "iu")(_integer_division(_name))
+lowering("fmod", "iu")(_integer_division("fmod"))
+
+# Of integers.
+lowering("scalar_add", "iu")(_checked("add"))
+lowering("scalar_subtract", "iu")(_checked("sub"))
+lowering("scalar_multiply", "iu")(_checked("mul"))
+lowering("scalar_negative", "iu")(_checked("sub"))
+lowering("python_add", "iu")(_checked("add", ONLY_NUMPY))
+lowering("python_subtract", "iu")(_checked("sub", ONLY_NUMPY))
+lowering("python_multiply", "iu")(_checked("mul", ONLY_NUMPY))
+lowering("pow", "iu")(lambda v, d, o: integer_power(v, d, o[0], o[1]))
+
+# Of floats.
+lowering("divide", "f")(lambda v, d, o: v.op("fdiv", d, o[0], o[1]))
+lowering("reciprocal", "f")(lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]))
+lowering("sqrt", "f")(lambda v, d, o: v.sqrt(d, o[0]))
+lowering("exp", "f")(lambda v, d, o: exponential.exp(v, d, o[0]))
+lowering("scalar_pow", "f")(lambda v, d, o: vmath.of_numbers(v, d, "pow", o))  # NumPy's scalars have libm's powers
+lowering("python_sqrt", "f")(lambda v, d, o: _root_or_error(v, d, o[0]))
+lowering("python_divide", "f")(lambda v, d, o: _quotient_or_error(v, d, *o))
+lowering("fma", "f")(lambda v, d, o: v.fma(d, *o))
+lowering("finite", "f")(lambda v, d, o: _finite(v, d, o[0]))
+lowering("regular", "f")(lambda v, d, o: _regular(v, d, o[0], o[1]))
+lowering("copysign", "f")(lambda v, d, o: v.call("copysign", d, o[0], o[1]))
+lowering("isnan", "f")(lambda v, d, o: v.is_nan(d, o[0]))
+lowering("isinf", "f")(lambda v, d, o: _magnitude_against_infinity(v, d, o[0], "eq"))
+lowering("isfinite", "f")(lambda v, d, o: _magnitude_against_infinity(v, d, o[0], "lt"))
+lowering("signbit", "f")(lambda v, d, o: _signbit(v, d, o[0]))
+for _name in vmath.FUNCTIONS:
+    if "f" not in LOWERINGS.get(_name, {}):
+        lowering(_name, "f")(_function(_name))
 
 
 def has_lowering(name: str, dtype: DType) -> bool:
     """Whether operation ``name`` is lowered for operands of ``dtype``, a dtype of the machine's."""
-    if name in _ANY:
-        return True
-    name = _usual(name, dtype)
-    if name in _BITS:
-        return dtype.kind in "biu"
-    if dtype.kind == "b":
-        return False
-    if name in _NUMBERS or name in _DIVISIONS:
-        return True
-    if dtype.kind == "f":
-        return name in _FLOATS or name in vmath.FUNCTIONS or name in ("logaddexp",)
-    return name in _INTEGERS
+    return dtype.kind in LOWERINGS.get(name, ())
 
 
-def emit(
-    v: Vectors, name: str, operand: DType, result: DType, o: list[str], has_symbol: vmath.HasSymbol
-) -> str:
+def emit(v: Vectors, name: str, operand: DType, result: DType, o: list[str]) -> str:
     """Writes the operation on operand registers of dtype ``operand`` (for ``where``: of the branches)."""
     if name == "astype":
         return cast(v, operand, result, o[0])
     if name == "where":
         return v.pick(o[0], operand, o[1], o[2])
-    name = _usual(name, operand)
-    if name == "bitwise_invert":
-        return v.op("xor", operand, o[0], v.constant(operand, True if operand.kind == "b" else -1))
-    if name in _BITWISE:
-        return v.op(_BITWISE[name], operand, o[0], o[1])
-    if name in _DIVISIONS:
-        if operand.kind == "f":
-            if name == "fmod":
-                return vmath.call(v, "fmod", operand, o, has_symbol)
-            return float_divmod(v, name, operand, o[0], o[1], has_symbol)
-        return integer_divide(v, name, operand, o[0], o[1])
-    tables: tuple[dict[str, Any], ...] = (_ANY, _NUMBERS, _FLOATS if operand.kind == "f" else _INTEGERS)
-    for table in tables:
-        if name in table:
-            found: str = table[name](v, operand, o)
-            return found
-    if name == "exp":
-        return exponential.exp(v, operand, o[0])
-    if name == "pow" and operand.kind == "f":
-        _report_poles(v, operand, o)
-    if name == "logaddexp":
-        return _logaddexp(v, operand, o, has_symbol)
-    return vmath.call(v, name, operand, o, has_symbol)
+    return LOWERINGS[name][operand.kind](v, operand, o)
 
 
 def small_power(v: Vectors, d: DType, a: str, exponent: float) -> str:

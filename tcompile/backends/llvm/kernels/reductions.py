@@ -12,11 +12,10 @@ import functools
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from tcompile.backends.llvm.kernels.pointwise import maximum, minimum
 from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.llvm.vector.vectors import FLOAT32, FLOAT64, Vectors
+from tcompile.backends.schedule.kernel import identity_element
 from tcompile.backends.status import ONLY_NUMPY
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
@@ -60,18 +59,7 @@ class Reduction:
 
     def identity(self) -> bool | int | float:
         """The element that changes nothing (the parts start from it)."""
-        if self.op in ("any", "all"):
-            return self.op == "all"
-        if self.op == "sum":
-            return 0
-        if self.op == "prod":
-            return 1
-        if self.dtype.kind == "b":
-            return self.op == "min"
-        if self.dtype.kind == "f":
-            return float("-inf") if self.op == "max" else float("inf")
-        info = np.iinfo(self.dtype)
-        return int(info.min if self.op == "max" else info.max)
+        return identity_element(self.op, self.dtype)
 
     def start(self, v: Vectors) -> list[str]:
         """The accumulators before the first element."""

@@ -21,7 +21,7 @@ from tcompile.graph.sizes import hint
 
 ROWS_AHEAD = 8  # how many rows a column scan calls for before it comes to them
 ROWS_AT_ONCE = 4  # rows that are walked side by side, where there are as many
-_STEPS = {"cumulative_sum": ("add", -0.0), "cumulative_prod": ("mul", 1.0)}  # and what the first element is added to
+STEPS = {"cumulative_sum": ("add", -0.0), "cumulative_prod": ("mul", 1.0)}  # and what the first element is added to
 
 
 class ScanNest(Nest):
@@ -36,11 +36,11 @@ class ScanNest(Nest):
         return self._columns() if kernel.form == "scan_columns" else self._rows()
 
     def _next(self, v: Vectors, total: str, element: str) -> str:
-        name, dtype = _STEPS[self.value.attrs["op"]][0], self.value.dtype
+        name, dtype = STEPS[self.value.attrs["op"]][0], self.value.dtype
         return v.op("f" + name if dtype.kind == "f" else name, dtype, total, element)
 
     def _first(self, v: Vectors) -> str:
-        number, dtype = _STEPS[self.value.attrs["op"]][1], self.value.dtype
+        number, dtype = STEPS[self.value.attrs["op"]][1], self.value.dtype
         return v.constant(dtype, number if dtype.kind == "f" else int(number))
 
     def _read(self, place: Place, known: dict[Value, str]) -> tuple[dict[Value, str], str]:

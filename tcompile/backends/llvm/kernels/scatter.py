@@ -13,7 +13,6 @@ from collections.abc import Callable, Sequence
 from tcompile.backends.llvm.kernels import pointwise
 from tcompile.backends.llvm.kernels.elements import Elements, Place
 from tcompile.backends.llvm.kernels.nest import Function, Nest
-from tcompile.backends.llvm.vector import vmath
 from tcompile.backends.llvm.vector.text import Module, element_type
 from tcompile.backends.llvm.vector.vectors import Vectors
 from tcompile.backends.schedule import Kernel, Store, Value
@@ -26,9 +25,8 @@ _KEPT = "kept"  # the array of what was there before
 class PlacesNest(Nest):
     """The points are walked in order: in vectors where the innermost axis lies in one piece at each place."""
 
-    def __init__(self, module: Module, kernel: Kernel, has_symbol: vmath.HasSymbol) -> None:
-        super().__init__(module, kernel, has_symbol, ())
-        self.has_symbol = has_symbol
+    def __init__(self, module: Module, kernel: Kernel) -> None:
+        super().__init__(module, kernel, ())
         self.wide = self.v, self.elements, self.lanes
         (self.store,) = kernel.stores
         self.value: Value = self.store.value
@@ -37,7 +35,7 @@ class PlacesNest(Nest):
         self.counted = sorted(frozenset().union(*(index.axes for index in self.indices)))  # along which places change
         lies_in_one_piece = self.last >= 0 and static_elements(self.store.access.steps[self.last]) == 1
         one = Vectors(self.w, 1, self.status)
-        self.single = Elements(self.w, one, self.parameters, has_symbol)
+        self.single = Elements(self.w, one, self.parameters)
         is_along = self.last not in self.counted and lies_in_one_piece
         self.narrow = self.wide if is_along else (one, self.single, 1)
 
@@ -149,7 +147,7 @@ class PlacesNest(Nest):
             old = self._load(address, mask)
             if self.signals:
                 straight.append((self.store, self.elements.bytes_of(dtype, old), self._kept(place)))
-            made = pointwise.emit(self.v, self.how, dtype, dtype, [old, made], self.has_symbol)
+            made = pointwise.emit(self.v, self.how, dtype, dtype, [old, made])
         straight.append((self.store, self.elements.bytes_of(dtype, made), address))
         self.elements.store_straight(straight, place, mask)
 

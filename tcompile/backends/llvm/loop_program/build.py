@@ -39,7 +39,7 @@ from tcompile.backends.llvm.loop_program.ir import (
 from tcompile.backends.llvm.loop_program.liveness import stays_unseen
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.status import PAUSED
-from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
+from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType, ops
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import counters_in, product
 from tcompile.polls import Changed
@@ -258,7 +258,7 @@ class Rounds(LoopIR):
         part they are always equal: it is enough to copy the array once, before the first round.
         """
         position = self.inputs.get(base)
-        if node.op != "assign" or position is None or not node.tensor.layout.dense:
+        if node.op is not ops.ASSIGN or position is None or not node.tensor.layout.dense:
             return False
         if self.graph.outputs[position] is not node:
             return False
@@ -301,7 +301,7 @@ class Rounds(LoopIR):
         made = [*written.values(), *results]
         self.written.update(made)
         for get in self.graph.nodes:
-            if get.op == "get" and get.inputs[0] is node:
+            if get.op is ops.GET and get.inputs[0] is node:
                 self.number[get] = made[get.attrs["index"]]
         arguments: list[tuple[str, Any]] = [("i", program.addresses[loop.name])]
         for char, argument in zip(loop.spec, loop.arguments, strict=True):
@@ -357,7 +357,7 @@ class Rounds(LoopIR):
         told: list[int | None] = [None, None]
         needed = {self.number[other] for other in (*later, *self.graph.outputs) if other in self.number}
         for get in program.schedule.graph.nodes:
-            if get.op != "get" or get.inputs[0] is not node:
+            if get.op is not ops.GET or get.inputs[0] is not node:
                 continue
             position = get.attrs["index"]
             if isinstance(get.type, ScalarType):
@@ -478,13 +478,14 @@ def _sizes(access: Access) -> list[Size]:
 
 def _is_the_same(node: Node) -> bool:
     """Whether a movement shows all elements of its operand, one after the other as they lie there."""
-    moves = node.op in ("reshape", "ravel", "expand_dims", "squeeze")
+    moves = node.op in (ops.RESHAPE, ops.RAVEL, ops.EXPAND_DIMS, ops.SQUEEZE)
     return moves and node.inputs[0].tensor.c_contiguous and node.tensor.c_contiguous
 
 
 def _is_result(node: Node | None, program: Body) -> bool:
     """Whether it is a result of a loop."""
-    return node is not None and node.op == "get" and node.inputs[0] in {**program.native_loops, **program.scalar_loops}
+    loops = {**program.native_loops, **program.scalar_loops}
+    return node is not None and node.op is ops.GET and node.inputs[0] in loops
 
 
 def _is_call(step: Step, program: Body) -> bool:
@@ -499,7 +500,7 @@ def _done_by(step: Step) -> str:
     node = step.node
     if node is None:
         return "a step"
-    return str(node.attrs["target"]) if node.op == "call" else node.op
+    return str(node.attrs["target"]) if node.op is ops.CALL else node.op.name
 
 
 __all__ = ["NotNative", "Rounds"]

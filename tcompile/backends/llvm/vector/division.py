@@ -117,14 +117,14 @@ def _divided_as_integers(v: Vectors, name: str, d: DType, a: str, b: str) -> str
     return v.pick(adjust, d, v.op("add", d, rest, b), rest)
 
 
-def float_divmod(v: Vectors, name: str, d: DType, a: str, b: str, has_symbol: vmath.HasSymbol) -> str:
+def float_divmod(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
     """``floor_divide`` or ``remainder`` of floats, as Python's ``divmod`` defines them."""
     zero = v.constant(d, 0)
     by_zero = v.compare("eq", d, b, zero)
     divisor, dividend = b, a
     if name == "floor_divide":  # a division by zero is what a plain division says, so these lanes raise nothing here
         divisor, dividend = v.pick(by_zero, d, v.constant(d, 1), b), v.pick(by_zero, d, zero, a)
-    rest = vmath.call(v, "fmod", d, [dividend, divisor], has_symbol)
+    rest = vmath.call(v, "fmod", d, [dividend, divisor])
     has_rest = v.compare("ne", d, rest, zero)
     apart = v.w.get(
         f"xor <{v.lanes} x i1> {v.compare('lt', d, b, zero)}, {v.compare('lt', d, rest, zero)}"

@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 
+from tcompile.backends.llvm import native
 from tcompile.backends.llvm.vector.text import Writer, scalar_type
 from tcompile.backends.llvm.vector.vectors import FLOAT32, Vectors
 from tcompile.graph.types import DType
@@ -69,27 +70,26 @@ FUNCTIONS: dict[str, Function] = {
     "nextafter": Function("nextafter", 2),
 }
 
-HasSymbol = Callable[[str], bool]
 
-
-def libmvec_name(function: Function, dtype: DType, lanes: int, has_symbol: HasSymbol) -> tuple[str, int] | None:
+def libmvec_name(function: Function, dtype: DType, lanes: int) -> tuple[str, int] | None:
     """The widest libmvec function that takes at most ``lanes`` lanes, and how many it takes."""
     single = dtype == FLOAT32
     for letter, width in (("e", 16 if single else 8), ("d", 8 if single else 4), ("b", 4 if single else 2)):
         if width <= lanes:
             name = f"_ZGV{letter}N{width}{'v' * function.arity}_{function.name}{'f' if single else ''}"
-            if has_symbol(name):
+            if native.has_symbol(name):
                 return name, width
     return None
 
 
-def call(v: Vectors, name: str, dtype: DType, operands: list[str], has_symbol: HasSymbol) -> str:
+def call(v: Vectors, name: str, dtype: DType, operands: list[str]) -> str:
     """Calls the vector function ``name`` (a key of FUNCTIONS) on vectors."""
     w, function, lanes = v.w, FUNCTIONS[name], v.lanes
     type = v.type(dtype)
     limits = function.single if dtype == FLOAT32 else function.double
-    fast = libmvec_name(function, dtype, lanes, has_symbol) if limits is not None else None
-    own = _OWN.get(function.name) if has_symbol("_ZGVdN4v_exp") else None  # which says that there is fused multiply-add
+    fast = libmvec_name(function, dtype, lanes) if limits is not None else None
+    fuses = native.has_symbol("_ZGVdN4v_exp")  # which says that there is fused multiply-add
+    own = _OWN.get(function.name) if fuses else None
     if own is not None:
         result, fine = own(v, dtype, *operands)
     elif fast is None or limits is None:

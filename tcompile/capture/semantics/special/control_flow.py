@@ -35,7 +35,7 @@ from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import CannotCapture, Traced
-from tcompile.graph import Node, TensorType
+from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.sizes import Size, same
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _cond(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mappin
     outer, _ = lift(regions)
     inputs = [pred.traced.node, *(a.traced.node for a in arrays), *outer]
     types = [node.tensor for node in yes.graph.outputs]
-    nodes = control_node(tx, "cond", inputs, types, [region.graph for region in regions])
+    nodes = control_node(tx, ops.COND, inputs, types, [region.graph for region in regions])
     return unflatten(yes.spec, (array_of(tx, node, _kind(leaf)) for node, leaf in zip(nodes, yes.leaves, strict=True)))
 
 
@@ -99,7 +99,7 @@ def _branch(
     def finish(region: Region) -> list[Node]:
         nodes = [leaf.traced.node for leaf in region.leaves if isinstance(leaf, ArrayValue) and not _kind(leaf)]
         own = set(region.graph.nodes)
-        if any(node not in own or not (is_new(node) or node.op in ("get", "call")) for node in nodes):
+        if any(node not in own or not (is_new(node) or node.op in (ops.GET, ops.CALL)) for node in nodes):
             raise _unlike("A branch returns an operand, or a view of one, and not a new array.")
         return [as_node(tx, leaf) for leaf in region.leaves]
 
@@ -142,7 +142,7 @@ def _while_loop(tx: Capture, function: Constant, args: Sequence[Value], kwargs: 
     body.graph.outputs += passed_on
     everything = [*state, *outer]
     nodes = control_node(
-        tx, "while_loop", everything, [_type(node) for node in everything], [condition.graph, body.graph]
+        tx, ops.WHILE_LOOP, everything, [_type(node) for node in everything], [condition.graph, body.graph]
     )
     return unflatten(spec, (array_of(tx, node) for node in nodes))
 
@@ -224,9 +224,9 @@ def _map(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping
         region.graph.inputs = [*inputs[len(columns) :], *inputs[: len(columns)]]
         region.graph.outputs = [*passed_on, *region.graph.outputs]
         carried = [_type(node) for node in outer]
-        nodes = control_node(tx, "scan", [*outer, *columns], [*carried, *types], [region.graph], carry=len(outer))
+        nodes = control_node(tx, ops.SCAN, [*outer, *columns], [*carried, *types], [region.graph], carry=len(outer))
     else:
-        nodes = control_node(tx, "map", columns, types, [region.graph])
+        nodes = control_node(tx, ops.MAP, columns, types, [region.graph])
     return unflatten(region.spec, (array_of(tx, node) for node in nodes[len(outer) :]))
 
 
@@ -262,7 +262,7 @@ def _scanned(
     graph.outputs = [*graph.outputs[:fixed], *passed_on, *graph.outputs[fixed:]]
     carried = [*types, *(_type(node) for node in outer)]
     nodes = control_node(
-        tx, "scan", [*state, *outer, *columns], [*carried, *row_types], [graph], carry=len(carried)
+        tx, ops.SCAN, [*state, *outer, *columns], [*carried, *row_types], [graph], carry=len(carried)
     )
     return nodes[:fixed], nodes[len(carried) :], found[1][1]
 

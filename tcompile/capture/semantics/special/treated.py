@@ -25,9 +25,8 @@ from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture, Traced, TracedNumber, slot
-from tcompile.graph import Node, SymInt, TensorType
+from tcompile.graph import Node, SymInt, TensorType, ops
 from tcompile.graph.evaluate import concrete
-from tcompile.graph.ops import OPS
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.python import call_python, name_of
 from tcompile.records import dataclass
@@ -153,10 +152,10 @@ def _allow(
     attrs["container"] = type(result).__name__ if several else ""
     types = tuple(t for t, _ in traced)
     location, name = tx.builder.location, getattr(function.value, "__name__", "call")
-    node = graph.append("python_call", operands, attrs, types, name=name, location=location)
+    node = graph.append(ops.PYTHON_CALL, operands, attrs, types, name=name, location=location)
     values: list[Value] = []
     for index, (type_, scalar) in enumerate(traced):
-        got = graph.append("get", [node], {"index": index}, type_, location=location)
+        got = graph.append(ops.GET, [node], {"index": index}, type_, location=location)
         shown = Traced(got, scalar)
         array = tx.new_array(shown, tx.frontend_at(got.device), kept="which a called function may have kept,")
         values.append(array)
@@ -206,7 +205,7 @@ def _examples(tx: Capture, operands: Sequence[Any]) -> list[Any]:
         if node.regions:
             attrs["regions"] = node.regions
         try:
-            values[node] = OPS[node.op].numpy(*given, **attrs)
+            values[node] = node.op.reference(*given, **attrs)
         except Exception as error:
             raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
     return [values[o] if isinstance(o, Node) else concrete(o, hints) for o in operands]
@@ -264,7 +263,7 @@ def _region(
             tx.regions.append(shared)
     region = shared.region
     types_ = [node.tensor for node in region.graph.outputs]
-    nodes = control_node(tx, "invoke", [*(a.traced.node for a in arrays), *region.outer], types_, [region.graph])
+    nodes = control_node(tx, ops.INVOKE, [*(a.traced.node for a in arrays), *region.outer], types_, [region.graph])
     made: dict[int, Value] = {}
     for leaf, node in zip(shared.made, nodes, strict=True):
         made[id(leaf)] = tx.from_frontend(Traced(node, leaf.traced.scalar))
@@ -297,7 +296,7 @@ def _captured(
         for leaf in _leaves(region.result, region.existing):
             if isinstance(leaf, ArrayValue) and id(leaf) not in passed:
                 node = leaf.traced.node
-                new = node in own and (is_new(node) or node.op in ("get", "call") or leaf.traced.scalar)
+                new = node in own and (is_new(node) or node.op in (ops.GET, ops.CALL) or leaf.traced.scalar)
                 if not new:
                     raise mismatch(f"`{target.__qualname__}` returns a view of an array, and no new array.")
                 made[id(leaf)] = leaf

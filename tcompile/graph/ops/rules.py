@@ -1,89 +1,20 @@
-"""The op table: what an operation is.
+"""Type rules that rows of the op table share: broadcasting, memory order, dtypes.
 
-Enters: rows (``Op``), one for each operation, from the sibling files. Leaves: ``OPS``, and ``apply``, which
-adds a node and works its type out. Exists so that adding an operation is adding a row: a type rule, a NumPy
-meaning, and in other tables a lowering, a decomposition, a derivative.
+Input: operand types. Output: the shape, the layout or the dtype of a result, or a GraphError where they do not fit.
+Why: NumPy decides where a result's elements lie by its operands' strides; all operations must say the same of that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, TypeAlias
 
 from tcompile.errors import GraphError
-from tcompile.graph.graph import Graph, Location, Node, Operand
 from tcompile.graph.sizes import Size, SymInt, is_one, same, turns_out_one
-from tcompile.graph.types import DType, Layout, ScalarType, TensorType, Type
-from tcompile.records import dataclass
-
-Kind: TypeAlias = Literal["pointwise", "reduction", "movement", "creation", "opaque", "control"]
-TypeRule: TypeAlias = Callable[[Sequence[TensorType | None], dict[str, Any]], TensorType]
-
-
-@dataclass(frozen=True)
-class Op:
-    """One operation.
-
-    ``kind`` says how it may be fused: ``pointwise`` (element by element, broadcasting), ``reduction`` (over
-    the attribute ``axis``), ``movement`` (a new view of the same elements), ``creation`` (no tensor
-    operands), ``opaque`` (one library call, fused around), ``control`` (has regions). ``type_rule`` maps
-    operand types (None for a bare Python number) and attributes to the result type; ``numpy`` computes the
-    result from arrays.
-    """
-
-    name: str
-    kind: Kind
-    arity: int | None
-    type_rule: TypeRule
-    numpy: Callable[..., Any]
-    doc: str = ""
-
-
-OPS: dict[str, Op] = {}
-
-
-def define(op: Op) -> Op:
-    """Adds a row to the table."""
-    if op.name in OPS:
-        raise GraphError(f"operation {op.name!r} is defined twice")
-    OPS[op.name] = op
-    return op
-
-
-def operand_type(operand: Operand) -> TensorType | None:
-    """The type that a type rule sees: a tensor type, or None for anything weakly typed."""
-    if isinstance(operand, Node) and isinstance(operand.type, TensorType):
-        return operand.type
-    return None
-
-
-MOST_AXES = 64  # of NumPy's arrays
+from tcompile.graph.types import DType, Layout, TensorType
 
 
 class UnknownOrder(GraphError):
     """How an operation's result would lie in memory is not known."""
-
-
-def apply(
-    graph: Graph, name: str, *operands: Operand, location: Location | None = None, node_name: str | None = None,
-    **attrs: Any,
-) -> Node:  # fmt: skip
-    """Adds the operation ``name`` on ``operands`` to ``graph`` and returns the node.
-
-    Raises GraphError where the operation is unknown or the operand types do not fit it.
-    """
-    op = OPS.get(name)
-    if op is None:
-        raise GraphError(f"unknown operation {name!r}")
-    if op.arity is not None and len(operands) != op.arity:
-        raise GraphError(f"{name} takes {op.arity} operands, got {len(operands)}")
-    type = op.type_rule([operand_type(o) for o in operands], attrs)
-    if isinstance(type, TensorType) and type.ndim > MOST_AXES:
-        raise GraphError(f"{name} would give {type.ndim} axes; arrays have at most {MOST_AXES}")
-    return graph.append(name, operands, attrs, type, name=node_name, location=location)
-
-
-# -- rules shared by the rows --------------------------------------------------------------------------------
 
 
 def broadcast_shapes(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
@@ -180,5 +111,5 @@ def only(name: str, types: Sequence[TensorType | None]) -> TensorType:
     return type
 
 
-__all__ = ["OPS", "Op", "ScalarType", "Type", "UnknownOrder", "apply", "broadcast_shapes", "define", "k_order",
-           "like_order", "tells_nothing", "walked_order"]
+__all__ = ["UnknownOrder", "broadcast_shapes", "common_dtype", "k_order", "like_order", "only", "tells_nothing",
+           "tensors", "walked_order"]

@@ -1,12 +1,13 @@
 """The graph: typed, in single-assignment form, with regions.
 
-Enters: nodes, appended in an order in which every operand stands before its user. Leaves: a ``Graph`` that runs
+Input: nodes, appended in an order in which every operand stands before its user. Output: a ``Graph`` that runs
 (call it), prints as Python (``code``, ``readable``), draws itself (``_repr_mimebundle_``) and is what every later
-stage takes. Exists as the one language between capture, transforms and backends.
+stage takes. Why: it is the one language between capture, transforms and backends.
 
 Operands are nodes, or bare Python numbers, which take the dtype of the node beside them (``x * 2``). Operations
-are named in ``graph.ops``; keyword attributes are plain immutable values. Operations with sub-graphs (``cond``,
-``while_loop``, ``scan``, …) keep them in ``regions``.
+are rows of ``graph.ops``; keyword attributes are plain immutable values. Operations with sub-graphs (``cond``,
+``while_loop``, ``scan``, …) keep them in ``regions``. What runs, prints and draws graphs is above this module, and
+registered in ``PRESENTERS``.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
+from tcompile.graph.op import INPUT, Op
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt
 from tcompile.graph.types import ScalarType, TensorType, Type, on_device
 from tcompile.records import dataclass
@@ -41,13 +43,13 @@ class Location:
 
 @dataclass(eq=False)
 class Node:
-    """One value. ``op`` names a row of the op table, or is ``input``.
+    """One value. ``op`` is a row of the op table, or ``INPUT``.
 
     ``type`` is the result's type; an operation with several results (a control-flow operation) has a tuple of
     types and is read through ``get`` nodes (attribute ``index``).
     """
 
-    op: str
+    op: Op
     operands: tuple[Operand, ...]
     attrs: dict[str, Any]
     type: Type | tuple[Type, ...]
@@ -117,13 +119,13 @@ class Graph:
     # -- building --------------------------------------------------------------------------------------------
     def input(self, name: str, type: Type, location: Location | None = None) -> Node:
         """Adds an input."""
-        node = Node("input", (), {}, type, self._unique(name), location)
+        node = Node(INPUT, (), {}, type, self._unique(name), location)
         self.inputs.append(node)
         return node
 
     def append(
         self,
-        op: str,
+        op: Op,
         operands: Sequence[Operand],
         attrs: Mapping[str, Any],
         type: Type | tuple[Type, ...],
@@ -133,7 +135,7 @@ class Graph:
         regions: tuple[Graph, ...] = (),
     ) -> Node:
         """Adds a node whose type is already known (``ops.apply`` works it out). It is where its operands are."""
-        node = Node(op, tuple(operands), dict(attrs), type, self._unique(name or op), location, regions)
+        node = Node(op, tuple(operands), dict(attrs), type, self._unique(name or op.name), location, regions)
         device = next((d for other in node.inputs if (d := other.device) != "cpu"), "cpu")
         if device != "cpu":
             node.move(device)
@@ -214,28 +216,24 @@ class Graph:
     # -- being looked at -------------------------------------------------------------------------------------
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Runs the graph with NumPy and returns the tuple of its outputs."""
-        from tcompile.graph.evaluate import run
-
-        return run(self, args)
+        results: tuple[Any, ...] = PRESENTERS["run"](self, args)
+        return results
 
     @property
     def code(self) -> str:
         """The graph as the text of a runnable Python function over an array namespace ``xp``."""
-        from tcompile.graph.printer import code
-
-        return code(self)
+        text: str = PRESENTERS["code"](self)
+        return text
 
     def readable(self) -> str:
         """A compact listing: one typed line for each value, under the user's line that made it."""
-        from tcompile.graph.printer import readable
-
-        return readable(self)
+        text: str = PRESENTERS["readable"](self)
+        return text
 
     def script(self, about: str = "", inputs: Sequence[Any] | None = None) -> str:
         """The text of a file that runs the graph and compares the backends on it; ``about`` stands at its top."""
-        from tcompile.graph.script import script
-
-        return script(self, about, inputs)
+        text: str = PRESENTERS["script"](self, about, inputs)
+        return text
 
     def svg(
         self, groups: Mapping[str, Sequence[str]] | None = None,
@@ -245,9 +243,8 @@ class Graph:
 
         ``inner`` has such groups for sub-graphs.
         """
-        from tcompile.graph.draw import svg
-
-        return svg(self, groups, inner)
+        text: str = PRESENTERS["svg"](self, groups, inner)
+        return text
 
     def fused(self) -> tuple[Graph, dict[Graph, dict[str, tuple[str, ...]]]] | None:
         """What runs in this graph's place: the graph after the transforms; by graph and kernel the names of nodes.
@@ -259,9 +256,7 @@ class Graph:
 
     def view(self, draw: bool = True) -> Any:
         """The data of its display, a ``tcompile.observe.display.graphs.GraphView``; with the drawing or without."""
-        from tcompile.graph.look import graph_view
-
-        return graph_view(self, draw)
+        return PRESENTERS["view"](self, draw)
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         view = self.view()
@@ -272,4 +267,7 @@ class Graph:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {self.op_count} ops, {len(self.outputs)} outputs>"
 
 
-__all__ = ["Graph", "Location", "Node", "Operand", "ScalarType", "TensorType", "Type"]
+# How a graph runs, prints and draws itself, by the names of the functions: set by ``graph/__init__``.
+PRESENTERS: dict[str, Callable[..., Any]] = {}
+
+__all__ = ["PRESENTERS", "Graph", "Location", "Node", "Operand", "ScalarType", "TensorType", "Type"]

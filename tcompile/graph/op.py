@@ -1,0 +1,129 @@
+"""What an operation is: one row of the op table, with all that is known of it.
+
+Input: rows (``Op``), one for each operation, from the modules of ``graph.ops``. Output: ``OPS``, the rows by name.
+Why: facts about operations stand once, in the operation's own row. Passes, schedules and code generators ask
+``node.op.memory`` or ``node.op.cost``; lists of names elsewhere would miss the next operation. What differs by backend
+lies in tables keyed by the operation (its lowerings), and a test says of each table that no operation is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, Literal, TypeAlias
+
+from tcompile.errors import GraphError
+from tcompile.graph.types import TensorType
+from tcompile.records import dataclass
+
+Kind: TypeAlias = Literal["input", "pointwise", "reduction", "movement", "creation", "opaque", "control"]
+Fusion: TypeAlias = Literal["map", "reduce", "scan", "sort", "view", "opaque"]
+TypeRule: TypeAlias = Callable[[Sequence[TensorType | None], dict[str, Any]], TensorType]
+_FUSION: dict[Kind, Fusion] = {"pointwise": "map", "creation": "map", "reduction": "reduce", "movement": "view"}
+
+
+@dataclass(frozen=True)
+class Effects:
+    """When an operation may warn or raise, besides giving its result.
+
+    ``signals`` is ``always`` (on any dtype), ``inexact`` (not on integers and booleans, whose arithmetic wraps
+    silently), ``casts`` (where the cast loses values) or ``never``. ``loud`` are the characters of the operand dtypes
+    on which it may even so.
+    """
+
+    signals: Literal["always", "inexact", "casts", "never"] = "always"
+    loud: str = ""
+
+
+SIGNALS, QUIET, INEXACT, CASTS = Effects(), Effects("never"), Effects("inexact"), Effects("casts")
+
+
+class Memory(Enum):
+    """Where the elements of an operation's result lie."""
+
+    FRESH = "a new array, which owns its memory"
+    COPY = "new memory, of which the library's result may be a view"
+    VIEW = "the operand's memory, or a copy where no view shows the elements"
+    MAY_ALIAS = "new memory or that of any operand"
+    WRITES = "the memory of operands that it writes to (the first one, but for element_loop), with other elements"
+
+
+# ``Op.exact``: the kinds of dtypes, besides booleans and integers, on which a kernel gives NumPy's very bits.
+EVERYWHERE = "*"
+
+
+@dataclass(frozen=True, eq=False)
+class Op:
+    """One operation. Operations are compared, and hashed, by identity; pickles hold their names.
+
+    ``kind`` says how its result comes from its operands: ``pointwise`` (element by element, broadcasting),
+    ``reduction`` (over the attribute ``axis``), ``movement`` (a view of the same elements), ``creation`` (no tensor
+    operands), ``opaque`` (one library call), ``control`` (has regions). ``arity`` is None where it varies.
+    ``type_rule`` maps operand types (None for a bare Python number) and attributes to the result type; it is None
+    where whoever builds a node states the type. ``reference`` computes the result from NumPy arrays.
+
+    ``effects`` and ``memory`` say what running it does besides. ``exact`` are the kinds of dtypes on which kernels give
+    NumPy's bits (``f``, ``c``, or ``EVERYWHERE``). ``cost`` is the work for one element, in vector additions.
+    ``fusion`` says how it takes part in a kernel; without it, that follows from ``kind``.
+    """
+
+    name: str
+    kind: Kind
+    arity: int | None
+    type_rule: TypeRule | None
+    reference: Callable[..., Any]
+    doc: str = ""
+    effects: Effects = SIGNALS
+    memory: Memory = Memory.FRESH
+    exact: str = ""
+    cost: float = 1.0
+    fusion: Fusion = "opaque"
+
+    def __post_init__(self) -> None:
+        if self.fusion == "opaque":
+            object.__setattr__(self, "fusion", _FUSION.get(self.kind, "opaque"))
+
+    def infer(self, types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+        """The result's type. Raises GraphError where the operands do not fit, or no rule works it out."""
+        if self.type_rule is None:
+            raise GraphError(f"{self.name}: no rule works out its type; Graph.append states it")
+        return self.type_rule(types, attrs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return op_named, (self.name,)
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"<Op {self.name}>"
+
+
+OPS: dict[str, Op] = {}
+
+
+def define(op: Op) -> Op:
+    """Adds a row to the table, and returns it."""
+    if op.name in OPS:
+        raise GraphError(f"operation {op.name!r} is defined twice")
+    OPS[op.name] = op
+    return op
+
+
+def op_named(name: str) -> Op:
+    """The row of the table. Raises GraphError where there is none."""
+    op = INPUT if name == "input" else OPS.get(name)
+    if op is None:
+        raise GraphError(f"unknown operation {name!r}")
+    return op
+
+
+def _no_reference(*operands: Any) -> Any:
+    raise GraphError("the value of an input is given, and not computed")
+
+
+# What makes the inputs of a graph: no row, for it is no operation that a graph may hold.
+INPUT = Op("input", "input", 0, None, _no_reference, effects=QUIET, memory=Memory.MAY_ALIAS)
+
+__all__ = ["CASTS", "EVERYWHERE", "INEXACT", "INPUT", "OPS", "QUIET", "SIGNALS", "Effects", "Fusion", "Kind", "Memory",
+           "Op", "TypeRule", "define", "op_named"]
