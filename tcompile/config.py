@@ -218,18 +218,15 @@ class Config:
         return "\n".join(["tcompile.config(", *rows, ")"])
 
     def _repr_html_(self) -> str:
-        import html
+        from tcompile.observe.display import html
 
-        left = "style='text-align:left'"
-        rows = "".join(
-            f"<tr><td {left}><code>{name}</code></td><td><code>{html.escape(repr(getattr(self, name)))}</code></td>"
-            f"<td><code>{html.escape(repr(setting.default))}</code></td>"
-            f"<td {left}>{html.escape(setting.__doc__ or '')}</td></tr>"
+        rows = [
+            [*(f"<code>{html.text(cell)}</code>" for cell in (name, repr(getattr(self, name)), repr(setting.default))),
+             html.text(setting.__doc__ or "")]
             for name, setting in SETTINGS.items()
             if not setting.alias_of
-        )
-        head = f"<tr><th {left}>setting</th><th>value</th><th>default</th><th {left}>meaning</th></tr>"
-        return f"<table><thead>{head}</thead><tbody>{rows}</tbody></table>"
+        ]  # fmt: skip
+        return html.page(html.table(("setting", "value", "default", "meaning"), rows, left=range(4)), "settings")
 
 
 class Patch(contextlib.ContextDecorator):

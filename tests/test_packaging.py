@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 import subprocess
@@ -72,6 +73,21 @@ def test_the_wheel_imports_alone_and_lightly(wheel, tmp_path):
     command = [sys.executable, "-I", "-c", LIGHT.format(path=[str(tmp_path)])]
     printed = subprocess.run(command, check=True, cwd=tmp_path, capture_output=True, text=True).stdout
     assert Path(printed.strip()).is_relative_to(tmp_path)
+
+
+def test_what_is_installed_is_tried(wheel, tmp_path):
+    """As continuous integration does on every system; the sources beside it are not what is tried."""
+    with zipfile.ZipFile(wheel) as archive:
+        archive.extractall(tmp_path)
+
+    def tried(where: Path) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, str(ROOT / "tools" / "check_install.py")]
+        environment = {**os.environ, "PYTHONPATH": str(where)}
+        return subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+
+    done = tried(tmp_path)
+    assert done.returncode == 0 and "graphs in machine code" in done.stdout, done.stdout + done.stderr
+    assert tried(ROOT).returncode == 1
 
 
 def test_what_is_installed_imports_lightly():

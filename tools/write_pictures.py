@@ -5,7 +5,7 @@ the code shows; run it when a display has changed. Needs playwright and a Chromi
 
     python tools/write_pictures.py
 
-The picture of the JupyterLab extension is one that its tests keep: ``make test-ui`` first.
+The pictures of front ends are those that the tests in the browser keep: ``make test-ui`` first.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
 WIDTH = 940
 KEPT = FOLDER.parent.parent / "build" / "screenshots"
-COPIED = {"jupyterlab": "labextension-graph"}  # what the UI tests call it
+COPIED = {"jupyterlab": "labextension-graph", "notebook7": "notebook7-panel", "marimo": "marimo-part"}
 
 CELLS: tuple[tuple[str, str], ...] = (
     (

@@ -14,6 +14,7 @@ from typing import Any
 from tcompile.debug.differences import Difference
 from tcompile.observe.display.html import cut
 from tcompile.observe.display.html import time as format_ms
+from tcompile.observe.html_form import html_form
 from tcompile.records import dataclass
 from tcompile.runtime.dispatch import parts_of
 from tcompile_jupyter.displays import ComparisonRow, ComparisonView
@@ -62,6 +63,8 @@ class Comparison:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return Comparisons([self]).view(self.sentence()).bundle()
+
+    _repr_html_ = html_form
 
 
 class Comparisons(Sequence[Comparison]):
@@ -115,6 +118,8 @@ class Comparisons(Sequence[Comparison]):
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return self.view().bundle()
+
+    _repr_html_ = html_form
 
 
 def compare(function: Callable[..., Any], *args: Any, budget: float = 1.0, name: str = "", **kwargs: Any) -> Comparison:

@@ -21,6 +21,7 @@ from tcompile.observe.display.html import time as format_ms
 from tcompile.observe.display.places import of_break
 from tcompile.observe.events import GraphBroke, GraphCaptured
 from tcompile.observe.explain import ExplainOutput
+from tcompile.observe.html_form import html_form
 from tcompile.observe.profiler import CompileProfiler
 from tcompile.observe.source_location import UserLine, file_label
 from tcompile.records import dataclass
@@ -250,6 +251,8 @@ class Report:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return self.view().bundle()
 
+    _repr_html_ = html_form
+
 
 @dataclass(frozen=True)
 class Line:
@@ -260,6 +263,8 @@ class Line:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         forms = {"text/html": self.report.one_line_html(), "text/plain": self.report.line()}
         return self.report.view().bundle(**forms)
+
+    _repr_html_ = html_form
 
 
 @dataclass(frozen=True)

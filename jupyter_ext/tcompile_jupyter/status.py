@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 from tcompile.backends import list_backends, why_no_native
 from tcompile.observe.display import html
+from tcompile.observe.html_form import html_form
 from tcompile.records import dataclass
 from tcompile.runtime.dispatch import CompiledFunction, parts_of
 from tcompile.runtime.look import calls_are
@@ -67,6 +68,8 @@ class Status:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": self.html()}
+
+    _repr_html_ = html_form
 
 
 def is_compiled(value: Any) -> TypeGuard[CompiledFunction]:

@@ -15,6 +15,7 @@ from tcompile.graph import Graph, Location, Node
 from tcompile.graph.verify import user_line
 from tcompile.observe import bus
 from tcompile.observe.events import KernelCompiled, Lazy
+from tcompile.observe.html_form import html_form
 from tcompile.records import dataclass
 
 
@@ -72,6 +73,8 @@ class CompiledKernel:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         made: dict[str, Any] = self.view().bundle()
         return made
+
+    _repr_html_ = html_form
 
     def __repr__(self) -> str:
         return f"<kernel {self.name}: {self.description}>"

@@ -30,6 +30,7 @@ from tcompile.debug.script import write_minified
 from tcompile.errors import InvalidArgument
 from tcompile.graph import Graph
 from tcompile.observe.events import FellBack
+from tcompile.observe.html_form import html_form
 from tcompile.observe.recorder import Recorder
 from tcompile.observe.tables import table
 from tcompile.records import dataclass
@@ -122,6 +123,8 @@ class Diagnosis:
             parts.append(html.note("the smallest graph that shows it", html.short(self.smallest.verdict, 300)))
             parts.append(self.smallest.graph.view().inside(opened=True))
         return {"text/plain": html.printable(str(self)), "text/html": html.page("".join(parts))}
+
+    _repr_html_ = html_form
 
 
 @dataclass

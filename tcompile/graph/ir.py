@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from tcompile.graph.op import INPUT, Op
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt
 from tcompile.graph.types import ScalarType, TensorType, Type, on_device
+from tcompile.observe.html_form import html_form
 from tcompile.records import dataclass
 
 
@@ -262,6 +263,8 @@ class Graph:
         view = self.view()
         made: dict[str, Any] = view.bundle(**{"image/svg+xml": view.draw_svg} if view.draw_svg else {})
         return made
+
+    _repr_html_ = html_form
 
     def __repr__(self) -> str:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {self.op_count} ops, {len(self.outputs)} outputs>"

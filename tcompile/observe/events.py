@@ -25,6 +25,7 @@ from typing import Any, ClassVar, TypeVar
 
 from tcompile.observe import context
 from tcompile.observe.source_location import UserLine
+from tcompile.observe.html_form import html_form
 from tcompile.records import dataclass
 
 SCHEMA_VERSION = 2
@@ -156,6 +157,8 @@ class GraphBroke(Event):
 
         return of_break(self).bundle()
 
+    _repr_html_ = html_form
+
 
 @dataclass(frozen=True, kw_only=True)
 class LoopDecided(Event):
@@ -188,6 +191,8 @@ class GuardFailed(Event):
         from tcompile.observe.display.places import of_guard
 
         return of_guard(self).bundle()
+
+    _repr_html_ = html_form
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tcompile.observe.events import CompileFinished, Event, FellBack, GraphBroke, GraphCaptured, LoopDecided, LoopTimed
+from tcompile.observe.html_form import html_form
 from tcompile.observe.recorder import Recorder
 from tcompile.observe.source_location import UserLine, format_line, format_stack
 from tcompile.records import dataclass
@@ -41,6 +42,8 @@ class BreakReason:
         return GraphBreakView(
             reason=self.id, headline=self.reason, explanation=self.explanation, hints=self.hints, stack=self.user_stack
         ).bundle()
+
+    _repr_html_ = html_form
 
     def __str__(self) -> str:
         parts = [f"{self.reason} [{self.id}]" if self.id else self.reason, format_stack(self.user_stack, title="")]
@@ -177,6 +180,8 @@ class ExplainOutput:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return self.view().bundle()
+
+    _repr_html_ = html_form
 
 
 def loop_text(event: LoopDecided) -> str:

@@ -25,6 +25,7 @@ from tcompile.observe.events import (
     LoopTimed,
 )
 from tcompile.observe.explain import together
+from tcompile.observe.html_form import html_form
 from tcompile.observe.source_location import file_label
 from tcompile.observe.tables import table
 from tcompile.records import dataclass
@@ -194,6 +195,8 @@ class CompileProfiler:
         from tcompile.observe.display import html
 
         return {"text/plain": html.printable(self.report()), "text/html": html.page(self.body())}
+
+    _repr_html_ = html_form
 
     def body(self) -> str:
         """The report as HTML, without its frame."""

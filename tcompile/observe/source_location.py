@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import io
 import linecache
+import re
 import tokenize
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from dataclasses import replace
 from tcompile.callers import raise_if_callers
 from tcompile.records import dataclass
 
+_MARIMO = re.compile(r"__marimo__cell_(\w+?)_(?:\.py)?$")
 _MAX_BLOCK = 6  # lines of one expression
 _MAX_TEXT = 100  # characters of one
 
@@ -69,7 +71,13 @@ def format_line(line: UserLine, *, caret: bool = True) -> str:
     return f"{shown}\n    {marks}" if marks else shown
 
 
-_labels: tuple[Callable[[str], str | None], ...] = ()
+def _cell_of_marimo(file: str) -> str | None:
+    """marimo compiles each cell as a file of its own, and names it by the cell."""
+    found = _MARIMO.search(file)
+    return f"cell {found[1]}" if found else None
+
+
+_labels: tuple[Callable[[str], str | None], ...] = (_cell_of_marimo,)
 
 
 def label_files(label: Callable[[str], str | None]) -> Callable[[], None]:

@@ -25,6 +25,7 @@ from tcompile.capture.context.followed import Followed
 from tcompile.capture.guards.entry_protocol import MISS, PLAIN, local_names
 from tcompile.config import config
 from tcompile.observe import bus
+from tcompile.observe.html_form import html_form
 from tcompile.runtime import cache as caches
 from tcompile.runtime import interrupted, native, refused
 from tcompile.runtime.binding import binder
@@ -434,6 +435,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         from tcompile.runtime.look import cache_view
 
         return cache_view(self.__tcompile_parts__()[2]).bundle()
+
+    _repr_html_ = html_form
 
     @staticmethod
     def __tcompile_inline__(compiled: CompiledFunction) -> types.FunctionType:

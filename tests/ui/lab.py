@@ -61,8 +61,8 @@ class Server:
         options = {
             "ServerApp.port": self.port, "ServerApp.ip": "127.0.0.1", "ServerApp.open_browser": False,
             "IdentityProvider.token": self.token, "ServerApp.root_dir": str(self.folder),
-            "ServerApp.allow_root": True, "LabApp.expose_app_in_browser": True, "ServerApp.log_level": "ERROR",
-            "LabApp.extension_manager": "readonly",
+            "ServerApp.allow_root": True, "ServerApp.log_level": "ERROR", "LabApp.extension_manager": "readonly",
+            "LabApp.expose_app_in_browser": True, "JupyterNotebookApp.expose_app_in_browser": True,
         }  # fmt: skip
         command = [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
         self._log = (folder / "server.log").open("wb")
@@ -88,10 +88,10 @@ class Server:
         self.close()
         raise RuntimeError(f"JupyterLab did not start: {Path(self._log.name).read_text(errors='replace')}")
 
-    def write(self, notebook: nbformat.NotebookNode, name: str) -> str:
-        """Puts a notebook into the folder; returns the address of its page."""
+    def write(self, notebook: nbformat.NotebookNode, name: str, at: str = "doc/tree") -> str:
+        """Puts a notebook into the folder; returns the address of its page in the front end that is ``at`` a path."""
         nbformat.write(notebook, self.folder / name)
-        return f"http://127.0.0.1:{self.port}/doc/tree/{name}?token={self.token}"
+        return f"http://127.0.0.1:{self.port}/{at}/{name}?token={self.token}"
 
     def read(self, name: str) -> nbformat.NotebookNode:
         """A notebook as it was saved."""
@@ -206,12 +206,13 @@ def _bytes(frame: Any) -> bytes:
 @contextlib.contextmanager
 def opened(browser: Any, server: Server, cells: list[str], name: str, pictures: Path, *,
            kernel: str = "python3", notebook: nbformat.NotebookNode | None = None, height: int = 1000,
+           at: str = "doc/tree",
            ) -> Iterator[Page]:  # fmt: skip
     """A page with a notebook of these cells, or with ``notebook`` itself."""
     if notebook is None:
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     notebook.metadata = {"kernelspec": {"name": kernel, "display_name": kernel}}
-    address = server.write(notebook, name)
+    address = server.write(notebook, name, at)
     context = browser.new_context(viewport={"width": 1100, "height": height}, device_scale_factor=1)
     context.set_default_timeout(60_000)
     try:

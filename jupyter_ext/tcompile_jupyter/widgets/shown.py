@@ -33,6 +33,17 @@ _RULES = (
 )
 
 
+class Still:
+    """The picture alone, for marimo, which has no Jupyter widgets."""
+
+    def __init__(self, picture: str) -> None:
+        self._picture = picture
+
+    def _repr_html_(self) -> str:
+        why = "marimo shows no Jupyter widgets, so this is a picture: run the cell again to renew it"
+        return f'<div>{self._picture}<div style="opacity:.68;font-size:.88em">{why}</div></div>'
+
+
 class Shown(ipywidgets.VBox):  # type: ignore[misc]
     """A box of widgets with a picture of itself. Subclasses give ``title`` and ``picture``.
 
@@ -84,6 +95,13 @@ class Shown(ipywidgets.VBox):  # type: ignore[misc]
         if handle is not None:
             self._places.append(handle.display_id)
 
+    def settle(self) -> None:
+        """Waits until the picture is worth showing."""
+
+    def _display_(self) -> Still:  # marimo asks for it first
+        self.settle()
+        return Still(self.picture())
+
     def close(self) -> None:
         """Ends the widget and those in it; its picture stays."""
         ends, self.ends = self.ends, ()
@@ -119,4 +137,4 @@ def text(told: str, most: int = 300) -> str:
     return escape(plain(told, most))
 
 
-__all__ = ["REST", "Shown", "image", "plain", "text"]
+__all__ = ["REST", "Shown", "Still", "image", "plain", "text"]

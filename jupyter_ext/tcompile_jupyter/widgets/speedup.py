@@ -157,6 +157,10 @@ class SpeedupPlot(Shown):
                 drawn = time.monotonic()
         self._draw((number + 1) / len(self._sizes))
 
+    def settle(self) -> None:
+        """Waits until it has measured."""
+        self.wait()
+
     # -- showing -----------------------------------------------------------------------------------
     @property
     def crossings(self) -> list[float]:
@@ -204,8 +208,9 @@ class SpeedupPlot(Shown):
             )
             for point in self.points
         ]
-        head = "".join(f"<th style='text-align:right'>{name}</th>" for name in heads)
-        cells = ("".join(f"<td style='text-align:right'>{cell}</td>" for cell in row) for row in rows)
+        right = "style='text-align:right;padding:0 .6em'"
+        head = "".join(f"<th {right}>{name}</th>" for name in heads)
+        cells = ("".join(f"<td {right}>{cell}</td>" for cell in row) for row in rows)
         body = "".join(f"<tr>{row}</tr>" for row in cells)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from tcompile.observe.html_form import html_form
 from tcompile.observe.source_location import UserLine, format_stack
 from tcompile.records import dataclass
 
@@ -253,6 +254,8 @@ class GraphBreak(Exception):
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         made: dict[str, Any] = self.view().bundle()
         return made
+
+    _repr_html_ = html_form
 
     def full_text(self) -> str:
         """What ``fullgraph=True`` raises: headline, explanation, hints, the user's lines."""

@@ -22,7 +22,23 @@ _LONGEST = 120  # characters of a name or a line; the whole of it stands in a to
 _TIP = 600
 _FITS = 1_500.0, 1_000.0  # width and height of drawings that can be read when they are made to fit
 _SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
+_HIDDEN = ' hidden="hidden"'
 _ANSI = re.compile(r"\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
+
+GROUNDS, INKS = ("#ffffff", "#111418"), ("#1f2937", "#e5e7eb")
+"""The ground and the lines of drawings, on light pages and on dark ones, where a front end gives no colours."""
+
+
+def theme(ground: str, ink: str) -> str:
+    """The colours of a drawing: those of JupyterLab or VS Code, else these."""
+    return (
+        f"--tc-bg:var(--jp-layout-color1,var(--vscode-editor-background,{ground}));"
+        f"--tc-fg:var(--jp-content-font-color1,var(--vscode-editor-foreground,{ink}))"
+    )
+
+
+# A page that says which scheme it has decides; else, and in images, what the system prefers.
+_SCHEME = "light-dark({},{})"
 
 STYLE = (
     """
@@ -38,7 +54,8 @@ div.tcompile th,div.tcompile td{padding:.05em 1.4em .05em 0;text-align:left;bord
 vertical-align:baseline;font-weight:normal;line-height:1.5;max-width:46em}
 div.tcompile tr{background:none!important}div.tcompile thead{border-bottom:1px solid rgba(127,127,127,.35)}
 div.tcompile .tcd-n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}
-div.tcompile summary{cursor:pointer}div.tcompile th:has(b),div.tcompile summary:has(.tcd-title){opacity:1}
+div.tcompile summary{cursor:pointer;display:list-item}
+div.tcompile th:has(b),div.tcompile summary:has(.tcd-title){opacity:1}
 div.tcompile details{margin:.1em 0}
 div.tcompile details>*:not(summary){margin-left:1.1em}
 div.tcompile pre,div.tcompile code{
@@ -54,8 +71,10 @@ div.tcompile .tcd-no{opacity:.5;user-select:none}
 div.tcompile .tcd-bar{display:flex;height:.55em;width:11em;margin:.3em 0;border-radius:3px;overflow:hidden;
 background:rgba(127,127,127,.15)}div.tcompile .tcd-bar span{min-width:1px}
 div.tcompile .tcd-key i{display:inline-block;width:.65em;height:.65em;border-radius:2px;margin:0 .35em 0 .9em}
-div.tcompile .tcd-picture{margin:.3em 0 .5em}div.tcompile .tcd-live[hidden]{display:block!important}
+div.tcompile .tcd-picture{margin:.3em 0 .5em}
+div.tcompile .tcd-live[hidden]{display:block!important}
 div.tcompile .tcd-still{display:none}
+@supports(color:light-dark(red,red)){div.tcompile .tc-graph{THEME}}
 div.tcompile .tcd-pane{overflow:auto;max-height:44em;border-radius:8px}div.tcompile .tcd-pane svg{display:block}
 div.tcompile .tcd-live:has(input[value=fit]:checked) svg{max-width:100%;height:auto;max-height:43em}
 div.tcompile .tcd-live:has(input[value="2"]:checked) svg{zoom:2}div.tcompile form{margin:0}
@@ -64,12 +83,14 @@ div.tcompile .tcd-zoom label{cursor:pointer;opacity:.55;padding:0 .45em;border-r
 div.tcompile .tcd-zoom label:has(:checked){opacity:1;background:rgba(127,127,127,.17)}
 div.tcompile .tcd-zoom label:has(:focus-visible){outline:2px solid #4b8bbe}
 div.tcompile .tcd-zoom input{position:absolute;opacity:0;pointer-events:none;width:0;height:0;margin:0}
-div.tcompile .tcd-sides{display:grid;gap:.4em .8em;overflow-x:auto;margin:.4em 0}
-div.tcompile .tcd-sides>div{min-width:8em}
+div.tcompile .tcd-sides{display:flex;flex-wrap:wrap;gap:.4em .8em;margin:.4em 0}
+div.tcompile .tcd-sides>div{min-width:0}
 div.tcompile .tcd-sides>div>b{font-weight:600;opacity:.75}
 div.tcompile .tcd-sides pre{padding:.35em .7em;background:rgba(127,127,127,.09);border-radius:5px;
 margin:0 0 .5em}
-""".replace("\n", " ").strip()
+""".replace("\n", " ")
+    .replace("THEME", theme(_SCHEME.format(*GROUNDS), _SCHEME.format(*INKS)))
+    .strip()
 )
 
 COLOURS = ("#3b82f6", "#0d9488", "#d97706", "#8b5cf6", "#e11d48", "#65a30d", "#0891b2", "#db2777")
@@ -126,6 +147,11 @@ def page(body: str, kind: str = "") -> str:
     """The display itself: ``body`` with its stylesheet."""
     name = f"tcompile tcompile-{kind}" if kind else "tcompile"
     return f'<div class="{name}"><style>{STYLE}</style>{body}</div>'
+
+
+def styled(html: str) -> str:
+    """A display for pages that keep stylesheets: some of them (marimo) leave hidden whatever says that it is."""
+    return html.replace(_HIDDEN, "")
 
 
 def title(name: str, rest: str = "") -> str:
@@ -229,19 +255,21 @@ def picture(svg: str, label: str) -> str:
     # The form keeps the choices of two drawings apart; of this method, no key can send it anywhere.
     zoom = f'<form method="dialog"><div class="tcd-zoom">{labels}</div></form>'
     return (
-        f'<div class="tcd-picture"><div class="tcd-live" hidden="hidden">{zoom}<div class="tcd-pane">{svg}</div></div>'
+        f'<div class="tcd-picture"><div class="tcd-live"{_HIDDEN}>{zoom}<div class="tcd-pane">{svg}</div></div>'
         f'<img class="tcd-still" alt="{text(label)}" src="data:image/svg+xml;base64,{data}"/></div>'
     )
 
 
 def sides(columns: Sequence[tuple[Sequence[tuple[str, str]], float]]) -> str:
-    """Columns side by side: of each, the parts from above, title and HTML, and the share of the width."""
-    widths = " ".join(f"minmax(0,{share}fr)" for _, share in columns)
-    parts = (
-        "".join(f"<b>{text(name)}</b>{body}" for name, body in column) for column, _ in columns
+    """Columns side by side, below each other where the page is narrow.
+
+    Of each, the parts from above, title and HTML, and the share of the width.
+    """
+    cells = (
+        f'<div style="flex:{share} 1 17em">{"".join(f"<b>{text(name)}</b>{body}" for name, body in column)}</div>'
+        for column, share in columns
     )
-    cells = "".join(f"<div>{part}</div>" for part in parts)
-    return f'<div class="tcd-sides" style="grid-template-columns:{widths}">{cells}</div>'
+    return f'<div class="tcd-sides">{"".join(cells)}</div>'
 
 
 def count(number: int, noun: str) -> str:
@@ -261,6 +289,7 @@ def time(ms: float) -> str:
 
 
 __all__ = [
-    "ACCENT", "COLOURS", "STYLE", "bar", "code", "count", "cut", "facts", "folded", "lines", "note", "page", "picture",
-    "place", "pre", "printable", "short", "sides", "source", "table", "text", "time", "title",
+    "ACCENT", "COLOURS", "GROUNDS", "INKS", "STYLE", "bar", "code", "count", "cut", "facts", "folded", "lines", "note",
+    "page", "picture", "place", "pre", "printable", "short", "sides", "source", "styled", "table", "text", "theme",
+    "time", "title",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ import math
 from typing import Any, ClassVar
 
 from tcompile.observe.display import html
+from tcompile.observe.html_form import html_form
 from tcompile.records import dataclass
 
 VERSION = 1
@@ -56,6 +57,8 @@ class View:
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         return self.bundle()
+
+    _repr_html_ = html_form
 
 
 def plain(value: Any) -> Any:
