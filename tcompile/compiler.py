@@ -29,6 +29,7 @@ from tcompile.capture.guards.graph_breaks import GraphBreak
 from tcompile.capture.guards.prologue import Guard, LoadStep, Prologue, texts
 from tcompile.capture.guards.sources import ParameterSource
 from tcompile.capture.interpreter.context import CaptureOptions
+from tcompile.capture.loops.continuation import Resumable
 from tcompile.collector import catch_up, no_collection
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, InvalidType, StanceError, Unsupported
@@ -52,7 +53,7 @@ from tcompile.observe.source_location import UserLine
 from tcompile.observe.warn import warn
 from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
 from tcompile.runtime.debuggers import counts_lines
-from tcompile.runtime.host import host_of, open_gates
+from tcompile.runtime.host import goes_on, host_of, open_gates, open_gates_after
 from tcompile.runtime.regions import Compiler, StaysPlain
 
 # Not ours to hide: errors for the user, and the recursion limit, near which the runtime goes on in plain Python.
@@ -231,14 +232,34 @@ def _continuation(
     if cache is None:
         return None
     code = cache.code
-    options = dataclasses.replace(_options(cache), continues=loop, arity=region.start.arity)
+    options = dataclasses.replace(
+        _options(cache), continues=loop, arity=region.start.arity,
+        resumable=functools.partial(_resumable, cache.settings, compiler),
+    )  # fmt: skip
     outcome = capture(
         code, cache.namespace, region.start, values, name=f"continuation_{cache.number}", frontends=frontends(),
         options=options, profile=cache.profile, host=lambda: host_of(cache, code, compiler), plans=plans,
     )  # fmt: skip
-    if outcome.graph_break is not None:
+    if outcome.graph_break is not None or outcome.captured.exit is None:  # the loop was not met
         return None
     return outcome.captured
+
+
+def _resumable(settings: Settings, compiler: Compiler, function: types.FunctionType) -> Resumable | None:
+    """The host of a function that was followed; None where it cannot be resumed. It compiles for itself."""
+    cache = FunctionCache.of(function, settings)
+    host = host_of(cache, function.__code__, compiler)
+    if host is None:
+        return None
+
+    def resume(
+        function: types.FunctionType, offset: int, answer: tuple[Any, ...], stays_plain: bool
+    ) -> types.FunctionType:  # fmt: skip
+        if not stays_plain:
+            open_gates_after(cache, offset)
+        return goes_on(cache, compiler, function, lambda _: answer, stays_plain)
+
+    return Resumable(host, resume)
 
 
 def _options(cache: FunctionCache) -> CaptureOptions:

@@ -7,13 +7,16 @@ has read; it registers a function here, so that imports go one way.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from time import perf_counter
+from types import FrameType
 from typing import Any
 
 from tcompile.callers import MARK
 
 _INTERVAL = 0.005  # seconds from one poll to the next
+_PATIENCE = 0.03  # seconds from a change to the end of a loop inside another one
 _readers: list[Callable[[], bool]] = []
 
 
@@ -55,11 +58,12 @@ class Clock:
     False
     """
 
-    __slots__ = ("last", "left", "stretch")
+    __slots__ = ("last", "left", "since", "stretch")
 
     def __init__(self) -> None:
         self.left = self.stretch = 1  # iterations up to the next look at the time
         self.last = perf_counter()
+        self.since = 0.0  # when something was first seen to have changed
 
     def is_due(self) -> bool:
         """Whether an interval has gone by; to be asked after each iteration."""
@@ -75,8 +79,28 @@ class Clock:
 
     def tick(self, iterations: int = 0, results: Sequence[Any] = ()) -> None:
         """To be called after each iteration, with what the loop would result in now. Raises Changed."""
-        if self.is_due() and has_changed():
+        if self.is_due() and self.has_changed():
             raise Changed(iterations=iterations, results=results)
+
+    def has_changed(self) -> bool:
+        """Whether the loop is to end after this iteration, since something has changed.
+
+        A loop inside another one goes on for a while, so that the outer one can end after a whole iteration.
+        """
+        if not has_changed():
+            return False
+        self.since = self.since or self.last
+        return self.last - self.since > _PATIENCE or not self._is_inside()
+
+    def _is_inside(self) -> bool:
+        """Whether another loop that has a clock runs this one."""
+        frame: FrameType | None = sys._getframe(2)
+        while frame is not None:
+            other = frame.f_locals.get("clock")
+            if type(other) is Clock and other is not self:
+                return True
+            frame = frame.f_back
+        return False
 
 
 __all__ = ["Changed", "Clock", "has_changed", "register"]

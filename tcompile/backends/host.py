@@ -20,6 +20,7 @@ import numpy as np
 
 from tcompile.backends import helpers, parts
 from tcompile.backends.constants import constants, held
+from tcompile.backends.running import KEY, Loops
 from tcompile.backends.schedule import Schedule
 from tcompile.backends.schedule.lower import replaces_part
 from tcompile.backends.schedule.plan import Step
@@ -27,6 +28,8 @@ from tcompile.backends.texts import keep_text
 from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType, ops
 from tcompile.graph.names import is_plain
+from tcompile.graph.ops import OPS
+from tcompile.graph.ops.control import LOOPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.opaque import AS_SEEN, Slot, resolve
 from tcompile.graph.ops.writing import Path, shown
@@ -95,6 +98,8 @@ class Program:
     guarded: bool = False  # whether library calls raise at floating-point flags since the program sees to it
     regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # those compiled: nodes may share one
     steps: list[Any] = field(default_factory=list)  # the same without Python
+    loop_calls: dict[str, str] = field(default_factory=dict)  # the name of the loop that a line runs
+    overwritten: set[Node] = field(default_factory=set)
     words: dict[str, None] = field(default_factory=dict)  # ints that kernels get, and that may need more than 64 bits
 
     def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
@@ -138,11 +143,28 @@ class Program:
         results = "".join(self.arrays[node] + ", " for node in graph.outputs)
         self.lines.append(f"return ({results.rstrip() if len(graph.outputs) == 1 else results.rstrip(', ')})")
         source = "\n".join([f"def program({arguments}):", *("    " + line for line in self.lines)]) + "\n"
+        if self.loop_calls:
+            self.names[KEY] = self._loops(source)
         file = f"<tcompile {graph.name} {next(_numbers)}>"
         exec(compile(source, file, "exec"), self.names)
         program: Callable[..., tuple[Any, ...]] = self.names["program"]
         keep_text(program, file, source)
         return source, program
+
+    def _loops(self, source: str) -> Loops:
+        """Where the program runs its loops, and which variables hold their results."""
+        texts = enumerate(map(str.strip, source.splitlines()), 1)
+        results: dict[str, dict[int, str]] = {}
+        for node in self.schedule.graph.nodes:
+            if node.op == "get" and node.inputs[0].op in LOOPS and node in self.arrays and node not in self.overwritten:
+                results.setdefault(node.inputs[0].name, {})[node.attrs["index"]] = self.arrays[node]
+        return Loops({number: self.loop_calls[text] for number, text in texts if text in self.loop_calls}, results)
+
+    def overwrites(self, node: Node) -> None:
+        """Notes that something is written to the array of a node, whose value is gone then."""
+        while node.op != "input" and OPS[node.op].kind == "movement":
+            node = node.inputs[0]
+        self.overwritten.add(node)
 
     def _write(self, steps: Sequence[Step], first: int) -> None:
         """Some steps, of which ``first`` is the number of the first one, and the report of their flags."""
@@ -324,6 +346,7 @@ class Program:
         name = self._constant(f"{node.name}_rounds", made)
         sizes = [f"sizes=({', '.join(missing)},)"] if missing else []
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *sizes])})")
+        self.loop_calls[self.lines[-1]] = node.name
 
     def native_parts(self, node: Node, bodies: Sequence[Any], carried: int) -> Any:
         """What runs a loop's round, or its parts, without Python, as ``parts`` calls it; None where nothing does."""
@@ -343,6 +366,7 @@ class Program:
         name = self._constant(f"{node.name}_rounds", made)
         sizes = "".join(f"({''.join(f'{size}, ' for size in missing)}), " for _, missing in compiled)
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, f'sizes=({sizes})'])})")
+        self.loop_calls[self.lines[-1]] = node.name
 
     # -- steps ----------------------------------------------------------------------------------------------------
 
@@ -358,6 +382,8 @@ class Program:
             else:
                 self.steps.append(Onto(node, node.inputs[0]))
                 self.lines.append(f"{self.arrays[node]} = {base if target == 'base' else f'copy({base})'}")
+                if target == "base":
+                    self.overwrites(node.inputs[0])
         self.launch(step)
 
     def _allocate(self, node: Node) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tcompile.backends.replay import Replay
 from tcompile.graph import Graph
-from tcompile.polls import Changed, Clock, has_changed
+from tcompile.polls import Changed, Clock
 from tcompile.records import dataclass
 
 FEWEST = 8  # rounds for which going without Python pays
@@ -43,7 +43,7 @@ class RoundLoop:
         clock = Clock()
         for i in range(start, stop):
             carried = self.body(i, *carried, *sizes)
-            if clock.is_due() and has_changed():
+            if clock.is_due() and clock.has_changed():
                 raise Changed(self.name, i + 1 - start, carried)
         return carried
 
@@ -91,7 +91,7 @@ class PartLoop:
                         way = number if self.leaves[number - 1] else 0
                         break
             i += not way
-            if not way and clock.is_due() and has_changed():
+            if not way and clock.is_due() and clock.has_changed():
                 raise Changed(self.name, i - start, state)
         self._check(i - start, way)
         return (*state, np.asarray(i), np.asarray(way))

@@ -20,6 +20,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile import polls, reentry
+from tcompile.backends.running import running
 from tcompile.capture.guards.entry_protocol import ENTRY_FILE, MISS
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from tcompile.capture.entry.codegen import Captured
     from tcompile.runtime.continuations import Continuation
 
-_KEPT = "continuation"  # the variable of an entry program's frame that holds the run's continuation
+_KEPT = "continuation"  # the variable of an entry program's frame that holds the run's continuations
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,9 @@ class Resumed:
 def _has_changed() -> bool:
     """Looks again at what the innermost entry has read that runs in this thread."""
     frame: types.FrameType | None = sys._getframe(1)
+    below = []
     while frame is not None and not _is_entry(frame):
+        below.append(frame)
         frame = frame.f_back
     if frame is None:
         return False
@@ -61,12 +64,18 @@ def _has_changed() -> bool:
     if None in names:
         return False
     parameters = [known[name] for name in names if name is not None]
+    here = running(below)
+    kept: dict[str, Continuation | None] = known.setdefault(_KEPT, {})
     if captured.reread.has_changed(parameters, known):
+        found = None if here is None else kept.get(here.loop)
+        if here is not None and found is not None:
+            found.earlier.update(here.earlier())
         return True
-    if _KEPT not in known:
-        known[_KEPT] = None if reentry.is_inside() else _prepared(captured, parameters)
+    if here is not None and here.loop not in kept and not reentry.is_inside():
+        kept.update(_prepared(captured, here.loop, parameters))
         if captured.reread.has_changed(parameters, known):  # meanwhile: what was prepared may be of the new state
-            known[_KEPT] = captured.continuation = None
+            kept[here.loop] = None
+            captured.continuations.pop(here.loop, None)
             return True
     return False
 
@@ -78,8 +87,8 @@ def _is_entry(frame: types.FrameType) -> bool:
 polls.register(_has_changed)
 
 
-def _prepared(captured: Captured, parameters: Sequence[Any]) -> Continuation | None:
-    """The continuation of a run.
+def _prepared(captured: Captured, loop: str, parameters: Sequence[Any]) -> dict[str, Continuation | None]:
+    """The continuations of a run: that of the loop which it is in, and those of others that are known already.
 
     It is captured by a thread of its own: what a signal handler raises meanwhile is not lost there. The thread may wait
     for the lock of a function's cache, which this one does not hold unless it is inside a compile.
@@ -87,11 +96,11 @@ def _prepared(captured: Captured, parameters: Sequence[Any]) -> Continuation | N
     from tcompile.backends.llvm.native.target import uninterrupted  # loops that run for long are few
     from tcompile.runtime.continuations import prepare
 
-    if captured.continuation is not None:
-        return prepare(captured, parameters)
+    if loop in captured.continuations:
+        return {name: prepare(captured, name, parameters) for name in [*captured.continuations]}
     context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
     given = [parameters]  # taken out, as the thread may end a little later
-    return uninterrupted(lambda: context.run(prepare, captured, given.pop()))
+    return {loop: uninterrupted(lambda: context.run(prepare, captured, loop, given.pop()))}
 
 
 def go_on(error: Changed, cache: FunctionCache) -> Any:
@@ -118,8 +127,8 @@ def _continuation_of(error: Changed) -> Continuation | None:
     traceback = error.__traceback__
     while traceback is not None:
         if _is_entry(traceback.tb_frame):
-            found: Continuation | None = traceback.tb_frame.f_locals.get(_KEPT)
-            return found
+            kept: dict[str, Continuation | None] = traceback.tb_frame.f_locals.get(_KEPT, {})
+            return kept.get(error.loop)
         traceback = traceback.tb_next
     return None
 

@@ -27,26 +27,28 @@ from tcompile.runtime.cache import FunctionCache
 
 @dataclass(frozen=True)
 class Continuation:
-    """The program that leads to the next iteration, and what it has loaded while nothing had changed."""
+    """The program that leads to the next iteration, and what it has loaded while nothing had changed.
+
+    ``earlier`` are results of loops that the run has done before, by their names and the numbers of the results.
+    """
 
     captured: Captured
     loaded: Mapping[str, Any] = field(default_factory=dict)
+    earlier: dict[tuple[str, int], Any] = field(default_factory=dict)
 
 
-def prepare(captured: Captured, parameters: Sequence[Any]) -> Continuation | None:
+def prepare(captured: Captured, loop: str, parameters: Sequence[Any]) -> Continuation | None:
     """The continuation of a run with these parameters; None where the run cannot go on in the middle of its loop."""
-    assert captured.graph is not None
-    loop = next((node for node in captured.graph.nodes if node.op in LOOPS), None)
-    if captured.continue_in is None or loop is None:
+    if captured.continue_in is None:
         return None
-    if captured.continuation is None:
+    if loop not in captured.continuations:
         try:
-            made = captured.continue_in(loop.name, parameters)
+            made = captured.continue_in(loop, parameters)
         except Exception as error:  # what is not known here is not needed to be right
             raise_if_callers(error)
             made = None
-        captured.continuation = (made,)
-    (found,) = captured.continuation
+        captured.continuations[loop] = made
+    found = captured.continuations[loop]
     if found is None:
         return None
     extra = [1] * (1 + len(found.late_kinds or ()))
@@ -74,7 +76,7 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callabl
     node = next((node for node in graph.nodes if node.name == error.loop), None)
     if node is None:
         raise Unlike
-    results = [_results(graph, node, error)]  # taken out once: the program's names hold one another
+    known = [_known(graph, node, error, found.earlier)]  # taken out once: the program's names hold one another
     late = _late_numbers(captured, error)
     given = {f"p{captured.arity + place}": value for place, value in enumerate(late)}
     variables = {**found.loaded, **given}
@@ -85,7 +87,7 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callabl
 
     def evaluated(*inputs: Any) -> tuple[Any, ...]:
         with np.errstate(all="ignore"):
-            return run(graph, inputs, known={node: results.pop()})
+            return run(graph, inputs, known=known.pop())
 
     rest = Rest(captured, evaluated, cache.built.route(captured.exit), None)
 
@@ -96,6 +98,28 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callabl
         return made
 
     return answered
+
+
+def _known(graph: Graph, node: Node, error: Changed, earlier: Mapping[tuple[str, int], Any]) -> dict[Node, Any]:
+    """The values of the paused loop's node, and of others that are known or not needed.
+
+    Raises Unlike where another loop would have to run again.
+    """
+    known: dict[Node, Any] = {node: _results(graph, node, error)}
+    for get in graph.nodes:
+        value = earlier.get((get.inputs[0].name, get.attrs["index"])) if get.op == "get" else None
+        if value is not None and get.inputs[0] is not node and _fits(value, get.type):
+            known[get] = value
+    needed: set[Node] = set()
+    waiting = [*graph.outputs]
+    while waiting:
+        other = waiting.pop()
+        if other not in needed:
+            needed.add(other)
+            waiting += () if other in known else other.inputs
+    if any(other.op in LOOPS and other not in known for other in needed):
+        raise Unlike
+    return {**dict.fromkeys(other for other in graph.nodes if other not in needed), **known}
 
 
 def _results(graph: Graph, node: Node, error: Changed) -> tuple[Any, ...]:

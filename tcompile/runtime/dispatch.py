@@ -33,7 +33,7 @@ from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, fun
 from tcompile.runtime.changes import Resumed
 from tcompile.runtime.debuggers import may_stop, other_watcher
 from tcompile.runtime.frames import look_at_callers
-from tcompile.runtime.host import host_of, host_that_goes_on, settle
+from tcompile.runtime.host import goes_on, host_of, settle, take_defaults
 from tcompile.runtime.native import stack
 from tcompile.runtime.pickled import reduction
 from tcompile.runtime.regions import CompileFunction, Compiler, after_interrupt, note_replay
@@ -262,11 +262,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         function = self.__function
         if resumed is PLAIN:
             return self.__plain
-        code = host_that_goes_on(self.__cache, self.__compiler, resumed.answer, resumed.is_scalar)
-        made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
-        made.__qualname__ = function.__qualname__
-        _take_defaults(made, function)
-        return Run(made)
+        return Run(goes_on(self.__cache, self.__compiler, function, resumed.answer, resumed.is_scalar))
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
         """Lets the next calls that fit these entries be answered in machine code, where that is not on trial."""
@@ -288,14 +284,14 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             made.__qualname__ = function.__qualname__
             run = Run(made)
             self.__hosted = (code, run)
-        _take_defaults(run.function, function)
+        take_defaults(run.function, function)
         return run
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
         """What an entry at the function's start takes, or None where the call does not fit the parameters."""
         if self.__bind is None:
             self.__bind = binder(self.__function)
-        _take_defaults(self.__bind, self.__function)
+        take_defaults(self.__bind, self.__function)
         try:
             bound = self.__bind(*args, **kwargs)
         except TypeError:
@@ -492,14 +488,6 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 _TABLES = native.complete(CompiledFunction, "_Called_tables")
 if interpreter.refusal is not None:
     CompiledFunction.__call__ = CompiledFunction._call_plainly  # type: ignore[method-assign]
-
-
-def _take_defaults(made: Any, function: types.FunctionType) -> None:
-    """Gives ``made`` the defaults that ``function`` has now."""
-    if made.__defaults__ is not function.__defaults__:
-        made.__defaults__ = function.__defaults__
-    if made.__kwdefaults__ is not function.__kwdefaults__:
-        made.__kwdefaults__ = function.__kwdefaults__
 
 
 def parts_of(compiled: CompiledFunction) -> tuple[types.FunctionType, Settings, FunctionCache]:

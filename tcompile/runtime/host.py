@@ -90,6 +90,26 @@ def _narrow(cache: FunctionCache, compiler: Entrance) -> None:
         cache.host = host
 
 
+def goes_on(
+    cache: FunctionCache, compiler: Entrance, function: types.FunctionType, answer: Callable[[Sequence[Any]], Any],
+    stays_plain: bool
+) -> types.FunctionType:  # fmt: skip
+    """A function for one call of ``function``, which is led to where the answer says as soon as it starts."""
+    code = host_that_goes_on(cache, compiler, answer, stays_plain)
+    made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
+    made.__qualname__ = function.__qualname__
+    take_defaults(made, function)
+    return made
+
+
+def take_defaults(made: Any, function: types.FunctionType) -> None:
+    """Gives ``made`` the defaults that ``function`` has now."""
+    if made.__defaults__ is not function.__defaults__:
+        made.__defaults__ = function.__defaults__
+    if made.__kwdefaults__ is not function.__kwdefaults__:
+        made.__kwdefaults__ = function.__kwdefaults__
+
+
 @reentry.slow
 def host_that_goes_on(
     cache: FunctionCache, compiler: Entrance, answer: Callable[[Sequence[Any]], tuple[Any, ...]], stays_plain: bool
@@ -146,16 +166,22 @@ _SETTLED_UNDER_STRESS = 2
 
 def open_gates(cache: FunctionCache, captured: Captured, region: Region) -> None:
     """Lets captured code start wherever a gate is met next, once the frame has gone on at the end of a stretch."""
-    host = cache.built
-    assert captured.exit is not None and host is not None
-    top = _result_text(cache.code, captured.exit)
-    for handler in host.analysis.points[captured.exit].handlers:
-        cache.open(handler)
-    for offset in host.following(captured.exit):
-        cache.tops.setdefault(offset, top)
-        cache.open(offset)
+    assert captured.exit is not None
+    open_gates_after(cache, captured.exit)
     if captured.graph is None and captured.exit == region.start.offset and not captured.guards:
         cache.close(captured.exit)  # whatever comes, nothing can be captured here
+
+
+def open_gates_after(cache: FunctionCache, offset: int) -> None:
+    """Lets captured code start wherever a gate is met next when the frame goes on at an instruction."""
+    host = cache.built
+    assert host is not None
+    top = _result_text(cache.code, offset)
+    for handler in host.analysis.points[offset].handlers:
+        cache.open(handler)
+    for following in host.following(offset):
+        cache.tops.setdefault(following, top)
+        cache.open(following)
 
 
 _GIVES_A_VALUE = (

@@ -8,6 +8,7 @@ leads to a loop's next iteration has to hand on everything that the frame and it
 from __future__ import annotations
 
 import gc
+import math
 import textwrap
 import threading
 import time
@@ -42,7 +43,7 @@ class Stopped(dict):
 
 def module(text: str, kind: type[dict[str, Any]] = dict) -> dict[str, Any]:
     """The names of a module of this text, with ``stop`` and ``change``."""
-    space = kind(np=np, __name__="continuation", __builtins__=__builtins__)
+    space = kind(np=np, math=math, __name__="continuation", __builtins__=__builtins__)
     before = "stop = False\ndef change():\n    global stop\n    stop = True\n"
     exec(compile(before + textwrap.dedent(text), "<continuation>", "exec"), space)
     return space
@@ -77,7 +78,7 @@ def alike(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def goes_on(text: str, begins_again: bool = False) -> None:
+def goes_on(text: str, begins_again: bool = False, most: int = LIMIT) -> None:
     """Runs ``f(*args(limit))``, which returns the iterations first, and compares with a run in plain Python."""
     space, twin = module(text), module(text, Stopped)
     compiled = tcompile.compile(space["f"], options={"exact": True})
@@ -85,7 +86,7 @@ def goes_on(text: str, begins_again: bool = False) -> None:
         given, plain = space["args"](limit), twin["args"](limit)
         assert alike(compiled(*given), twin["f"](*plain))
         assert alike(given, plain)
-    given, plain = space["args"](LIMIT), twin["args"](LIMIT)
+    given, plain = space["args"](most), twin["args"](most)
     with at_poll(2, space["change"]):
         found = compiled(*given)
     twin.left = found[0]  # type: ignore[attr-defined]
@@ -257,3 +258,148 @@ def test_what_is_handed_on(what):
                 n += 1
             return n, {after}
     """)
+
+
+IN_A_CALL = {  # functions before f, and what returns the iterations and more
+    "a function": ("""
+        def run(x, limit):
+            n = 0
+            for i in range(limit):
+                if stop: break
+                x[i % 3] += 1.0
+                n += 1
+            return n
+        """, "n = run(x, limit); return n, x[0]"),
+    "in a call": ("""
+        def inner(x, y, limit):
+            n = 0
+            for i in range(limit):
+                if stop: break
+                x[i % 3] += 1.0
+                n += 1
+            return n, y
+        def run(x, *args, more=2, **named):
+            y = x[1] + 1.0
+            return inner(x, *args, **named), y, more
+        """, "(n, y), z, m = run(x, x[0], limit=limit); return n, y, z, m"),
+    "of arrays": ("""
+        def run(x, limit):
+            n = 0
+            y = np.ones_like(x)
+            for i in range(limit):
+                if stop: break
+                y[1:-1] = x[:-2] * 0.5 + 1
+                x, y = y, x
+                n += 1
+            return n, x, y
+        """, "n, z, y = run(x, limit); return n, z, y, x is z, x is y"),
+    "a method": ("""
+        class Run:
+            def run(self, x, limit):
+                n = 0
+                while n < limit:
+                    if stop: break
+                    x[n % 3] += 1.0
+                    n += 1
+                self.n = n
+        """, "r = Run(); r.run(x, limit); return r.n, x[0]"),
+    "a closure": ("""
+        """, """
+            m = 0
+            def run():
+                nonlocal m
+                n = 0
+                for i in range(limit):
+                    if stop: break
+                    x[i % 3] += 1.0
+                    n += 1
+                m = n
+                return n
+            n = run()
+            return n, m, x[0]
+        """),
+    "a partial call": ("""
+        import functools
+        def run(y, x, limit):
+            n = 0
+            for i in range(limit):
+                if stop: break
+                x[i % 3] += y
+                n += 1
+            return n
+        """, "g = functools.partial(run, 2.0); return g(x, limit=limit), x[1]"),
+    "two calls in a comparison": ("""
+        def run(x, limit):
+            n = 0
+            for i in range(limit):
+                if stop: break
+                x[i % 3] += 1.0
+                n += 1
+            return n
+        """, "y = x[2] + 1; n = [0, run(x, limit)][x.size > 2]; return n, y"),
+}
+
+
+@pytest.mark.parametrize("what", IN_A_CALL)
+def test_a_called_function(what):
+    """The function that runs the loop goes on in its middle, and so does its caller when it returns."""
+    before, after = IN_A_CALL[what]
+    text = textwrap.dedent(before) + "def args(limit): return np.zeros(20), limit\n"
+    goes_on(text + "def f(x, limit):\n" + textwrap.indent(textwrap.dedent(after).strip(), "    "))
+
+
+LOOPS_BEFORE = {  # lines before the loop, in it, and what is returned besides the iterations
+    "a number": ("s = 0.0\nfor j in range(50): s = s * 0.5 + x[j % 3]", "x[i % 3] += 1.0", "s, x"),
+    "what it writes": ("for j in range(50): x[j % 3] += 2.0", "x[i % 3] += 1.0", "x, j"),
+    "arrays": ("y = x + 1\nfor j in range(50): y = y * 0.5 + 1", "x = x * 0.5 + y", "x, y, j"),
+    "arrays that are written": ("y = x + 1\nfor j in range(50): y = y * 0.5 + j\ny[0] = 7", "x[1:] += y[:-1]", "x, y"),
+    "two loops": (
+        "y = x + 1\nfor j in range(50): y = y * 0.5 + j\ns = 0.0\nfor j in range(50): s = s * 0.5 + y[j % 3]\n",
+        "x = x * 0.5 + s", "x, y, s",
+    ),
+    "a list": ("out = []\nfor j in range(50): x = x + 1; out.append(x.sum())", "x = x * 0.5 + 1", "x, out"),
+    "a view": (
+        "y = x + 1\nfor j in range(50): y = y * 0.5 + j\nv = y[::2]\nv += 1", "x[1:] += y[:-1]", "v, x, v.base is y",
+    ),
+}  # fmt: skip
+
+WRITTEN_OVER = {"arrays that are written", "a view"}  # in the memory of what the first loop has made
+
+
+@pytest.mark.parametrize("what", LOOPS_BEFORE)
+def test_a_loop_before(what):
+    """What another loop has left is still there where the second one goes on."""
+    before, body, after = LOOPS_BEFORE[what]
+    lines = [
+        *before.splitlines(), "n = 0", "for i in range(limit):", "    if stop: break", f"    {body}", "    n += 1",
+        f"return n, {after}",
+    ]  # fmt: skip
+    text = "def args(limit): return np.zeros(2000), limit\ndef f(x, limit):\n"
+    goes_on(text + "".join(f"    {line}\n" for line in lines), begins_again=what in WRITTEN_OVER)
+
+
+SUM = "for k in range(200): s = math.sqrt(s + x[k]) / 1.25"
+LISTS = {  # lines of the loop, and what is returned besides the iterations
+    "floats": (f"{SUM}\nout.append(s)", "s"),
+    "some floats": (f"{SUM}\nif i % 3: out.append(s)", "s"),
+    "tuples": (f"{SUM}\nif i % 2: out.append((i, s))", "s"),
+    "two at a time": (f"{SUM}\nout.append(s); out.append(s + 1)", "s"),
+    "two lists": (f"{SUM}\nout.append(s); more.append(s + 1)", "s, more"),
+    "floats of arrays": ("x = x * 0.5 + 1; out.append(x.sum())", "x"),
+    "two of arrays": ("x = x * 0.5 + 1; out.append(x.sum()); out.append(x.max())", "x"),
+    "arrays": ("x = x * 0.5 + 1; y = x[:8] * 0.5 + n; out.append(y)", "y, y is out[-1] if out else None"),
+}
+
+
+@pytest.mark.parametrize("head", ["for i in range(limit):", "for i in range(5, 2 * limit, 2):", "while n < limit:"])
+@pytest.mark.parametrize("what", LISTS)
+def test_lists(what, head):
+    """A list holds what the iterations so far have appended to it."""
+    body, after = LISTS[what]
+    lines = [
+        "out = []; more = [1.0]; i = n = 0; y = None; s = 0.0", head, "    if stop: break",
+        *(f"    {line}" for line in body.splitlines()), "    n += 1",
+        *(["    i = n"] if "while" in head else []), f"return n, out, {after}",
+    ]  # fmt: skip
+    text = "def args(limit): return np.ones(2000), limit\ndef f(x, limit):\n"
+    goes_on(text + "".join(f"    {line}\n" for line in lines), most=16_000 if SUM in body else 10_000_000)

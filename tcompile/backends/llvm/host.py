@@ -209,13 +209,18 @@ class Program(host.Program):
         shows, program = node.attrs["shows"], node.attrs["program"]
         places = written_roots(shows, program)
         written: dict[int, str] = {}
+        own = set()  # those that no array of the caller's shares memory with
         for place in places:
             root = node.inputs[place]
+            if root.op == "full" or not self.writes_in_place(step, place):
+                own.add(place)
             written[place] = self.for_kernels.get(root, self.arrays[root])
             if not self.writes_in_place(step, place):
                 copied = self._fresh(f"{node.name}_{place}")
                 self.lines.append(f"{copied} = copy({written[place]})")
                 written[place] = copied
+            else:
+                self.overwrites(root)
         results = []
         for number, kind in enumerate(program[3]):
             results.append(self._fresh(f"{node.name}_result_{number}"))
@@ -230,7 +235,7 @@ class Program(host.Program):
                     case ("result", number):
                         given.append(results[number])
                     case ("pauses", _):
-                        given.append("1")
+                        given.append(str(int(not self.schedule.graph.scratch)))  # an iteration is done to its end
             elif isinstance(argument, Node):
                 given.append(self.for_kernels.get(argument, self.arrays[argument]))
             else:
@@ -240,11 +245,14 @@ class Program(host.Program):
         made = [*written.values(), *results]
         launched = f"status |= heard(launch({', '.join([kernel, spec, '1', '1', *given])}))"
         all_made = f"({''.join(f'{name}, ' for name in made)})"
+        shown = "".join(f"{name if place in own else f'copy({name})'}, " for place, name in written.items())
+        paused = f"({shown}{''.join(f'{name}, ' for name in results)})"
         self.lines += [
             "try:", f"    {launched}",
-            "except Changed as changed:", f"    raise told(changed, {node.name!r}, {all_made})",
+            "except Changed as changed:", f"    raise told(changed, {node.name!r}, {paused})",
         ]  # fmt: skip
-        self.lines.append(f"{self.arrays[node]} = ({''.join(f'{name}, ' for name in made)})")
+        self.lines.append(f"{self.arrays[node]} = {all_made}")
+        self.loop_calls[launched] = node.name
 
     def writes_in_place(self, step: Step, number: int) -> bool:
         """Whether a loop over elements writes to its operand ``number`` itself."""

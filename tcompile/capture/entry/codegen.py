@@ -145,8 +145,9 @@ class Captured:
     would do otherwise, because its user said so (a function was replaced, or asked whether it is being compiled).
     ``locks`` are variables: those of random generators, held while the graph draws. ``followed`` are the functions that
     the stretch goes through.
-    ``continue_in(loop, parameters)`` captures the way to the next iteration of a loop (``continuation``, once that was
-    tried). Of such a program ``late_kinds`` are the kinds of the numbers that it gets from a scalar loop.
+    ``continue_in(loop, parameters)`` captures the way to the next iteration of a loop (``continuations``, by the names
+    of the loops for which that was tried). Of such a program ``late_kinds`` are the kinds of the numbers that it gets
+    from a scalar loop.
     """
 
     graph: Graph | None
@@ -165,7 +166,7 @@ class Captured:
     followed: Sequence[Followed] = ()
     late_kinds: Sequence[str] | None = None
     continue_in: Callable[[str, Sequence[Any]], Captured | None] | None = None
-    continuation: tuple[Captured | None] | None = None
+    continuations: dict[str, Captured | None] = field(default_factory=dict)
 
     @property
     def does_nothing(self) -> bool:

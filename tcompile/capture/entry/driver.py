@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import types
 import weakref
 from collections.abc import Callable, Sequence
@@ -29,7 +30,7 @@ from tcompile.capture.guards.dynamic_shapes import Profile
 from tcompile.capture.guards.entry_protocol import Start
 from tcompile.capture.guards.graph_breaks import GraphBreak
 from tcompile.capture.interpreter.context import Capture, CaptureOptions
-from tcompile.capture.loops.continuation import NoContinuation, Reached
+from tcompile.capture.loops.continuation import NoContinuation, Reached, go_back_to_call, go_to_resume_point
 from tcompile.capture.values.base import Unrebuildable
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import Graph
@@ -147,10 +148,11 @@ class _Attempts:
     def _continuation(self, tx: Capture, frame: RootFrame) -> Outcome:
         """The program that leads to the next iteration of a loop. Raises NoContinuation where there is none."""
         host = self.host()
-        if host is not None and frame.offset not in host.targets:  # the jump that leads there may be one
-            frame.at = next(iter(frame.jumps_to(frame.at)), frame.at)
-        if host is None or frame.offset not in host.targets:
-            raise NoContinuation("the frame cannot be resumed there")
+        frames = [*reversed(tx.frames)]
+        for called, caller in itertools.pairwise(frames):
+            go_back_to_call(caller, called)
+        go_to_resume_point(frame, host)
+        assert host is not None
         try:
             return Outcome(finish_at(tx, frame, host.analysis.points[frame.offset], self.start.arity))
         except CannotCapture as error:

@@ -10,25 +10,23 @@ from __future__ import annotations
 
 import types
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from tcompile.bytecode.dialect import D
 from tcompile.bytecode.host import UNBOUND
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.context.followed import note
 from tcompile.capture.guards.entry_protocol import Start, start_of
 from tcompile.capture.guards.sources import CellSource, ParameterSource, Source
 from tcompile.capture.interpreter.context import Capture
-from tcompile.capture.interpreter.frame import Frame
+from tcompile.capture.interpreter.frame import PREPARES_CALL, Frame
 from tcompile.capture.interpreter.opcodes import Returned
 from tcompile.capture.loops.predict_carried import targets
-from tcompile.capture.values.base import NULL, Null, Unread, Value
+from tcompile.capture.values.base import NULL, Unread, Value
 from tcompile.capture.values.callable import FunctionValue
 from tcompile.config import config
 from tcompile.frontends.base import CannotCapture
 
-_PREPARES_CALL = ("KW_NAMES", "PRECALL")
 _OF_THE_FRAME = {  # what only the running frame can do: suspend, and handle exceptions
     "YIELD_VALUE", "SEND", "END_SEND", "GET_YIELD_FROM_ITER", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT",
     "END_ASYNC_FOR", "ASYNC_GEN_WRAP", "CLEANUP_THROW", "BEFORE_ASYNC_WITH",
@@ -39,7 +37,7 @@ _OF_THE_FRAME = {  # what only the running frame can do: suspend, and handle exc
 # What finds a function and its arguments, which a frame that runs in plain Python may leave to capture.
 _BEFORE_CALLS = {
     "RESUME", "NOP", "COPY_FREE_VARS", "PUSH_NULL", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST",
-    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR", "LOAD_METHOD", *_PREPARES_CALL,
+    "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR", "LOAD_METHOD", *PREPARES_CALL,
 }  # fmt: skip
 
 
@@ -73,7 +71,6 @@ class RootFrame(Frame):
         if start.slots or start.offset != start_of(code).offset:
             self._expect_rounds([source.name for source in sources], values)
         self.trail: list[int] = []
-        self.before: list[Value] = []
         self._stop = stop
         self._mark = self._place()
 
@@ -158,17 +155,6 @@ class RootFrame(Frame):
         """The step that was not done: what comes before it is captured."""
         return len(self.trail)
 
-    @property
-    def offset(self) -> int:
-        """The offset of the instruction that was not done."""
-        return self.decoded.instructions[self.at].start
-
-    def jumps_to(self, at: int) -> Iterator[int]:
-        """The instructions that only jump back to an instruction."""
-        for place, instruction in enumerate(self.decoded.instructions):
-            if instruction.opname == "JUMP_BACKWARD" and self.decoded.flow.leads_to(place) == at:
-                yield place
-
     def goes_on(self) -> bool:
         """Whether the instruction only goes on with what the running frame holds.
 
@@ -200,9 +186,9 @@ class RootFrame(Frame):
     def align(self) -> None:
         """Moves back over instructions that only prepare a call, which belong to the call."""
         instructions = self.decoded.instructions
-        while self.trail and instructions[self.trail[-1]].opname in _PREPARES_CALL and instructions[
+        while self.trail and instructions[self.trail[-1]].opname in PREPARES_CALL and instructions[
             self.at
-        ].opname in ("CALL", *_PREPARES_CALL):
+        ].opname in ("CALL", *PREPARES_CALL):
             self.at = self.trail.pop()
 
     def longest_loop(self) -> int | None:
@@ -210,19 +196,3 @@ class RootFrame(Frame):
         opens = (at for at in self.trail if self.decoded.instructions[at].opname.startswith("JUMP_BACKWARD"))
         most = Counter(opens).most_common(1)
         return self.trail.index(most[0][0]) if most else None
-
-    def callee_slot(self) -> int | None:
-        """The stack slot of the function that is about to be called; None where no call comes next."""
-        at = self.at
-        while self.decoded.instructions[at].opname in _PREPARES_CALL:
-            at += 1
-        call = self.decoded.instructions[at]
-        above = {"CALL": 0, "CALL_KW": 1, "CALL_FUNCTION_EX": 1}.get(call.opname)
-        if above is None:
-            return None
-        if call.opname == "CALL_FUNCTION_EX":
-            above += D.keywords_slot or (call.arg or 0) & 1
-        else:
-            above += call.arg or 0
-        lower = len(self.stack) - above - 2
-        return lower + 1 if isinstance(self.stack[lower], Null) else lower

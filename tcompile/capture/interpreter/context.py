@@ -64,6 +64,7 @@ from tcompile.strict import strict
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
+    from tcompile.capture.loops.continuation import Resumable
 
 MAX_DEPTH = 64
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
@@ -80,7 +81,8 @@ class CaptureOptions:
     operations one loop may become when it is unrolled (None: any number), whether the frame that capture starts in runs
     in plain Python, so that only its calls are looked for, and whether the lines followed are noted. ``continues`` is
     the name of the loop's node where capture ends at the loop's next iteration (``continuation``), and ``arity`` then
-    the number of the entry's own parameters.
+    the number of the entry's own parameters; ``resumable`` makes the host of a function that is in the middle of that
+    loop.
     """
 
     dynamic: bool | None = None
@@ -92,6 +94,7 @@ class CaptureOptions:
     notes_lines: bool = False
     continues: str = ""
     arity: int = 0
+    resumable: Callable[[types.FunctionType], Resumable | None] | None = None
 
 
 def _is_scalar(value: Value) -> bool:
@@ -151,6 +154,7 @@ class Capture:
     mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
     left_open: dict[str, type] = field(default_factory=dict)  # places of numbers whose values are not fixed
     late_kinds: list[str] = field(default_factory=list)  # of the numbers that a continuation gets from a scalar loop
+    late_is_scalar: bool = False  # whether it is one's
     differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
     input_sources: list[Source] = field(default_factory=list)
     symbol_texts: dict[str, str] = field(default_factory=dict)

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import types
 import weakref
+from collections.abc import Container, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING
 
 from tcompile.bytecode.analysis import Analysis, analyse
 from tcompile.bytecode.decode import NotResumable
+from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction, read
 from tcompile.capture.context.followed import Followed, note
 from tcompile.capture.guards.sources import ConstantSource, GlobalSource
@@ -24,7 +26,7 @@ from tcompile.capture.interpreter.context import Capture
 from tcompile.capture.interpreter.lazy_imports import settle
 from tcompile.capture.interpreter.opcodes import HANDLERS, Handler, Returned, Yielded, at_header
 from tcompile.capture.loops.loop_info import Flow, Header
-from tcompile.capture.values.base import Deferred, Unread, Value, settled
+from tcompile.capture.values.base import Deferred, Null, Unread, Value, settled
 from tcompile.capture.values.callable import Cell, FunctionValue
 from tcompile.config import config
 from tcompile.frontends.base import CannotCapture
@@ -37,6 +39,10 @@ from tcompile.records import dataclass
 if TYPE_CHECKING:
     from tcompile.capture.context.loop_plan import Plan
     from tcompile.capture.loops.trace_loop import WhileRounds
+
+
+_MOVES = ("NOP", "COPY", "SWAP", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST", "STORE_FAST")
+PREPARES_CALL = ("KW_NAMES", "PRECALL")  # instructions that belong to the call after them
 
 
 @dataclass(eq=False)
@@ -100,6 +106,7 @@ class Frame:
         self.locals: dict[str, Value] = dict(arguments)
         self.assigned: set[str] = set()  # names of locals that were bound or unbound in here
         self.stack: list[Value] = []
+        self.before: list[Value] = []  # the stack before the instruction that is being followed, where that is kept
         self.cells: dict[str, Cell] = dict(zip(self.code.co_freevars, function.closure, strict=True))
         self.keyword_names: tuple[str, ...] = ()
         self.decoded = decode(self.code)
@@ -153,9 +160,12 @@ class Frame:
     def _steps(self) -> None:
         tx, limit, every = self.tx, self.tx.options.max_instructions, config.stress_breaks
         instructions, handlers, lines = self.decoded.instructions, self.decoded.handlers, self.lines
+        keeps = bool(tx.options.continues)
         while True:
             at = self.at
             self.at = at + 1
+            if keeps:
+                self.before = self.stack[:]
             tx.instructions += 1
             if tx.instructions > limit:
                 raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
@@ -280,3 +290,44 @@ class Frame:
         if name in self.cells:
             return self.cells[name]
         raise CannotCapture("operation-raises", f"local variable {name!r} is not set")
+
+    @property
+    def offset(self) -> int:
+        """The offset of the instruction that was not done."""
+        return self.decoded.instructions[self.at].start
+
+    def jumps_to(self, at: int) -> Iterator[int]:
+        """The instructions that only jump back to an instruction."""
+        for place, instruction in enumerate(self.decoded.instructions):
+            if instruction.opname == "JUMP_BACKWARD" and self.decoded.flow.leads_to(place) == at:
+                yield place
+
+    def go_back(self) -> None:
+        """Takes back the instruction that is being followed, and those before it that belong to it."""
+        self.stack = self.before
+        self.at -= 1
+        while self.decoded.instructions[self.at - 1].opname in PREPARES_CALL:
+            self.at -= 1
+
+    def move_on(self, stops: Container[int]) -> None:
+        """Does what only moves locals and stack items, up to an instruction at one of these offsets."""
+        while self.offset not in stops and self.decoded.instructions[self.at].opname in _MOVES:
+            instruction = self.decoded.instructions[self.at]
+            self.at += 1
+            HANDLERS[instruction.opname](self, instruction)
+
+    def callee_slot(self) -> int | None:
+        """The stack slot of the function that is about to be called; None where no call comes next."""
+        at = self.at
+        while self.decoded.instructions[at].opname in PREPARES_CALL:
+            at += 1
+        call = self.decoded.instructions[at]
+        above = {"CALL": 0, "CALL_KW": 1, "CALL_FUNCTION_EX": 1}.get(call.opname)
+        if above is None:
+            return None
+        if call.opname == "CALL_FUNCTION_EX":
+            above += D.keywords_slot or (call.arg or 0) & 1
+        else:
+            above += call.arg or 0
+        lower = len(self.stack) - above - 2
+        return lower + 1 if isinstance(self.stack[lower], Null) else lower

@@ -10,16 +10,22 @@ The extra parameters are the number of iterations that are done, and then the nu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import types
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
+from tcompile.bytecode.analysis import METHOD
 from tcompile.bytecode.dialect import D
 from tcompile.capture.guards.sources import ParameterSource
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Null, Value, settled
+from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, Zipped
+from tcompile.capture.values.span import Span
 from tcompile.graph.sizes import Size
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
+    from tcompile.bytecode.host import Host
     from tcompile.capture.entry.codegen import Rebuilder
     from tcompile.capture.interpreter.context import Capture
     from tcompile.capture.interpreter.frame import Frame
@@ -34,19 +40,125 @@ class NoContinuation(Exception):
 
 
 def is_wanted(f: Frame, name: str) -> bool:
-    """Whether capture is to end with the loop whose node has this name.
+    """Whether capture is to end with the loop whose node has this name."""
+    return f.tx.options.continues == name and not f.tx.open_loops
 
-    Raises NoContinuation where a frame other than the compiled function's runs the loop, and where a loop came before:
-    that would have to be done again.
+
+@dataclass(frozen=True)
+class Resumable:
+    """The host of a function that was followed, and ``resume(function, offset, answer, stays_plain)``.
+
+    That gives a function of the host's code, whose frame is led to where the answer says as soon as it starts.
     """
-    tx = f.tx
-    if not tx.options.continues or tx.open_loops:
-        return False
-    if tx.options.continues != name:
-        raise NoContinuation("another loop comes first")
-    if tx.frames[0] is not f or len(tx.frames) > 1:
-        raise NoContinuation("it is a called function's loop")
-    return True
+
+    host: Host
+    resume: Callable[[types.FunctionType, int, tuple[Any, ...], bool], types.FunctionType]
+
+
+class LateCall(Value):
+    """A function whose frame goes on where a followed call of it is, as soon as it starts."""
+
+    def __init__(self, frame: Frame, found: Resumable) -> None:
+        self.frame, self.found = frame, found
+        self.is_scalar = frame.tx.late_is_scalar
+        self.point = found.host.analysis.points[frame.offset]
+        if [not isinstance(value, Null) for value in frame.stack] != list(self.point.slots):
+            raise NoContinuation("the stack of a called function is not as it should be")
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """The code of the function."""
+        frame, function = self.frame, self.frame.function
+        code = program.rebuild(function) if function.outer is None else program.constant(function.function)
+        held = [frame.locals.get(name) for name in self.point.live]
+        held += [value for value in frame.stack if not isinstance(value, Null)]
+        values = "".join(f"{'UNBOUND' if value is None else program.rebuild(value)}, " for value in held)
+        route = "".join(f"{bit}, " for bit in self.found.host.route(frame.offset))
+        answer = f"{self.point.offset}, (None, {route}({values}))"
+        return f"{program.constant(self.found.resume)}({code}, {answer}, {self.is_scalar})"
+
+
+def go_back_to_call(caller: Frame, called: Frame) -> None:
+    """Puts a frame back to where it calls a function that goes on in the middle. Raises NoContinuation."""
+    caller.go_back()
+    slot = caller.callee_slot()
+    if slot is None or called.place is not None:
+        raise NoContinuation("the loop's function was not called by an instruction")
+    caller.stack[slot] = _in_place_of(settled(caller.tx, caller.stack[slot]), called)
+
+
+def _in_place_of(value: Value, called: Frame) -> Value:
+    """The callable in which a frame that goes on takes the place of the function that was called."""
+    match value:
+        case FunctionValue(code=code) if code is called.code:
+            return LateCall(called, resumable(called))
+        case MethodValue(owner=owner, function=function):
+            return MethodValue(owner, _in_place_of(settled(called.tx, function), called))
+        case PartialValue(function=function, args=args, kwargs=kwargs):
+            return PartialValue(_in_place_of(settled(called.tx, function), called), args, kwargs)
+    raise NoContinuation("the loop's function was called by another one")
+
+
+def resumable(frame: Frame) -> Resumable:
+    """The host of the frame's function, where the frame is at one of its resume points. Raises NoContinuation."""
+    code, function, ask = frame.code, frame.function.function, frame.tx.options.resumable
+    if code.co_cellvars:
+        raise NoContinuation("the loop's function has closure variables of its own")
+    if function is None:  # the stretch has made it
+        cells = tuple(types.CellType() for _ in code.co_freevars)
+        function = types.FunctionType(code, frame.function.globals, code.co_name, None, cells)
+    found = None if ask is None else ask(function)
+    if found is None:
+        raise NoContinuation("a called function cannot be resumed")
+    go_to_resume_point(frame, found.host)
+    return found
+
+
+def go_to_resume_point(frame: Frame, host: Host | None) -> None:
+    """Moves a frame to a resume point that leads to where it is, or to the next one before which nothing is computed.
+
+    Raises NoContinuation where there is none.
+    """
+    if host is not None and frame.offset not in host.targets:
+        load = _method_load(frame, host)
+        if load is None:
+            instructions = frame.decoded.instructions
+            jumps = (at for at in frame.jumps_to(frame.at) if instructions[at].start in host.targets)
+            frame.at = next(jumps, frame.at)
+            frame.move_on(host.targets)
+        else:
+            _go_to_method_load(frame, load)
+    if host is None or frame.offset not in host.targets:
+        raise NoContinuation("the frame cannot be resumed there")
+
+
+def _method_load(frame: Frame, host: Host) -> int | None:
+    """The instruction that loads the method that is called next; None for other calls."""
+    slot, stream = frame.callee_slot(), host.analysis.stream
+    kinds = host.analysis.stacks[stream.index[frame.offset]]
+    if slot is None or kinds is None or kinds[slot] < METHOD:
+        return None
+    load = frame.decoded.positions[2 * stream.begin[(kinds[slot] - METHOD) >> 1]]
+    return load if frame.decoded.instructions[load].opname in ("LOAD_METHOD", "LOAD_ATTR") else None
+
+
+def _go_to_method_load(frame: Frame, load: int) -> None:
+    """Goes back over what only moves arguments to the load of the method, from an object that has nothing else."""
+    slot = frame.callee_slot()
+    assert slot is not None
+    method = LateOwner(frame.decoded.instructions[load].argval, frame.stack[slot])
+    frame.stack[slot - (not D.null_above) :] = [method]
+    frame.at = load
+
+
+class LateOwner(Value):
+    """An object with one attribute, from which a frame takes the method that it calls."""
+
+    def __init__(self, name: str, method: Value) -> None:
+        self.name, self.found = name, method
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """A new object."""
+        return f"{program.constant(types.SimpleNamespace)}(**{{{self.name!r}: {program.rebuild(self.found)}}})"
 
 
 class LateInt(Value):
@@ -81,14 +193,33 @@ class LateIterator(Value):
         self.items, self.per_iteration, self.absolute = items, per_iteration, absolute
         self.iterations = iterations_of(tx)
 
+    def taken(self, program: Rebuilder) -> str:
+        """Code for the number of items that are gone."""
+        given = program.load(self.iterations)
+        if not self.absolute:
+            return f"(({self.items.rounds}) + {self.per_iteration} * {given})"
+        values = getattr(self.items, "values", None)
+        return given if values is None else f"(({given} - ({values.start})) // ({values.step}))"
+
     def rebuild(self, program: Rebuilder) -> str:
         """A new iterator of the items that are left."""
-        given = program.load(self.iterations)
-        taken = f"({self.items.rounds}) + {self.per_iteration} * {given}"
-        if self.absolute:
-            values = getattr(self.items, "values", None)
-            taken = given if values is None else f"({given} - ({values.start})) // ({values.step})"
-        return _advanced(program, self.items, taken)
+        return _advanced(program, self.items, self.taken(program))
+
+
+class LateSpan(Span):
+    """Items of a list that a loop has appended to in all iterations so far, ``count`` in each."""
+
+    def __init__(self, whole: Span, count: int, items: LateIterator | None) -> None:
+        super().__init__(whole.tx, whole.array, whole.kind, whole.final)
+        self.count, self.items_given, self.iterations = count, items, iterations_of(whole.tx)
+
+    def starred(self, program: Rebuilder) -> list[str]:
+        """The items in a list's display."""
+        items = self.items_given
+        done = program.load(self.iterations)
+        if items is not None:
+            done = f"({items.taken(program)} - ({items.items.rounds}))"
+        return self.displayed(program, f"{program.rebuild(self.array)}[:{self.count} * {done}]")
 
 
 def _advanced(program: Rebuilder, items: Counted, taken: str) -> str:
@@ -135,15 +266,27 @@ def iterations_of(tx: Capture) -> ParameterSource:
 
 def go_to_next_iteration(f: Frame, at: int, advanced: LateIterator | None) -> None:
     """Puts the frame where the next iteration begins, at instruction ``at``. Raises Reached."""
+    made: dict[int, LateIterator] = {}
     if advanced is not None:
-        items = advanced.items
-        if items.source is not None or any(value is items for value in f.locals.values()):
+        if advanced.items.source is not None:
             raise NoContinuation("others hold its iterator")
-        f.stack[-D.iterator_items] = advanced
+        made[id(advanced.items)] = advanced
+    for frame in f.tx.frames:
+        for held in (frame.stack, frame.before):
+            held[:] = [_as_it_is(value, made) for value in held]
+        frame.locals = {name: _as_it_is(value, made) for name, value in frame.locals.items()}
     f.at = at
     raise Reached
 
 
+def _as_it_is(value: Value, made: dict[int, LateIterator]) -> Value:
+    """A value that a frame holds; iterators of which some items are gone can be made again, too."""
+    if not isinstance(value, Counted) or value.source is not None or value.unknown:
+        return value
+    return made.setdefault(id(value), LateIterator(value.tx, value, 0))
+
+
 __all__ = [
-    "LateInt", "LateIterator", "LateNumber", "NoContinuation", "Reached", "go_to_next_iteration", "is_wanted",
+    "LateInt", "LateIterator", "LateNumber", "LateSpan", "NoContinuation", "Reached", "Resumable", "go_back_to_call",
+    "go_to_next_iteration", "go_to_resume_point", "is_wanted",
 ]  # fmt: skip

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tcompile.capture.loops.continuation import LateSpan
 from tcompile.capture.semantics.subgraph import node_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
@@ -177,15 +178,16 @@ class Collected:
             elif any(other.result is leaf.inside for other in carried.leaves if other is not leaf):
                 raise CannotCapture("loop-mismatch", "a variable holds an item of a list that is not its last")
 
-    def put(self, carried: Carried, behind: Behind) -> None:
-        """Gives the lists their items, behind the loop."""
+    def put(self, carried: Carried, behind: Behind, so_far: bool = False) -> None:
+        """Gives the lists their items after the loop, or those of the iterations so far."""
         for name, found in self.lists.items():
             array = self.f.locals.pop(self.variable(name))
             assert isinstance(array, ArrayValue)
             item = self.last.get(name)
             last = behind.value(carried.homes[id(item)]) if item is not None else None
             assert last is None or isinstance(last, ArrayValue)
-            found.held.append(Span(self.tx, array, self.rows[name].kind, last))
+            whole = Span(self.tx, array, self.rows[name].kind, last)
+            found.held.append(LateSpan(whole, self.rows[name].count, None) if so_far else whole)
             found.spans = True
 
 

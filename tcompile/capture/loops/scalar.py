@@ -32,6 +32,7 @@ from tcompile.capture.interpreter.opcodes.registry import Returned
 from tcompile.capture.loops.continuation import (
     LateIterator,
     LateNumber,
+    LateSpan,
     NoContinuation,
     go_to_next_iteration,
     is_wanted,
@@ -426,17 +427,21 @@ class _Stretch:
         room.counts |= not always
         return (room.count, *room.arrays)
 
-    def _fill(self, found: SequenceValue, room: Room) -> None:
-        """Gives a list what the loop has appended to it."""
+    def _fill(self, found: SequenceValue, room: Room, so_far: LateIterator | None = None) -> None:
+        """Gives a list what the loop has appended to it, in all iterations or before that one."""
         if room.kind is None:
             return
         tx = self.tx
         tx.mutate(found)
         found.spans = True
         if not room.counts and self.items is not None:
+            kind = PYTHON.get(room.kind, "scalar")
+            if so_far is not None:
+                whole = Span(tx, self.arrays[room.arrays[0]], kind, None)
+                found.held.append(LateSpan(whole, len(room.places), so_far))
+                return
             node = self.arrays[room.arrays[0]].traced.node
             rows = tx.builder.op("index", node, key=(slice(0, self.items.left * len(room.places)),))
-            kind = PYTHON.get(room.kind, "scalar")
             found.held.append(Span(tx, tx.new_array(Traced(rows), tx.frontends[0]), kind, None))
             return
         count = number_of(tx, "int", tx.builder.op("index", self.arrays[room.count].traced.node, key=(0,)))
@@ -513,7 +518,7 @@ class _Stretch:
         t = self.t
         envs = [iteration.env for iteration in t.iterations if iteration.block.state in t.repeated]
         simple = self.items is None or isinstance(self.items, RangeIterator | RowIterator | Enumerated)
-        if self.rooms or not simple or not envs:
+        if not simple or not envs:
             return None
         most = max(envs, key=len)
         kinds = [{name: v.kind for name, v in env.items()} for env in envs if env.keys() == most.keys()]
@@ -580,6 +585,7 @@ class _Stretch:
         f, tx, items = self.f, self.tx, self.items
         if self.held is None:
             raise NoContinuation("what an iteration begins with is not kept")
+        tx.late_is_scalar = True
         for bound in self.t.bound:
             if bound in f.locals and bound not in self.held:
                 del f.locals[bound]
@@ -591,6 +597,8 @@ class _Stretch:
             tx.late_kinds += parts
             place += len(parts)
         advanced = None if items is None else LateIterator(tx, items, absolute=True)
+        for number, room in self.rooms.items():
+            self._fill(self.lists[number], room, advanced)
         go_to_next_iteration(f, self.start if items is not None else self.header.at, advanced)
 
     def _late(self, kind: Any, place: int, name: str) -> Value:
@@ -641,7 +649,7 @@ class _Stretch:
 def _is_kept(v: V) -> bool:
     """Whether a variable consists of numbers, or is an object that the loop does not replace."""
     kind = v.kind
-    if isinstance(kind, str) or kind[0] in ("array", "object"):
+    if isinstance(kind, str) or kind[0] in ("array", "object", "list"):
         return True
     return kind[0] == "tuple" and all(_is_kept(V(inner)) for inner in kind[1])
 

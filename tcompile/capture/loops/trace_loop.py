@@ -35,7 +35,7 @@ from tcompile.capture.loops.after_loop import Behind
 from tcompile.capture.loops.attribute_slots import Slots
 from tcompile.capture.loops.build_node import computes_constants, loop_node
 from tcompile.capture.loops.carried import Carried
-from tcompile.capture.loops.continuation import LateInt, LateIterator, NoContinuation, go_to_next_iteration, is_wanted
+from tcompile.capture.loops.continuation import LateInt, LateIterator, go_to_next_iteration, is_wanted
 from tcompile.capture.loops.discover_carried import look, unchanged
 from tcompile.capture.loops.exits import Exits, Left, Way
 from tcompile.capture.loops.fresh_arrays import Marks
@@ -410,10 +410,9 @@ class Loop:
     def _continue(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value], behind: Behind) -> None:
         """Ends the capture where the next iteration begins, after a number of iterations that is not known yet."""
         f, tx = self.f, self.tx
-        if self.collected.lists:
-            raise NoContinuation("it appends to lists")
         ints = {n: LateInt(tx, int_of(before[n]), amount) for n, amount in self.plan.steps.items() if n in before}
         self._hold({**self.carried.trees, **results, **ints}, behind)
+        self.collected.put(self.carried, behind, so_far=True)
         f.stack[:] = stack
         items = self.items
         advanced = LateIterator(tx, items, self.plan.at_once) if isinstance(items, Counted) else None

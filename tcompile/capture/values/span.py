@@ -65,7 +65,10 @@ class Span(Value):
 
     def starred(self, program: Rebuilder) -> list[str]:
         """The items in a list's display."""
-        rows = program.rebuild(self.array)
+        return self.displayed(program, program.rebuild(self.array))
+
+    def displayed(self, program: Rebuilder, rows: str) -> list[str]:
+        """The items that are so many rows of the array, in a list's display."""
         if self.kind == "array":
             copies = f"*map({program.constant(np.ndarray.copy)}, {rows}{'' if self.final is None else '[:-1]'})"
             return [copies, *([] if self.final is None else [program.rebuild(self.final)])]

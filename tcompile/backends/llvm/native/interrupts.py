@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.llvm.native import abi, memory, target
+from tcompile.backends.llvm.native import abi, target
 from tcompile.backends.replay import Interrupted, Replay
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
 from tcompile.callers import mark
@@ -67,10 +67,9 @@ def _raised() -> BaseException:
 
 
 def told(changed: Changed, loop: str, results: Sequence[Any]) -> Changed:
-    """The same, with the name of the scalar loop that was left, and what its node results in."""
+    """The same, with the name of the scalar loop that was left, and copies of what its node results in."""
     if len(changed.variables):
-        changed.loop = loop
-        changed.results = [memory.copy(result) for result in results]  # the caller's arrays get back what they held
+        changed.loop, changed.results = loop, results
     return changed
 
 
