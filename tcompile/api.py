@@ -313,7 +313,7 @@ def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") ->
         raise InvalidType(f"disable takes a function, got {type(fn).__name__} {fn!r}")
     function = parts_of(fn)[0] if isinstance(fn, CompiledFunction) else fn
     if recursive:
-        plainly: Any = stance.set_stance("force_eager")(function)  # also for coroutines and generators
+        plainly: Any = stance.set_stance.block("force_eager")(function)  # also for coroutines and generators
         del plainly.__tcompile_stance__
     else:
 
@@ -348,7 +348,8 @@ def run(fn: F) -> Any:
         now = stance.current()
         if now.name == "force_eager":
             return target(*args, **kwargs)
-        with stance.set_stance("eager_on_recompile", skip_guard_eval_unsafe=now.skip_guard_eval_unsafe):
+        frozen_as = stance.Stance("eager_on_recompile", skip_guard_eval_unsafe=now.skip_guard_eval_unsafe)
+        with stance.set_stance.block(frozen_as):
             return target(*args, **kwargs)
 
     return frozen
@@ -436,7 +437,7 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
     @functools.wraps(fn)
     def explained(*args: Any, **kwargs: Any) -> ExplainOutput:
         alone, bound, named = by_itself("explain", fn, args, kwargs, fullgraph=False)
-        with Recorder(this_thread=True) as recorder, stance.set_stance("default"):
+        with Recorder(this_thread=True) as recorder, stance.set_stance.block("default"):
             alone(*bound, **named)
         return ExplainOutput.of(recorder.events)
 

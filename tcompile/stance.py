@@ -1,13 +1,16 @@
 """The stance: what compiled functions do when they are called.
 
-Enters: ``set_stance`` as a statement, a ``with`` block or a decorator. Leaves: ``current()``, which the
-runtime asks on each call. Exists so that a program can turn compilation off, forbid recompiles or change
-the backend without touching the functions themselves.
+Input: calls of ``set_stance``, and the ``with`` blocks and decorators that use them.
+Output: ``current()``, which the runtime asks on each call.
+Why: a program can turn compilation off, forbid recompiles or change the backend without touching the functions.
 
-There is one stance for the process, and each thread and each asyncio task may stand inside blocks of its
-own. The blocks form a chain, innermost first, in a context variable, so that no other thread ever sees
-them. A statement inside a block takes effect in the block and in the process; when the block ends, its
-thread has again what it had before, and the rest of the process keeps what the statement set.
+``set_stance(...)`` is a statement: the process has its stance from then on. ``with`` and ``@`` take the statement back
+and set the stance for one thread or asyncio task, so other threads see it for the moment in between. Statements may be
+taken back in any order: the process follows the newest that is left.
+
+The blocks of a thread form a chain, innermost first, in a context variable. A statement inside a block holds in the
+block and in the process. When the block ends, its thread has again what it had before, and the rest of the process
+keeps what the statement set.
 """
 
 from __future__ import annotations
@@ -15,15 +18,13 @@ from __future__ import annotations
 import array
 import functools
 import inspect
-import math
-import sys
+import weakref
 from collections.abc import AsyncGenerator, Callable, Generator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from typing import Any, TypeVar, final
 
 from tcompile import process
-from tcompile.callsite import kept_or_dropped
 from tcompile.errors import InvalidArgument, InvalidType, StanceError, did_you_mean
 from tcompile.observe import bus
 from tcompile.observe.events import StanceChanged
@@ -61,27 +62,46 @@ class Stance:
         return f"{text}, skip_guard_eval_unsafe" if self.skip_guard_eval_unsafe else text
 
 
+class _Statement:
+    """A call of ``set_stance``: the process has its stance until the next one, or until it is taken back."""
+
+    __slots__ = ("maker", "stance", "taken_back")
+
+    def __init__(self, maker: set_stance) -> None:
+        self.stance = maker.stance
+        self.maker = weakref.ref(maker)  # only the maker can take it back
+        self.taken_back = False
+
+
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """A block that this thread stands in: whose it is, its stance now, the stance before it, the one around
-    it.
+    """A block of this thread: its owner, its stance, the stance before it, and the block around it.
 
-    ``statement`` is the epoch of the last statement made inside. A chain may end in a block with no owner,
-    left by one that has ended: it holds until the next statement anywhere (``until``).
+    ``inside`` holds the statements made in it, ``ended`` those of blocks in it that have ended. Without an owner, it is
+    what remains of a thread's blocks after their end: it holds while the newest statement is one of ``ended``.
     """
 
     owner: set_stance | None
     stance: Stance
     before: Stance
     outer: _Block | None
-    statement: int | None = None
-    until: float = math.inf
+    inside: tuple[_Statement, ...] = ()
+    ended: tuple[_Statement, ...] = ()
+
+    def now(self) -> Stance | None:
+        """The stance in the block; None where the process's holds."""
+        if self.owner is None:
+            return self.stance if _statements and _statements[-1] in self.ended else None
+        for statement in reversed(self.inside):
+            if not statement.taken_back:
+                return statement.stance
+        return self.stance
 
 
 DEFAULT = Stance()
-_process = DEFAULT
+_statements: tuple[_Statement, ...] = ()  # those that hold, or may hold again; the newest last
+_process = DEFAULT  # the stance of the newest
 departed = array.array("q", [0])  # 1 while the process has another stance: machine code reads it
-_epoch = 0  # counts the statements
 _lock = process.lock()
 blocks: ContextVar[_Block | None] = ContextVar("tcompile_stance", default=None)
 
@@ -93,22 +113,25 @@ def check_backend(backend: str | Callable[..., Any]) -> None:
 def current() -> Stance:
     """The stance that a call made here and now has to follow."""
     block = blocks.get()
-    if block is not None and block.until >= _epoch:
-        return block.stance
-    return _process
+    if block is None:
+        return _process
+    stance = block.now()
+    if stance is None:
+        blocks.set(_inside())
+        return _process
+    return stance
 
 
 @final
 class set_stance:
     """Changes what compiled functions do: as a statement, a ``with`` block or a decorator.
 
-    As a statement (also ``s = set_stance(...)`` and ``return set_stance(...)``) it holds for the whole
-    process until the next one. As a ``with`` block or a decorator it holds in the current thread or task
-    only, until the block or the function's call ends, however it ends; nothing that other threads see
-    changes. An object made by ``s = set_stance(...)`` and then used in ``with s:`` or ``@s`` is no longer a
-    statement: its effect on the process is taken back when the block is entered or the function decorated.
-    In a generator, decorate the function rather than writing ``yield`` inside a ``with`` block, which the
-    caller would stand in too.
+    A call acts at once, whatever the expression around it, and holds for the whole process until the next one. A
+    ``with`` block or a decorator takes that back and holds in the current thread or task only, until the block or the
+    function's call ends, however it ends. That is so in ``with set_stance(...):`` and for an object that was made
+    before: ``s = set_stance(...)``, then ``with s:``. Other threads see the stance from the call up to the entry of the
+    block or the decoration, which is a moment where both are one line. In a generator, decorate the function rather
+    than writing ``yield`` inside a ``with`` block, which the caller would stand in too.
 
     Stances: ``default``; ``force_eager`` (plain Python); ``eager_on_recompile`` (plain Python where no
     compiled code fits the call); ``fail_on_recompile`` (RecompileError there); ``eager_then_compile``
@@ -139,35 +162,29 @@ class set_stance:
         force_backend: str | Callable[..., Any] | None = None,
     ) -> None:
         self.stance = _checked(stance, skip_guard_eval_unsafe, force_backend)
-        self._undo: _Undo | None = None
-        try:
-            caller = sys._getframe(1)
-        except ValueError:  # called by the interpreter itself, say at exit: nothing can enter the value
-            caller = None
-        if caller is None or kept_or_dropped(caller):
-            self._undo = _state(self.stance)
+        self._statement: _Statement | None = _state(self)
 
     # -- as a block --------------------------------------------------------------------------------
     def __enter__(self) -> set_stance:
         self._take_back()
         before = current()
-        blocks.set(_Block(self, self.stance, before, _live()))
+        blocks.set(_Block(self, self.stance, before, _inside()))
         _tell(self.stance, before, "block")
         return self
 
     def __exit__(self, *error: object) -> None:
         before = current()
-        blocks.set(_without(_live(), self))
+        blocks.set(_without(_inside(), self))
         _tell(current(), before, "block")
 
     # -- as a decorator ----------------------------------------------------------------------------
     def __call__(self, function: F) -> F:
         """Makes ``function`` run in this stance: plain functions, methods, coroutines and generators."""
+        self._take_back()
         if isinstance(function, staticmethod | classmethod):
             return type(function)(self(function.__func__))
         if isinstance(function, type) or not callable(function):
             raise InvalidType(f"set_stance decorates functions and methods, got {function!r}")
-        self._take_back()
         wrapper = _wrapper(function, set_stance.block(self.stance))
         is_function = inspect.isroutine(function)  # of other callables, the state in __dict__ is their own
         functools.update_wrapper(wrapper, function, updated=("__dict__",) if is_function else ())
@@ -175,17 +192,24 @@ class set_stance:
         return wrapper  # type: ignore[return-value]
 
     @classmethod
-    def block(cls, stance: Stance) -> set_stance:
-        """A block or a decorator of this stance, that is no statement."""
+    def block(cls, stance: str | Stance) -> set_stance:
+        """A block or a decorator that is no statement: no other thread ever sees its stance."""
         made = cls.__new__(cls)
-        made.stance, made._undo = stance, None
+        made.stance = _checked(stance, False, None) if isinstance(stance, str) else stance
+        made._statement = None
         return made
 
     def _take_back(self) -> None:
-        """Undoes what constructing this object did as a statement, unless another has changed it since."""
-        undo, self._undo = self._undo, None
-        if undo is not None:
-            undo()
+        """Undoes what constructing this object did as a statement."""
+        statement, self._statement = self._statement, None
+        if statement is not None:
+            before = _process
+            statement.taken_back = True
+            _follow()
+            _tell(_process, before, "process")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return set_stance.block, (self.stance,)  # a copy has made no statement
 
     def __repr__(self) -> str:
         arguments = [repr(self.stance.name)]
@@ -215,44 +239,47 @@ def refusal(what: str, stack: Sequence[UserLine]) -> StanceError:
 
 # -- statements and blocks -------------------------------------------------------------------------
 
-_Undo = Callable[[], None]
-
-
-def _state(stance: Stance) -> _Undo:
-    """A statement: sets the stance of the process and of the block we stand in. Returns its undoing."""
-    global _process, _epoch
-    before = current()
-    with _lock:
-        process_before, _process = _process, stance
-        departed[0] = _process is not DEFAULT
-        _epoch += 1
-        epoch = _epoch
-    block_before = _live()
-    block = None
-    if block_before is not None and block_before.owner is not None:
-        block = replace(block_before, stance=stance, statement=epoch)
+def _state(maker: set_stance) -> _Statement:
+    """A statement: the stance of the process and of the block around it."""
+    before = current() if _process == maker.stance else _process
+    statement = _Statement(maker)
+    _follow(statement)
+    block = _inside()
+    if block is not None and block.owner is not None:
+        block = replace(block, inside=_left((*block.inside, statement)))
     blocks.set(block)
-    _tell(stance, before, "process")
-
-    def undo() -> None:
-        global _process, _epoch
-        seen = current()
-        with _lock:
-            if _epoch == epoch:
-                _process = process_before
-                departed[0] = _process is not DEFAULT
-                _epoch += 1
-        if block is not None and blocks.get() is block:
-            blocks.set(block_before)
-        _tell(current(), seen, "process")
-
-    return undo
+    _tell(maker.stance, before, "process")
+    return statement
 
 
-def _live() -> _Block | None:
-    """The innermost block, or what an ended one left, that holds; None where the process's stance does."""
+def _follow(*added: _Statement) -> None:
+    """Gives the process the stance of the newest statement."""
+    global _statements, _process
+    with _lock:
+        _statements = _left((*_statements, *added))
+        _process = _statements[-1].stance if _statements else DEFAULT
+        departed[0] = _process is not DEFAULT
+
+
+def _left(statements: Sequence[_Statement]) -> tuple[_Statement, ...]:
+    """The statements that hold or may hold again: none before one that cannot be taken back any more."""
+    left: list[_Statement] = []
+    for statement in reversed(statements):
+        if statement.taken_back:
+            continue
+        left.append(statement)
+        if statement.maker() is None:
+            break
+    return tuple(reversed(left))
+
+
+def _inside() -> _Block | None:
+    """The innermost block, or what remains of one; None where no block can hold any more."""
     block = blocks.get()
-    return None if block is None or block.until < _epoch else block
+    if block is None or block.owner is not None:
+        return block
+    left = _left(_statements)
+    return block if any(one in left for one in block.ended) else None
 
 
 def _without(block: _Block | None, owner: set_stance) -> _Block | None:
@@ -262,13 +289,12 @@ def _without(block: _Block | None, owner: set_stance) -> _Block | None:
     if block.owner is not owner:
         return replace(block, outer=_without(block.outer, owner))
     outer = block.outer
-    if block.statement is None:
+    made = tuple(one for one in (*block.ended, *block.inside) if one in _statements)
+    if not made:
         return outer
     if outer is not None and outer.owner is not None:
-        return replace(outer, statement=block.statement)
-    if block.statement != _epoch:
-        return None  # somebody made a statement after the block's: the thread follows it
-    return _Block(None, block.before, block.before, None, until=block.statement)
+        return replace(outer, ended=(*outer.ended, *made))
+    return _Block(None, block.before, block.before, None, ended=made)
 
 
 def _tell(stance: Stance, before: Stance, scope: str) -> None:

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.observe.source_location import label_files
 from tcompile_jupyter.compare import Comparison, Comparisons, compare
+from tcompile_jupyter.debugger import hide_from_debugger
 from tcompile_jupyter.identity import follow_cells
 from tcompile_jupyter.panel import open_pages
 
@@ -68,6 +69,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
     _undo.append(complete(shell))
     _undo.append(show_progress(shell))
     _undo.append(open_pages(shell))
+    _undo.append(hide_from_debugger(shell))
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:

@@ -84,7 +84,7 @@ def compare_cell(cell: Cell, settings: Settings, before: Snapshot, *, budget: fl
 
     def eager() -> tuple[float, Any]:
         namespace = before.again(0)
-        with set_stance("force_eager"), _undisturbed(cell.shell, namespace):
+        with set_stance.block("force_eager"), _undisturbed(cell.shell, namespace):
             start = time.perf_counter()
             for stretch in cell.stretches:
                 for code in stretch.codes():
@@ -117,7 +117,7 @@ def compare_statements(cell: Cell, settings: Settings, before: Snapshot, *, budg
         namespace, seconds, left = before.again(kind), [], []
         with contextlib.ExitStack() as stack:
             if kind == 0:
-                stack.enter_context(set_stance("force_eager"))
+                stack.enter_context(set_stance.block("force_eager"))
             stack.enter_context(_undisturbed(cell.shell, namespace))
             for statement, stretch in alone:
                 start = time.perf_counter()

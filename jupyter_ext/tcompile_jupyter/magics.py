@@ -98,7 +98,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         with contextlib.ExitStack() as stack:
             if options.stance is not None:
                 with _usage_errors():
-                    stack.enter_context(set_stance(options.stance))
+                    stack.enter_context(set_stance.block(options.stance))
             self._run(body, settings, options)
 
     def _run(self, body: str, settings: Settings, options: argparse.Namespace) -> None:

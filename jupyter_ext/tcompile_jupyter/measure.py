@@ -198,7 +198,7 @@ class Pair:
         work = copied((tuple(args), kwargs)), copied((tuple(args), kwargs))
 
         def eager_run(calls: int) -> tuple[float, Any]:
-            with set_stance("force_eager"):
+            with set_stance.block("force_eager"):
                 return timed(plain, work[0], calls)
 
         def compiled_run(calls: int) -> tuple[float, Any]:

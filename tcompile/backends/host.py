@@ -28,7 +28,6 @@ from tcompile.backends.texts import keep_text
 from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType, ops
 from tcompile.graph.names import is_plain
-from tcompile.graph.ops import OPS
 from tcompile.graph.ops.control import LOOPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.opaque import AS_SEEN, Slot, resolve
@@ -156,13 +155,15 @@ class Program:
         texts = enumerate(map(str.strip, source.splitlines()), 1)
         results: dict[str, dict[int, str]] = {}
         for node in self.schedule.graph.nodes:
-            if node.op == "get" and node.inputs[0].op in LOOPS and node in self.arrays and node not in self.overwritten:
+            if node.op is not ops.GET or node.inputs[0].op not in LOOPS:
+                continue
+            if node in self.arrays and node not in self.overwritten:
                 results.setdefault(node.inputs[0].name, {})[node.attrs["index"]] = self.arrays[node]
         return Loops({number: self.loop_calls[text] for number, text in texts if text in self.loop_calls}, results)
 
     def overwrites(self, node: Node) -> None:
         """Notes that something is written to the array of a node, whose value is gone then."""
-        while node.op != "input" and OPS[node.op].kind == "movement":
+        while node.op.kind == "movement":
             node = node.inputs[0]
         self.overwritten.add(node)
 

@@ -158,7 +158,7 @@ def diagnose(
 ) -> Diagnosis:
     """Climbs the ladder for one call. Arguments are copied for each run; the arguments themselves are not touched."""
     ladder = _Ladder(subject, (args, kwargs), isolate, tolerance)
-    with set_stance("default"):
+    with set_stance.block("default"):
         at_fault = ladder.climb()
     smallest, transform = None, ""
     if at_fault in ("transforms", "backend"):
@@ -180,7 +180,7 @@ class _Ladder:
 
     def climb(self) -> str | None:
         """Runs one stage after the other, until one differs."""
-        with set_stance("force_eager"):
+        with set_stance.block("force_eager"):
             plain = self._run(self.subject.function)
             again = self._run(self.subject.function)
         self.stages.append(Stage("plain", "", again.trouble(plain, self.tolerance), plain.ms))

@@ -11,10 +11,10 @@ else the system's.
 
 from __future__ import annotations
 
-import html
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
+from html import escape
 from itertools import pairwise
 
 from tcompile.graph import ops
@@ -363,7 +363,7 @@ def _n(number: float) -> str:
 
 def _text(text: str) -> str:
     """Escaped for SVG, without what XML does not allow."""
-    return html.escape(
+    return escape(
         "".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
     )
 

@@ -24,8 +24,8 @@ from dataclasses import field
 from typing import Any, ClassVar, TypeVar
 
 from tcompile.observe import context
-from tcompile.observe.source_location import UserLine
 from tcompile.observe.html_form import html_form
+from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
 SCHEMA_VERSION = 2

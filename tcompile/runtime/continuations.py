@@ -107,7 +107,7 @@ def _known(graph: Graph, node: Node, error: Changed, earlier: Mapping[tuple[str,
     """
     known: dict[Node, Any] = {node: _results(graph, node, error)}
     for get in graph.nodes:
-        value = earlier.get((get.inputs[0].name, get.attrs["index"])) if get.op == "get" else None
+        value = earlier.get((get.inputs[0].name, get.attrs["index"])) if get.op is ops.GET else None
         if value is not None and get.inputs[0] is not node and _fits(value, get.type):
             known[get] = value
     needed: set[Node] = set()

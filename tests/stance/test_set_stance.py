@@ -3,9 +3,12 @@
 import asyncio
 import code as code_module
 import contextlib
+import copy
 import functools
 import inspect
 import io
+import itertools
+import pickle
 import sys
 import threading
 
@@ -24,7 +27,8 @@ from tcompile.stance import STANCES, Stance, current, refusal, set_stance
 def _default():
     set_stance("default")
     yield
-    assert stance_module._live() is None, "a test left a block open"
+    block = stance_module.blocks.get()
+    assert block is None or block.owner is None, "a test left a block open"
     set_stance("default")
 
 
@@ -351,57 +355,50 @@ def test_stored_object_inside_a_block():
     assert name() == "default"
 
 
-# -- how the call site decides: each source sets force_eager, and must or must not act as a statement
+# -- wherever the call stands: each source sets force_eager, and leaves the process in it or not
 
 STATEMENTS = [
     "set_stance('force_eager')",
     "s = set_stance('force_eager')",
-    "global s; s = set_stance('force_eager')",
     "a = b = set_stance('force_eager')",
     "o.x = set_stance('force_eager')",
-    "o.o.x = set_stance('force_eager')",
     "d['k'] = set_stance('force_eager')",
-    "d[o.key] = set_stance('force_eager')",
     "s: object = set_stance('force_eager')",
     "(s := set_stance('force_eager'))",
     "return set_stance('force_eager')",
-    "for i in [1]:\n        return set_stance('force_eager')",
-    "with contextlib.nullcontext():\n        return set_stance('force_eager')",
     "try:\n        return set_stance('force_eager')\n    finally:\n        pass",
     "s = set_stance('force_eager') if o else None",
     "set_stance(*('force_eager',))",
-    "set_stance(stance='force_eager')",
     "set_stance(**{'stance': 'force_eager'})",
     "functools.partial(set_stance, 'force_eager')()",
-    "s = functools.partial(set_stance)('force_eager')",
     "(lambda: set_stance('force_eager'))()",
     "list(map(set_stance, ['force_eager']))",
-    "threading.Thread(target=set_stance, args=('force_eager',)).start()",
-    "\n    ".join(f"v{i} = {i}" for i in range(300)) + "\n    v300 = set_stance('force_eager')",
+    "[set_stance(s) for s in ('default', 'force_eager')]",
+    "set_stance('force_eager') and None",
+    "(set_stance('force_eager'), 1)",
+    "stances = [set_stance('default'), set_stance('force_eager')]",
+    "repr(set_stance('force_eager'))",
+    "set_stance('force_eager').stance",
+    "d[set_stance('force_eager')] = 1",
+    "assert [set_stance('force_eager'), other() == name() == 'force_eager'][1]",
+    "with contextlib.nullcontext(set_stance('force_eager')): assert other() == 'force_eager'",
+    "with set_stance('fail_on_recompile') as s: set_stance('force_eager')",
 ]
-HANDED_ON = [
+TAKEN_BACK = [
     "with set_stance('force_eager'): assert other() == 'default'",
     "with set_stance('force_eager') as s: assert other() == 'default'",
     "with (s := set_stance('force_eager')): assert other() == 'default'",
     "with (set_stance('force_eager') if o else None): assert other() == 'default'",
-    "with (set_stance('force_eager'), contextlib.nullcontext()): pass",
-    "with contextlib.nullcontext(), set_stance('force_eager'): pass",
-    "with functools.partial(set_stance, 'force_eager')(): pass",
-    "with contextlib.ExitStack() as stack: stack.enter_context(set_stance('force_eager'))",
-    "with contextlib.ExitStack() as stack: cm = stack.enter_context(set_stance('force_eager'))",
+    "with (set_stance('force_eager'), contextlib.nullcontext()): assert other() == 'default'",
+    "with set_stance('force_eager'), set_stance('fail_on_recompile'): assert other() == 'default'",
+    "with functools.partial(set_stance, 'force_eager')(): assert other() == 'default'",
+    "with contextlib.ExitStack() as stack: stack.enter_context(set_stance('force_eager')); assert other() == 'default'",
+    "s = set_stance('force_eager')\n    with s: assert other() == 'default'",
+    "for s in [set_stance('force_eager'), set_stance('fail_on_recompile')]:\n        with s: pass",
+    "for s in [set_stance('force_eager'), set_stance('fail_on_recompile')][::-1]:\n        with s: pass",
     "@set_stance('force_eager')\n    def g(): pass",
     "@functools.cache\n    @set_stance('force_eager')\n    def g(a=1, *, b=2) -> int: pass",
     "g = set_stance('force_eager')(print)",
-    "set_stance('force_eager')(print)",
-    "stances = [set_stance('force_eager'), set_stance('default')]",
-    "repr(set_stance('force_eager'))",
-    "f'{set_stance(chr(102) + chr(111) + chr(114) + chr(99) + chr(101) + chr(95) + chr(101) + 'ager')}'"
-    if sys.version_info >= (3, 12)
-    else "f\"{set_stance('force_eager')}\"",
-    "set_stance('force_eager').stance",
-    "o.x = set_stance('force_eager').stance",
-    "d[set_stance('force_eager')] = 1",
-    "set_stance('force_eager').x = 1",
 ]
 
 
@@ -413,78 +410,36 @@ def namespace():
     o.o = Thing()
     return {
         "set_stance": set_stance, "contextlib": contextlib, "functools": functools, "threading": threading,
-        "o": o, "d": {}, "other": lambda: elsewhere(),
+        "o": o, "d": {}, "other": lambda: elsewhere(), "name": name,
     }  # fmt: skip
 
 
-def no_trace(*args):
-    return no_trace
-
-
-@contextlib.contextmanager
-def traced():
-    before = sys.gettrace()
-    sys.settrace(no_trace)
-    try:
-        yield
-    finally:
-        sys.settrace(before)
-
-
-@contextlib.contextmanager
-def profiled():
-    before = sys.getprofile()
-    sys.setprofile(no_trace)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
-
-
-@contextlib.contextmanager
-def monitored():
-    if sys.version_info < (3, 12):
-        yield
-        return
-    m = sys.monitoring
-    m.use_tool_id(3, "test")
-    m.register_callback(3, m.events.INSTRUCTION, lambda *args: None)
-    m.set_events(3, m.events.INSTRUCTION | m.events.LINE | m.events.CALL)
-    try:
-        yield
-    finally:
-        m.set_events(3, 0)
-        m.free_tool_id(3)
-
-
-@pytest.mark.parametrize("under", [contextlib.nullcontext, traced, profiled, monitored])
-@pytest.mark.parametrize("source", STATEMENTS + HANDED_ON)
-def test_call_site(source, under):
+def in_function(source):
     scope = namespace()
     exec(f"def f():\n    {source}\n    return None", scope)
-    with under():
-        for _ in range(20 if under is contextlib.nullcontext else 1):  # also once the interpreter has specialised it
-            set_stance("default")
-            scope["f"]()
-            for thread in threading.enumerate():
-                if thread is not threading.current_thread() and thread.daemon is False and "Thread-" in thread.name:
-                    thread.join()
-            assert elsewhere() == name() == ("force_eager" if source in STATEMENTS else "default")
+    return scope["f"]
 
 
-@pytest.mark.parametrize("mode", ["exec", "single"])
-@pytest.mark.parametrize("source", [s for s in STATEMENTS + HANDED_ON if "return" not in s and "global" not in s])
-def test_call_site_at_module_level(source, mode, capsys):
-    if mode == "single" and "\n    v" in source:
-        pytest.skip("one statement at a time")
-    exec(compile(source.replace("\n    ", "\n") + "\n", "<cell>", mode), namespace())
-    for _ in range(100):
-        if name() == ("force_eager" if source in STATEMENTS else "default"):
-            break  # a thread may have been started
-    assert name() == ("force_eager" if source in STATEMENTS else "default")
+def at_module_level(source, mode="exec"):
+    code = compile(source.replace("\n    ", "\n") + "\n", "<cell>", mode)
+    return lambda: exec(code, namespace())
 
 
-def test_call_site_eval_console_and_class_body():
+@pytest.mark.parametrize("make", [in_function, at_module_level])
+@pytest.mark.parametrize("source", STATEMENTS + TAKEN_BACK)
+def test_wherever_the_call_stands(source, make):
+    if make is at_module_level and "return" in source:
+        pytest.skip("no function")
+    run = make(source)
+    for _ in range(3):
+        set_stance("default")
+        run()
+        kept = "force_eager" if source in STATEMENTS else "default"
+        assert elsewhere() == kept
+        assert name() == ("default" if source.endswith("as s: set_stance('force_eager')") else kept)
+
+
+def test_interactive_statements():
     assert repr(eval("set_stance('force_eager')", namespace())) == "set_stance('force_eager')"
     assert name() == "force_eager"
     set_stance("default")
@@ -492,12 +447,6 @@ def test_call_site_eval_console_and_class_body():
     with contextlib.redirect_stdout(io.StringIO()) as shown:
         console.push("set_stance('force_eager')")
     assert name() == "force_eager" and shown.getvalue() == "set_stance('force_eager')\n"
-    set_stance("default")
-
-    class C:
-        attribute = set_stance("force_eager")
-
-    assert name() == "force_eager"
 
 
 def test_last_expression_of_a_notebook_cell():
@@ -510,7 +459,137 @@ def test_last_expression_of_a_notebook_cell():
     assert name() == "force_eager"
 
 
-def test_no_other_thread_ever_sees_a_block():
+def test_statements_are_taken_back_in_any_order():
+    for order in itertools.permutations(range(3)):
+        made = [set_stance("force_eager"), set_stance("fail_on_recompile"), set_stance("eager_on_recompile")]
+        left = ["default", *(one.stance.name for one in made)]
+        for one in order:
+            assert name() == elsewhere() == left[-1]
+            with made[one]:
+                left.remove(made[one].stance.name)
+                assert name() == made[one].stance.name and elsewhere() == left[-1]
+        assert name() == elsewhere() == "default"
+
+
+def test_statements_are_taken_back_in_any_order_inside_a_block():
+    with set_stance("aot_eager_then_compile"):
+        made = [set_stance("force_eager"), set_stance("fail_on_recompile")]
+        with contextlib.ExitStack() as stack:
+            for one in made:
+                stack.enter_context(one)
+            assert name() == "fail_on_recompile" and elsewhere() == "default"
+        assert name() == "aot_eager_then_compile" and elsewhere() == "default"
+    assert name() == "default"
+
+
+def test_a_statement_is_taken_back_by_another_thread():
+    with set_stance("fail_on_recompile"):
+        s = set_stance("force_eager")
+
+        def use():
+            with s:
+                return name()
+
+        assert elsewhere(use) == "force_eager"
+        assert name() == "fail_on_recompile" and elsewhere() == "default"
+    assert name() == "default"
+
+
+def test_what_remains_of_a_block_is_back_when_a_later_statement_is_taken_back():
+    with set_stance("force_eager"):
+        set_stance("fail_on_recompile")
+    assert name() == "default" and elsewhere() == "fail_on_recompile"
+    s = set_stance("eager_on_recompile")
+    assert name() == elsewhere() == "eager_on_recompile"
+    with s:
+        assert elsewhere() == "fail_on_recompile"
+    assert name() == "default" and elsewhere() == "fail_on_recompile"
+    set_stance("default")
+    set_stance("default")
+    assert stance_module.blocks.get() is None  # machine code calls only where it is None
+
+
+def test_statements_do_not_pile_up():
+    for each in STANCES:
+        kept = set_stance(each)
+    for _ in range(9):
+        set_stance("default")
+    assert len(stance_module._statements) <= 2
+    with set_stance("force_eager"):
+        for _ in range(9):
+            set_stance("default")
+        assert len(stance_module.blocks.get().inside) <= 2
+    with kept:
+        assert name() == kept.stance.name
+    assert name() == elsewhere() == "default"
+
+
+def test_copies_are_no_statements():
+    s = set_stance("force_eager")
+    for made in (copy.copy(s), copy.deepcopy(s), pickle.loads(pickle.dumps(s))):
+        with made:
+            assert name() == "force_eager"
+        assert name() == elsewhere() == "force_eager"
+    with s:
+        pass
+    assert name() == "default"
+
+
+def test_a_block_that_is_no_statement():
+    for stance in ("force_eager", Stance("force_eager")):
+        block = set_stance.block(stance)
+        assert name() == "default"
+        with block:
+            assert name() == "force_eager" and elsewhere() == "default"
+        assert block(name)() == "force_eager"
+    with pytest.raises(InvalidArgument, match="there is no stance 'eager'"):
+        set_stance.block("eager")
+
+
+def test_a_generator_that_is_left_inside_a_block():
+    def f():
+        with set_stance("force_eager"):
+            yield name()
+            yield name()
+
+    g = f()
+    assert next(g) == "force_eager"
+    assert name() == "force_eager" and elsewhere() == "default"  # the caller stands in the block too
+    with set_stance("fail_on_recompile"):
+        assert next(g) == "fail_on_recompile"
+        g.close()
+        assert name() == "fail_on_recompile"
+    assert name() == elsewhere() == "default"
+
+
+def test_many_threads_leave_the_process_as_it_was():
+    wrong = []
+
+    @set_stance.block("eager_on_recompile")
+    def f():
+        return name()
+
+    def use(each):
+        for _ in range(300):
+            with set_stance(each):
+                if name() != each or f() != "eager_on_recompile":
+                    wrong.append(each)
+
+    threads = [threading.Thread(target=use, args=(each,)) for each in STANCES]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not wrong
+    assert name() == elsewhere() == "default" and not stance_module.departed[0]
+
+
+def test_no_other_thread_ever_sees_a_block_that_is_no_statement():
     stop, seen = threading.Event(), set()
 
     def watch():
@@ -522,13 +601,9 @@ def test_no_other_thread_ever_sees_a_block():
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
     try:
-
-        @set_stance("fail_on_recompile")
-        def f():
-            pass
-
+        f = set_stance.block("fail_on_recompile")(lambda: None)
         for _ in range(300):
-            with set_stance("force_eager"):
+            with set_stance.block("force_eager"):
                 f()
     finally:
         sys.setswitchinterval(interval)
@@ -627,6 +702,8 @@ def test_events():
             pass
         set_stance("force_eager")  # no change
     assert [(e.previous, e.stance, e.scope) for e in seen] == [
+        ("default", "force_eager", "process"),
+        ("force_eager", "default", "process"),
         ("default", "force_eager", "process"),
         ("force_eager", "default", "block"),
         ("default", "force_eager", "block"),

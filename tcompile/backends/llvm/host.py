@@ -23,7 +23,7 @@ from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.scalar_loops.lower import ScalarLoop
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import line_of
-from tcompile.graph import Node, SymInt
+from tcompile.graph import Node, SymInt, ops
 from tcompile.graph.ops.control import is_branch
 from tcompile.graph.ops.element_loop import dtype_of, written_roots
 from tcompile.graph.sizes import hint, product
@@ -212,7 +212,7 @@ class Program(host.Program):
         own = set()  # those that no array of the caller's shares memory with
         for place in places:
             root = node.inputs[place]
-            if root.op == "full" or not self.writes_in_place(step, place):
+            if root.op is ops.FULL or not self.writes_in_place(step, place):
                 own.add(place)
             written[place] = self.for_kernels.get(root, self.arrays[root])
             if not self.writes_in_place(step, place):
