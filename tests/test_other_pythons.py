@@ -19,7 +19,7 @@ def tool(load_tool, monkeypatch):
     tool = load_tool("other_pythons")
     monkeypatch.setattr(os, "geteuid", lambda: 0)
     monkeypatch.setattr(shutil, "which", lambda name: f"/usr/sbin/{name}")
-    monkeypatch.setattr(tool, "_system", lambda name, *arguments: None)
+    monkeypatch.setattr(tool.chroot, "system", lambda name, *arguments: None)
     return tool
 
 
@@ -46,7 +46,7 @@ def test_no_namespaces(tool, monkeypatch, capsys):
     def refuses(name, *arguments):
         raise tool.NotPossible(f"{name}: Operation not permitted")
 
-    monkeypatch.setattr(tool, "_system", refuses)
+    monkeypatch.setattr(tool.chroot, "system", refuses)
     assert "unshare: Operation not permitted" in said(tool, monkeypatch, capsys, "smoke")[1]
 
 
@@ -66,7 +66,7 @@ def test_no_network(tool, monkeypatch, capsys, tmp_path):
     assert text.splitlines()[-1].endswith(
         "debootstrap has failed (I: Retrieving InRelease; E: Failed getting release file)"
     )
-    assert not (folder / tool._MARK).exists()
+    assert not (folder / tool.chroot._MARK).exists()
 
 
 def test_a_chroot_is_made_once_and_runs_the_target_in_each(tool, monkeypatch, capsys, tmp_path):

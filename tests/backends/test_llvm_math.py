@@ -10,7 +10,8 @@ import pytest
 
 import tcompile
 from tcompile.backends import llvm
-from tcompile.backends.llvm import compile_graph
+from tcompile.backends.llvm import compile_graph, native
+from tcompile.backends.llvm.vector import elementary
 from tcompile.backends.llvm.vector.vmath import FUNCTIONS
 from tcompile.backends.replay import Replay
 from tcompile.graph import Graph, TensorType
@@ -124,6 +125,31 @@ def test_the_documented_bound_holds_for_two_operands(name, dtype):
     if name == "logaddexp":  # cancels near zero in NumPy as well
         got, exact = got[np.abs(exact) > 1], exact[np.abs(exact) > 1]
     assert_close_everywhere(got, exact, documented_bounds()[name])
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", elementary.FUNCTIONS)
+def test_without_a_vector_library(name, dtype, monkeypatch):
+    monkeypatch.setattr(native, "has_symbol", lambda symbol: False)
+    if not native.machine().fuses:
+        pytest.skip("the processor does not fuse multiplications and additions")
+    test_error_and_no_flags_on_ordinary_data(name, dtype)
+    test_the_documented_bound_holds_everywhere(name, dtype)
+    test_special_values_and_flags(name, dtype)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("name", ["sin", "cos", "tan"])
+def test_neighbours_of_multiples(name, dtype, monkeypatch):
+    """Where an argument is next to a multiple of pi / 2, as few bits are left of it as there can be."""
+    most = 6000 if dtype == "float32" else 60_000
+    near = (np.arange(-most, most) * (np.pi / 2)).astype(dtype)
+    x = np.concatenate([near, np.nextafter(near, np.asarray(0, dtype)), np.nextafter(near, np.asarray(1e9, dtype))])
+    for has_symbol in (native.has_symbol, lambda symbol: False):
+        monkeypatch.setattr(native, "has_symbol", has_symbol)
+        with np.errstate(all="ignore"):
+            (got,) = compile_graph(one(name, dtype, len(x)))(x)
+        assert_close_everywhere(got, reference(name, x), documented_bounds()[name])
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

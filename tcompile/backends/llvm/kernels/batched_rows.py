@@ -35,6 +35,8 @@ def has_short_rows(kernel: Kernel) -> bool:
 class ShortRowsNest(Nest):
     """Rows along the innermost kept axis, a block of them at a time."""
 
+    turns = True
+
     def rows(self) -> Function:
         """The function."""
         kernel, w = self.kernel, self.w

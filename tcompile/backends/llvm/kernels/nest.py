@@ -107,7 +107,9 @@ _WIDE = ("gather", "iota", "size", "number")  # whose lanes are computed in larg
 
 
 class Nest:
-    """One kernel's function under construction."""
+    """One kernel's function under construction. ``turns``: it turns squares of elements about, in registers."""
+
+    turns = False
 
     def __init__(
         self, module: Module, kernel: Kernel, nontemporal: Sequence[Store],
@@ -135,7 +137,7 @@ class Nest:
         end = w.label("end")
         w.jump(end)
         w.place(end)
-        if self.nontemporal:
+        if self.nontemporal and native.machine().fences_streams:
             self.module.declare("@llvm.x86.sse.sfence", "declare void @llvm.x86.sse.sfence()")
             w.do("call void @llvm.x86.sse.sfence()")
         flags = w.get("call i32 @tc_read_flags()")
@@ -150,9 +152,18 @@ class Nest:
         w.entry.append("  br label %start")
         # Vectors that are kept on the stack lie in one cache line each: across two, reading back one that was just
         # written waits until it has left the core, which doubles the time of kernels with calls in them.
-        text = w.text(f"i32 @{name}(ptr noalias %words, i64 %begin, i64 %end)", 'nounwind "stackrealign"')
+        attributes = f'nounwind "stackrealign"{self._registers()}'
+        text = w.text(f"i32 @{name}(ptr noalias %words, i64 %begin, i64 %end)", attributes)
         text = without_passes(text) if brief else text
         return Function(name, text, self.parameters, items, per_item, partial_words)
+
+    def _registers(self) -> str:
+        """The attribute by which LLVM uses SVE, whose shuffles are dear: squares are turned about by NEON's."""
+        machine = native.machine()
+        if not machine.scales_registers or self.turns:
+            return ""
+        times = machine.scalable_bits // 128
+        return f" vscale_range({times},{times})"
 
     def begin(self) -> None:
         """Starts the code after the entry block."""

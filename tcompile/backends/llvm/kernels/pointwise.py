@@ -57,10 +57,12 @@ def _truth(v: Vectors, dtype: DType, a: str) -> str:
 
 def _larger(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
     """``a`` where it is larger (``gt``) or smaller (``lt``) or NaN, else ``b``; so NaN wins, and ``b`` where
-    equal.
+    equal. Where the processor has this as an instruction, the sign of zero is its.
     """
     if d.kind == "b":
         return v.mask("or" if sign == "gt" else "and", a, b)
+    if d.kind == "f" and native.machine().has_extremes:
+        return v.call("maximum" if sign == "gt" else "minimum", d, a, b)
     if d.kind == "f":
         if is_constant(b):  # no NaN there: one comparison that is true for a NaN in a as well
             first = v.quiet("u" + sign, d, a, b)
@@ -91,6 +93,8 @@ def minimum(v: Vectors, d: DType, a: str, b: str) -> str:
 def _number_wins(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
     if d.kind != "f":
         return _larger(v, d, a, b, sign)
+    if native.machine().has_extremes:
+        return v.call("maxnum" if sign == "gt" else "minnum", d, a, b)
     first = v.compare(sign, d, a, b)
     return v.pick(first if is_constant(b) else v.mask("or", first, _nan(v, d, b)), d, a, b)
 

@@ -12,6 +12,8 @@ import functools
 import math
 from collections.abc import Sequence
 
+import numpy as np
+from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.pointwise import maximum, minimum
 from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.llvm.vector.vectors import FLOAT32, FLOAT64, Vectors
@@ -41,8 +43,11 @@ class Reduction:
 
     @property
     def _is_extremum(self) -> bool:
-        """Whether this is ``max`` or ``min`` of floats, which keeps the numbers' extremum and, beside it, any NaN."""
-        return self.op in ("max", "min") and self.dtype.kind == "f"
+        """Whether this is ``max`` or ``min`` of floats, which keeps the numbers' extremum and, beside it, any NaN.
+
+        Where the processor has that as an instruction, there is no need to.
+        """
+        return self.op in ("max", "min") and self.dtype.kind == "f" and not native.machine().has_extremes
 
     @property
     def _is_product(self) -> bool:

@@ -41,6 +41,8 @@ class Vector:
 class ThinNest(Nest):
     """The innermost kept axis is walked in vectors, the reduced one is written out."""
 
+    turns = True
+
     def thin(self) -> Function:
         """The function."""
         kernel, w = self.kernel, self.w

@@ -34,6 +34,8 @@ Bounds = tuple[str, str]  # where something begins and ends
 class TiledNest(Nest):
     """The innermost axis is walked in vectors, and the one before it in strips of rows."""
 
+    turns = True
+
     def tiled(self) -> Function:
         """The function."""
         kernel, w, lanes, axes = self.kernel, self.w, self.lanes, self.kernel.axes

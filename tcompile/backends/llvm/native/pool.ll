@@ -123,14 +123,15 @@ look:
   %more = and i1 %there, %few
   br i1 %more, label %worker, label %out
 worker:
-  %thread.at = getelementptr i32, ptr @threads, i32 %k
-  %thread = load atomic i32, ptr %thread.at monotonic, align 4
   %may.at = getelementptr [128 x i8], ptr @may, i32 %k
   %state.at = getelementptr i32, ptr @state, i32 %k
   %state = load atomic i32, ptr %state.at seq_cst, align 4
   %awake = icmp eq i32 %state, 0
   br i1 %awake, label %next, label %asleep
 asleep:
+  ; It has told its number before it fell asleep, and not earlier than that must this be read.
+  %thread.at = getelementptr i32, ptr @threads, i32 %k
+  %thread = load atomic i32, ptr %thread.at monotonic, align 4
   ; Where it was sent away before, what it may is known already.
   %first = icmp eq i32 %state, 1
   br i1 %first, label %ask, label %send

@@ -46,11 +46,15 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True)
 class Machine:
-    """What code is made for. ``features`` are LLVM's names of this processor's instruction sets."""
+    """What code is made for. ``features`` are LLVM's names of this processor's instruction sets.
+
+    ``scalable_bits`` is the width of a vector of SVE, which programs are told when they run; 0 where there is none.
+    """
 
     triple: str
     cpu: str
     features: frozenset[str]
+    scalable_bits: int = 0
 
     @property
     def masks_bytes(self) -> bool:
@@ -63,13 +67,38 @@ class Machine:
         return "avx512f" in self.features
 
     @property
+    def has_extremes(self) -> bool:
+        """Whether one instruction gives the larger of two floats, and NaN where one is.
+
+        Where it does, NumPy uses it, and no instruction compares sizes in vectors without the invalid flag for NaN.
+        """
+        return self.triple.startswith(("aarch64", "arm64"))
+
+    @property
+    def fuses(self) -> bool:
+        """Whether one instruction multiplies and adds floats, rounding once."""
+        return "fma" in self.features or self.triple.startswith(("aarch64", "arm64"))
+
+    @property
+    def fences_streams(self) -> bool:
+        """Whether what is written past the caches is ordered with other stores by a fence alone."""
+        return self.triple.startswith("x86")
+
+    @property
     def makes_unsigned(self) -> bool:
         """Whether one instruction makes unsigned ints of floats."""
         return "avx512f" in self.features or not self.triple.startswith("x86")
 
     @property
+    def scales_registers(self) -> bool:
+        """Whether vectors of SVE are wider than those of NEON, which do as well otherwise."""
+        return self.scalable_bits > 128
+
+    @property
     def vector_bits(self) -> int:
         """Width in bits of the widest vector register that kernels should use: 512, 256 or 128."""
+        if self.scales_registers:
+            return min(self.scalable_bits, 512)
         if "avx512f" in self.features:
             return 512
         return 256 if "avx2" in self.features else 128
@@ -213,26 +242,47 @@ def _make_tools() -> _Tools:
         _shared_library("libm.so.6")
         if platform.machine() == "x86_64":
             _shared_library("libmvec.so.1")
-    triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
-    cpu = llvm.get_host_cpu_name()
-    target = llvm.Target.from_triple(triple)
+    scalable = _scalable_bits()
+    if scalable:  # LLVM asks a file, which may be another processor's in a container or an emulator
+        features["sve"] = True
+    machine = Machine(
+        llvm.get_process_triple(), llvm.get_host_cpu_name(), frozenset(name for name, on in features.items() if on),
+        scalable,
+    )  # fmt: skip
+    tools = _tools_for(machine, features.flatten())
+    immortal(tools)
+    return tools
+
+
+def _scalable_bits() -> int:
+    """The width of a vector of SVE in this process, in bits; 0 where there is none."""
+    if sys.platform != "linux" or platform.machine() != "aarch64":
+        return 0
+    length = ctypes.CDLL(None).prctl(51, 0, 0, 0, 0)  # PR_SVE_GET_VL: bytes in the low half, or an error
+    return 8 * (length & 0xFFFF) if length > 0 else 0
+
+
+def _tools_for(machine: Machine, features: str) -> _Tools:
+    """LLVM's objects for a processor, of which ``features`` says what it has and lacks."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    target = llvm.Target.from_triple(machine.triple)
 
     @once
     def machine_for(opt: int) -> Any:
         return target.create_target_machine(
-            cpu=cpu, features=features.flatten(), opt=opt, reloc="pic", codemodel="small", jit=True
+            cpu=machine.cpu, features=features, opt=opt, reloc="pic", codemodel="small", jit=True
         )
 
-    tools = _Tools(
+    return _Tools(
         llvm=llvm,
         machine_for=machine_for,
-        machine=Machine(triple, cpu, frozenset(name for name, on in features.items() if on)),
+        machine=machine,
         layout=str(machine_for(EFFORT).target_data),
-        identity=(triple, cpu, features.flatten(), str(llvm.llvm_version_info), llvmlite.__version__),
+        identity=(machine.triple, machine.cpu, features, str(llvm.llvm_version_info), llvmlite.__version__),
     )
-    immortal(tools)
-    return tools
 
 
 def _tools() -> _Tools:
@@ -291,15 +341,7 @@ class Code:
 
     def assembly(self) -> str:
         """The assembly text of the module, made anew from the IR."""
-        tools = _tools()
-
-        def made() -> str:
-            with _parsed(tools, self.ir) as module:
-                _run_passes(tools, module, self.ir, self.optimise)
-                text: str = tools.machine_for(EFFORT).emit_assembly(module)
-            return text
-
-        return uninterrupted(made)
+        return uninterrupted(lambda: _assembly(_tools(), self.ir, self.optimise))
 
     def __repr__(self) -> str:
         return f"Code({', '.join(f'{name}=0x{at:x}' for name, at in self.addresses.items())})"
@@ -331,6 +373,22 @@ def _run_passes(tools: _Tools, module: Any, ir: str, optimise: bool) -> None:
         passes.add_always_inliner_pass()
         options = tools.llvm.create_pipeline_tuning_options(speed_level=0)
         passes.run(module, tools.llvm.create_pass_builder(target, options))
+
+
+def _assembly(tools: _Tools, ir: str, optimise: bool) -> str:
+    with _parsed(tools, ir) as module:
+        _run_passes(tools, module, ir, optimise)
+        text: str = tools.machine_for(EFFORT).emit_assembly(module)
+    return text
+
+
+def assembly_for(machine: Machine, ir: str, optimise: bool = False) -> str:
+    """The assembly text of a module for a processor that need not be this one; RuntimeError where LLVM has it not."""
+    llvm = _tools().llvm
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    features = ",".join(f"+{name}" for name in sorted(machine.features))
+    return uninterrupted(lambda: _assembly(_tools_for(machine, features), ir, optimise))
 
 
 def load(

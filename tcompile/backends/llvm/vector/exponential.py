@@ -41,9 +41,14 @@ _DOUBLE = _Constants(
 )  # fmt: skip
 
 
+def constants(d: DType) -> _Constants:
+    """Of the reduction, and of the polynomial, for a dtype."""
+    return _SINGLE if d == FLOAT32 else _DOUBLE
+
+
 def exp(v: Vectors, d: DType, x: str) -> str:
     """exp of every lane."""
-    c = _SINGLE if d == FLOAT32 else _DOUBLE
+    c = constants(d)
     integer = INT32 if d == FLOAT32 else INT64
 
     def constant(value: float) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from tcompile.backends.llvm import native
-from tcompile.backends.llvm.vector.text import Writer, cell_bits, cells, literal, scalar_type, splat, suffix
+from tcompile.backends.llvm.vector.text import Writer, cell_bits, cells, literal, scalar_type, splat, splat_of, suffix
 from tcompile.graph.types import DType
 
 BOOL = np.dtype("bool")
@@ -19,6 +19,7 @@ INT64 = np.dtype("int64")
 FLOAT16 = np.dtype("float16")
 FLOAT32 = np.dtype("float32")
 FLOAT64 = np.dtype("float64")
+_QUIET = frozenset({"oeq", "une", "uno"})  # predicates that raise no flag for NaN: the last asks of one vector
 
 
 class Vectors:
@@ -91,6 +92,10 @@ class Vectors:
 
     def _compare_floats(self, intrinsic: str, predicate: str, dtype: DType, a: str, b: str) -> str:
         type = self.type(dtype)
+        if self.lanes > 1 and native.machine().has_extremes:
+            if intrinsic == "fcmps" or predicate in _QUIET:
+                return self.w.get(f"fcmp {predicate} {type} {a}, {b}")
+            return self._compare_extremes(predicate, dtype, a, b)
         mask = f"<{self.lanes} x i1>"
         name = f"@llvm.experimental.constrained.{intrinsic}.{suffix(self.lanes, scalar_type(dtype))}"
         self.w.module.declare(name, f"declare {mask} {name}({type}, {type}, metadata, metadata)")
@@ -98,6 +103,19 @@ class Vectors:
             f'call {mask} {name}({type} {a}, {type} {b}, metadata !"{predicate}", '
             'metadata !"fpexcept.strict") strictfp'
         )
+
+    def _compare_extremes(self, predicate: str, dtype: DType, a: str, b: str) -> str:
+        """A comparison by equality alone: where the larger of two numbers is the first, that is not less.
+
+        It is NaN where one of them is, which is equal to nothing.
+        """
+        ordered, sign = predicate[0] == "o", predicate[1:]
+        extreme = self.call("maximum" if sign in ("ge", "lt") else "minimum", dtype, a, b)
+        reached = self.w.get(f"fcmp oeq {self.type(dtype)} {extreme}, {a}")
+        if sign in ("ge", "le"):
+            return reached if ordered else self.mask("or", reached, self.is_nan(dtype, extreme))
+        beyond = self.negate(reached)
+        return self.mask("and", beyond, self.negate(self.is_nan(dtype, extreme))) if ordered else beyond
 
     def is_nan(self, dtype: DType, a: str) -> str:
         """The mask of NaN lanes."""
@@ -119,7 +137,16 @@ class Vectors:
     def _strict(self, name: str, source: DType, target: DType, *operands: str) -> str:
         """Float arithmetic that LLVM computes when the code runs, with its flags, whatever it knows of the
         operands.
+
+        For SVE, LLVM knows no such arithmetic, and would go lane by lane. Plain it does not compute by itself either,
+        but of constants.
         """
+        if native.machine().scales_registers and not all(splat_of(operand) is not None for operand in operands):
+            if name in ("sqrt", "fma"):
+                return self.call(name, target, *operands)
+            if source == target:
+                return self.w.get(f"{name} {self.type(target)} {', '.join(operands)}")
+            return self.w.get(f"{name} {self.type(source)} {operands[0]} to {self.type(target)}")
         given, type = self.type(source), self.type(target)
         lanes = suffix(self.lanes, scalar_type(target))
         if source != target:

@@ -1,9 +1,10 @@
 """Vector functions: exp, log, sin, … on vectors, with libm's values and flags on every input.
 
-Enters: a function's name and vectors. Leaves: a call of a helper function that computes all lanes with glibc's libmvec
-(``fmod`` and ``hypot`` here, where there is fused multiply-add) and then those outside the ordinary range (NaN,
-infinities, domain errors, overflow) with scalar libm, which gives the exact special values and raises just the flags
-that NumPy would see. Where libmvec lacks a function, or is not there at all, every lane is computed by scalar libm.
+Enters: a function's name and vectors. Leaves: a call of a helper function that computes all lanes with glibc's
+libmvec, or code for them (``elementary`` where there is no libmvec, ``fmod`` and ``hypot`` here: where there is fused
+multiply-add), and then those outside the ordinary range (NaN, infinities, domain errors, overflow) with scalar libm,
+which gives the exact special values and raises just the flags that NumPy would see. What has none of these is computed
+by scalar libm, lane by lane.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from functools import cache
 import numpy as np
 
 from tcompile.backends.llvm import native
+from tcompile.backends.llvm import native
+from tcompile.backends.llvm.vector import elementary
 from tcompile.backends.llvm.vector.text import Writer, scalar_type
 from tcompile.backends.llvm.vector.vectors import FLOAT32, Vectors
 from tcompile.graph.types import DType
@@ -70,6 +73,7 @@ FUNCTIONS: dict[str, Function] = {
     "nextafter": Function("nextafter", 2),
 }
 
+Compute = Callable[..., str]
 
 def libmvec_name(function: Function, dtype: DType, lanes: int) -> tuple[str, int] | None:
     """The widest libmvec function that takes at most ``lanes`` lanes, and how many it takes."""
@@ -87,15 +91,14 @@ def call(v: Vectors, name: str, dtype: DType, operands: list[str]) -> str:
     w, function, lanes = v.w, FUNCTIONS[name], v.lanes
     type = v.type(dtype)
     limits = function.single if dtype == FLOAT32 else function.double
-    fast = libmvec_name(function, dtype, lanes) if limits is not None else None
-    fuses = native.has_symbol("_ZGVdN4v_exp")  # which says that there is fused multiply-add
-    own = _OWN.get(function.name) if fuses else None
+    own = _OWN.get(function.name) if _fuses() else None
+    compute = _compute(v, function, dtype)
     if own is not None:
         result, fine = own(v, dtype, *operands)
-    elif fast is None or limits is None:
+    elif compute is None or limits is None:
         result, fine = "", ""
     else:
-        result, fine = _ordinary(v, function, fast, dtype, limits, operands)
+        result, fine = _ordinary(v, function, compute, dtype, limits, operands)
     # The odd lanes are computed one at a time in a function of their own, which is hardly ever called.
     libm = _declared(v, function.name, dtype, function.arity)
     helper = f"@tc_{function.name}_{dtype.name}_{lanes}"
@@ -115,6 +118,20 @@ def call(v: Vectors, name: str, dtype: DType, operands: list[str]) -> str:
     return w.select_phi(type, [(result, origin), (exact, slow)])
 
 
+def _fuses() -> bool:
+    """Whether the processor multiplies and adds in one instruction."""
+    return native.machine().fuses or native.has_symbol("_ZGVdN4v_exp")
+
+
+def _compute(v: Vectors, function: Function, dtype: DType) -> Compute | None:
+    """What computes the function of vectors in the ordinary range: libmvec, else a polynomial of ours, else nothing."""
+    fast = libmvec_name(function, dtype, v.lanes)
+    if fast is not None:
+        return lambda *operands: _in_parts(v, *fast, dtype, list(operands))
+    polynomial = elementary.FUNCTIONS.get(function.name) if _fuses() else None
+    return None if polynomial is None else lambda *operands: polynomial(v, dtype, *operands)
+
+
 def of_numbers(v: Vectors, dtype: DType, name: str, operands: Sequence[str]) -> str:
     """What libm gives for numbers, each of which is in all lanes of an operand: one call."""
     w, scalar = v.w, scalar_type(dtype)
@@ -131,17 +148,20 @@ def _declared(v: Vectors, name: str, dtype: DType, arity: int) -> str:
 def _ordinary(
     v: Vectors,
     function: Function,
-    fast: tuple[str, int],
+    compute: Compute,
     dtype: DType,
     limits: tuple[float, float],
     operands: list[str],
 ) -> tuple[str, str]:
-    """libmvec's result, and the mask of lanes where it holds."""
+    """The result of ``compute``, and the mask of lanes where it holds."""
     low, high = (v.constant(dtype, limit) for limit in limits)
     least, most = (_TINY32, _BIG32) if dtype == FLOAT32 else (_TINY64, _BIG64)
     fine = ""
     for x in operands:
-        inside = v.mask("and", v.compare("ge", dtype, x, low), v.compare("le", dtype, x, high))
+        if limits[0] == -limits[1]:
+            inside = v.compare("le", dtype, v.call("fabs", dtype, x), high)
+        else:
+            inside = v.mask("and", v.compare("ge", dtype, x, low), v.compare("le", dtype, x, high))
         fine = v.mask("and", fine, inside) if fine else inside
     if function.name == "pow":  # zero and denormal bases have special values and flags
         size = v.call("fabs", dtype, operands[0])
@@ -152,7 +172,7 @@ def _ordinary(
         smallest = v.constant(dtype, function.least[dtype != FLOAT32])
         fine = v.mask("and", fine, v.compare("ge", dtype, larger, smallest))
     neutral = v.constant(dtype, function.neutral)
-    result = _in_parts(v, fast[0], fast[1], dtype, [v.pick(fine, dtype, x, neutral) for x in operands])
+    result = compute(*(v.pick(fine, dtype, x, neutral) for x in operands))
     if function.name == "pow":  # overflow, underflow and domain errors show in the result
         size = v.call("fabs", dtype, result)
         for sign, limit in (("ge", least), ("le", most)):

