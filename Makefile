@@ -1,12 +1,14 @@
 # Everything that a person runs. Needs Python 3.11 or later, git and make; `make help` lists the targets.
-# Another interpreter: make test PYTHON=python3.12 (it gets a virtual environment of its own).
+# Another interpreter: make test PYTHON=python3.12; another NumPy: make test NUMPY=2.1. Each combination gets a virtual
+# environment of its own.
 
 PYTHON ?= python3
-VENV   ?= $(if $(filter python3,$(notdir $(PYTHON))),.venv,.venv-$(notdir $(PYTHON)))
+NUMPY  ?=
+VENV   ?= .venv$(if $(filter python3,$(notdir $(PYTHON))),,-$(notdir $(PYTHON)))$(if $(NUMPY),-numpy$(NUMPY))
 WORKERS ?= 2
 
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check
+PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $(if $(NUMPY),"numpy==$(NUMPY).*")
 
 .DEFAULT_GOAL := help
 .PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files test-python test-arm lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean

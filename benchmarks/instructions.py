@@ -128,8 +128,8 @@ def markdown(data: dict[str, Any]) -> str:
         "# Instructions on 64-bit ARM: tcompile beside NumPy", "",
         f"{about['date']} · qemu's {about['processor']}, one thread · Python {about['python']} · {versions}", "",
         f"`{about['command']}`", "",
-        f"Instructions for one element of {rows} x {columns} (of the result for `pairwise`), and in brackets how many in "
-        "a hundred are arithmetic on vectors. The call of Python is in it. Instructions are not time.", "",
+        f"Instructions for one element of {rows} x {columns} (of the result for `pairwise`), and in brackets how many "
+        "in a hundred are arithmetic on vectors. The call of Python is in it. Instructions are not time.", "",
         "| kernel | dtype | NumPy | tcompile | times fewer |", "|---|---|---:|---:|---:|",
     ]  # fmt: skip
     for row in data["rows"]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from functools import lru_cache
 
 PYTHON = (3, 11)
-NUMPY = (2, 4)
+NUMPY = (2, 1)
 LLVMLITE = (0, 45)
 
 
@@ -39,6 +40,19 @@ def numbers(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
+def first_cause(error: BaseException) -> str:
+    """What went wrong first, in one line.
+
+    >>> first_cause(ImportError("\\n\\nNumPy's C-extensions failed."))
+    "ImportError: NumPy's C-extensions failed."
+    """
+    while error.__cause__ or error.__context__:
+        error = error.__cause__ or error.__context__  # type: ignore[assignment]
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return ": ".join([type(error).__name__, *lines[:1]])
+
+
+@lru_cache(maxsize=1)  # what could not be imported says something else at the second attempt
 def refusal() -> str:
     """Why tcompile cannot be imported here, in one line; empty where it can."""
     if sys.version_info < PYTHON:
@@ -46,11 +60,12 @@ def refusal() -> str:
     needed = dotted(NUMPY)
     try:
         from numpy import __version__ as version
-    except ImportError as error:
-        return f"tcompile needs NumPy {needed} or newer, which cannot be imported: {error}".partition("\n")[0]
+    except Exception as error:  # a NumPy of which files are missing, or come from another version, raises anything
+        text = f"tcompile needs NumPy {needed} or newer, which cannot be imported ({first_cause(error)})"
+        return f"{text}: pip install --force-reinstall 'numpy>={needed}'"
     if numbers(version) < NUMPY:
         return f"tcompile needs NumPy {needed} or newer, and this is NumPy {version}: pip install 'numpy>={needed}'"
     return ""
 
 
-__all__ = ["LLVMLITE", "NUMPY", "PYTHON", "dotted", "numbers", "refusal"]
+__all__ = ["LLVMLITE", "NUMPY", "PYTHON", "dotted", "first_cause", "numbers", "refusal"]

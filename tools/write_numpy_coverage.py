@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from tcompile.frontends.numpy import coverage
 from tcompile.frontends.numpy.coverage import SECTIONS, Row
+from tcompile.numpy_versions import VERSION
+from tcompile.versions import dotted
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "numpy_coverage.md"
 TITLES = {
@@ -46,7 +46,7 @@ This page is written by `tools/write_numpy_coverage.py` from the tables of the f
 
 def version() -> str:
     """The version of NumPy whose names the page lists."""
-    return ".".join(np.__version__.split(".")[:2])
+    return dotted(VERSION)
 
 
 def page() -> str:

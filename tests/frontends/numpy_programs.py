@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.numpy_versions import NEGATES_RIGHTLY
+
 NAME = "<numpy program>"  # the file name of programs
 
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -41,8 +43,7 @@ OTHERS = (  # arguments that are no arrays
 LARGEST = 60_000  # elements of a value
 # NumPy 2.4 and 2.5 end the process where an int beyond the dtype of an array is compared with it under a mask.
 CRASHES = re.compile(r"np\.(?:not_equal|equal|less|less_equal|greater|greater_equal)\((?:[^,]+, )?-?\d+, .*where=")
-# NumPy 2.4 negates arrays wrongly whose elements lie 16 or 32 bytes apart, on processors without AVX-512.
-NEGATES = re.compile(r"np\.negative|[=(,\[]\s*-[a-z(]") if np.lib.NumpyVersion(np.__version__) < "2.5.0" else None
+NEGATES = None if NEGATES_RIGHTLY else re.compile(r"np\.negative|[=(,\[]\s*-[a-z(]")
 LONGEST = 200  # rows that a block walks, and items of a list
 MOST = 20 * LARGEST  # elements that a statement may make on its way
 

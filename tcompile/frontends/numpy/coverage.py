@@ -19,6 +19,7 @@ from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OP
 from tcompile.frontends.numpy.values import takes_dtype
 from tcompile.graph.ops.draws import method_of
 from tcompile.records import dataclass
+from tcompile.strict import strict
 
 State = Literal["fused", "call", "break"]
 
@@ -79,8 +80,9 @@ def _of_functions(section: str, name: str, function: Any) -> Row:
 
 def _is_taken(scalar: type[np.generic]) -> bool:
     try:
-        dtype = np.dtype(scalar)
-    except TypeError:
+        with strict():
+            dtype = np.dtype(scalar)
+    except (TypeError, Warning):  # of abstract classes
         return False
     return takes_dtype(dtype) and dtype.type is scalar
 

@@ -14,6 +14,7 @@ from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced, Tra
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
 from tcompile.frontends.numpy.shape import reshape_to, transpose
 from tcompile.frontends.numpy.values import (
+    FLOAT,
     array,
     call,
     cast,
@@ -33,8 +34,9 @@ from tcompile.frontends.numpy.values import (
 )
 from tcompile.graph import Layout, TensorType
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.sizes import Size, SymInt, hint, is_one
+from tcompile.graph.sizes import Size, SymInt, hint, is_one, turns_out_one
 from tcompile.graph.types import DType
+from tcompile.numpy_versions import TYPES_KEEP_ONE_ELEMENT
 from tcompile.strict import strict
 
 _LIKE = {"like": (None,), "device": (None, "cpu")}
@@ -242,7 +244,8 @@ def arange(
         dtype = args.pop()
     if named or not 1 <= len(args) <= 3:
         named.setdefault("step", None)
-        if set(named) - {"start", "stop", "step"} or len(args) > 1 or "stop" not in named:
+        taken = {"stop", "step"} if args else {"start", "stop", "step"}
+        if set(named) - taken or len(args) > 1 or "stop" not in named:
             raise CannotCapture("unsupported-argument", "arange called in an unusual way")
         args = [
             *(args or [named.get("start", 0)]),
@@ -536,5 +539,7 @@ def scalar_type(b: Builder, type: type[np.generic], args: Any) -> Any:
     x = array(b, args[0])
     if not x.type.ndim and x.type.dtype == dtype:
         return Traced(x.node, scalar=True)
+    if x.type.ndim and not TYPES_KEEP_ONE_ELEMENT and dtype == FLOAT and all(map(turns_out_one, x.type.shape)):
+        raise CannotCapture("operation-raises", f"{type.__name__} of an array of one element warns")
     result = _converted(b, x, dtype, False)
     return result if result.type.ndim else Traced(result.node, scalar=True)

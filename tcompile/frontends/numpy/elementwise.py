@@ -34,6 +34,7 @@ from tcompile.graph import Node, Operand
 from tcompile.graph.ops import k_order
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
+from tcompile.numpy_versions import ROUND_COPIES_INTEGERS
 
 
 def _result_dtype(operands: list[Traced | Weak]) -> DType:
@@ -144,6 +145,8 @@ def round_(b: Builder, a: Any, decimals: Any = 0, out: Any = None) -> Traced:
     if kind in "iu" and places >= 0:
         if x.scalar:
             return x
+        if not ROUND_COPIES_INTEGERS:
+            return x if x.type.ndim else Traced(x.node, scalar=True)
         require_c("round", x)
         return Traced(b.op("copy_c", x.node), scalar=not x.type.ndim)
     raise CannotCapture("unsupported-argument", "round to this many decimals")

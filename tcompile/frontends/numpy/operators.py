@@ -13,9 +13,10 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.frontends.numpy import linear, ufuncs
-from tcompile.frontends.numpy.values import BOOL, Weak, cast, constant, is_weak, nested, same_order
+from tcompile.frontends.numpy.values import BOOL, FLOAT, Weak, cast, constant, is_weak, nested, require_c, same_order
 from tcompile.graph.sizes import SymInt, same_shape
 from tcompile.graph.types import DType
+from tcompile.numpy_versions import POWER_LOOKS_AT_TYPES
 
 BINARY: dict[str, np.ufunc] = {
     "+": np.add, "-": np.subtract, "*": np.multiply, "/": np.true_divide, "//": np.floor_divide, "%": np.remainder,
@@ -38,10 +39,10 @@ def binary(b: Builder, sign: str, left: Any, right: Any) -> Any:
     if sign == "@":
         return linear.matmul(b, left, right)
     scalars = _is_scalar(left) and _is_scalar(right)
-    if sign == "**" and not scalars and isinstance(left, Traced) and not isinstance(right, Traced):
+    if sign == "**" and isinstance(left, Traced) and not left.scalar:
         fast = _fast_power(left, right)
         if fast is not None:
-            return ufuncs.emit(b, fast, [left])
+            return ufuncs.emit(b, fast[0], [_as_base(b, left, right), *fast[1]])
     ufunc = BINARY[sign]
     if scalars and (type(left) is complex or type(right) is complex):
         # float64 scalars are Python floats too, and complex.__add__ may answer first.
@@ -107,10 +108,10 @@ def inplace(b: Builder, sign: str, left: Traced, right: Any) -> Traced:
 def _inplace_ufunc(b: Builder, sign: str, left: Traced, right: Traced | Weak) -> Traced:
     operands: list[Traced | Weak] = [left, right]
     ufunc = BINARY[sign]
-    if sign == "**" and not isinstance(right, Traced):
+    if sign == "**":
         fast = _fast_power(left, right)
         if fast is not None:
-            ufunc, operands = fast, [left]
+            ufunc, operands = fast[0], [left, *fast[1]]
     dtype = left.type.dtype
     computed = ufuncs.loop_dtypes(ufunc, operands)[ufunc.nin]
     if computed != dtype:
@@ -152,18 +153,41 @@ def _between_scalars(b: Builder, ufunc: np.ufunc, left: Traced | Weak, right: Tr
     return ufuncs.emit(b, ufunc, [left, right], scalar_op=not decided_by_bool)
 
 
-def _fast_power(left: Traced, right: Weak) -> np.ufunc | None:
-    """The ufunc that ``left ** right`` runs instead of ``power``, or None."""
-    if isinstance(right, SymInt):
-        right = right.specialise()
-    if type(right) not in (int, float):
-        if isinstance(right, TracedNumber):
-            # Which ufunc runs depends on the number's value: 0.5 is sqrt, 2.0 may be square.
-            raise CannotCapture("data-dependent-value", "** with an exponent known at run time only")
+def _fast_power(left: Traced, right: Traced | Weak) -> tuple[np.ufunc, tuple[Weak, ...]] | None:
+    """The ufunc that ``left ** right`` runs instead of ``power``, and its operands after ``left``; or None."""
+    exponent = _exponent(right)
+    if exponent is None:
         return None
-    assert isinstance(right, int | float)
-    ufunc = power_ufunc(left.type.dtype, right)
-    return None if ufunc is np.power else ufunc
+    ufunc = power_ufunc(left.type.dtype, exponent)
+    if ufunc.__name__ == "_ones_like":  # which is a power, too
+        return np.power, (0,)
+    return None if ufunc is np.power else (ufunc, ())
+
+
+def _exponent(right: Traced | Weak) -> int | float | np.generic | None:
+    """The exponent, where NumPy looks at it to choose the ufunc of ``**``."""
+    if isinstance(right, SymInt):
+        return right.specialise()
+    if isinstance(right, TracedNumber):
+        # Which ufunc runs depends on the number's value: 0.5 is sqrt, 2.0 may be square.
+        raise CannotCapture("data-dependent-value", "** with an exponent known at run time only")
+    if not isinstance(right, Traced):
+        return right if isinstance(right, bool | int | float) else None
+    dtype = right.type.dtype
+    if POWER_LOOKS_AT_TYPES or right.type.ndim or dtype.kind == "c" or (dtype == BOOL and not right.scalar):
+        return None
+    if dtype == BOOL:
+        raise CannotCapture("operation-raises", "** with an exponent that is an np.bool warns")
+    raise CannotCapture("data-dependent-value", "** with a NumPy scalar as exponent, known at run time only")
+
+
+def _as_base(b: Builder, left: Traced, right: Traced | Weak) -> Traced:
+    """The base of a fast power: before ``POWER_LOOKS_AT_TYPES``, integers become floats for the exponent 2.0."""
+    real = type(right) is float or (isinstance(right, Traced) and right.type.dtype.kind == "f")
+    if POWER_LOOKS_AT_TYPES or not real or left.type.dtype.kind not in "iu":
+        return left
+    require_c("**", left)
+    return Traced(cast(b, left, FLOAT))
 
 
 class _Spy(np.ndarray[Any, Any]):
@@ -177,7 +201,7 @@ class _Spy(np.ndarray[Any, Any]):
 
 
 @lru_cache(maxsize=1024, typed=True)  # 2 and 2.0 differ
-def power_ufunc(dtype: DType, exponent: int | float) -> np.ufunc:
+def power_ufunc(dtype: DType, exponent: int | float | np.generic) -> np.ufunc:
     """The ufunc that this NumPy runs for ``array ** exponent``; found by watching, for it differs by version.
 
     >>> power_ufunc(np.dtype("float64"), 2)

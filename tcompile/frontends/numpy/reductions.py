@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.frontends.base import Builder, CannotCapture, Traced
+from tcompile.frontends.base import Builder, CannotCapture, Read, Traced
 from tcompile.frontends.numpy import operators, ufuncs
 from tcompile.frontends.numpy.elementwise import diff
 from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse_unless
@@ -36,6 +36,7 @@ from tcompile.graph.ops.reduction import reduced_type
 from tcompile.graph.ops.rules import k_order, like_order
 from tcompile.graph.sizes import is_one, product
 from tcompile.graph.types import DType
+from tcompile.numpy_versions import COUNTS_ARE_NUMPYS
 
 _NONE = (None, NO_VALUE)
 _TRUE = (True, NO_VALUE)
@@ -252,16 +253,12 @@ def _all_method(
     return all_(b, a, axis, out, keepdims, where=where)
 
 
-_COUNT_IS_INT = isinstance(np.count_nonzero(np.ones(1)), int)  # a Python int before NumPy 2.4
-
-
 @function("count_nonzero")
-def count_nonzero(b: Builder, a: Any, axis: Any = None, *, keepdims: Any = False) -> Traced:
+def count_nonzero(b: Builder, a: Any, axis: Any = None, *, keepdims: Any = False) -> Traced | Read:
     """``np.count_nonzero``."""
-    if axis is None and not keep(keepdims) and _COUNT_IS_INT:
-        raise CannotCapture("data-dependent-value", "count_nonzero returns a Python int")
     x = array(b, a)
-    return _reduced(b, "sum", Traced(cast(b, x, BOOL)), INT, axes_in(axis, x.type.ndim), keep(keepdims))
+    counted = _reduced(b, "sum", Traced(cast(b, x, BOOL)), INT, axes_in(axis, x.type.ndim), keep(keepdims))
+    return Read(counted.node, int) if axis is None and not keep(keepdims) and not COUNTS_ARE_NUMPYS else counted
 
 
 def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:

@@ -69,7 +69,7 @@ _functions("unsupported-argument", "the arrays it gives warn when they are writt
 _functions("unsupported-object", "it is an exception", "linalg.LinAlgError")
 _functions("with-statement", "NumPy's error state is changed", "errstate")
 _functions("with-statement", "NumPy's printing is changed", "printoptions")
-_functions("side-effect", "it warns that it is deprecated", "row_stack")
+_functions("side-effect", "it warns that it is deprecated", "row_stack in1d trapz")
 _functions("unsupported-argument", "it asks for memory, not for values", "isfortran")
 
 _methods(
@@ -84,6 +84,8 @@ _methods(
 _methods("input-output", "the array is written to a file", "tofile dump dumps")
 _methods("data-dependent-shape", "the result's size depends on the values", "compress")
 _methods("unsupported-argument", "the same bytes seen as another dtype", "getfield")
+_methods("side-effect", "it warns that it is deprecated", "tostring")
+_methods("operation-raises", "it is there to say what to use instead", "itemset newbyteorder ptp")
 
 for _name in ("flags", "strides", "base", "data", "ctypes", "__array_interface__", "__array_struct__"):
     ATTRIBUTES[_name] = ("memory-order", "flags, strides and addresses are not part of a graph")

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.numpy_versions import SIGNATURES_IN_C_STATED
 
 Handler = Callable[..., Any]
 H = TypeVar("H", bound=Handler)
@@ -88,6 +89,14 @@ OF_FUNCTIONS_ONLY = {
     "var": {"mean", "correction"}, "std": {"mean", "correction"}, "clip": {"a_min", "a_max"},
 }  # fmt: skip
 _MISSTATED = (np.ndarray.any, np.ndarray.all, np.ndarray.choose)  # they take other arguments than NumPy says
+# Where NumPy states nothing of functions in C: those that take less than their handlers do, as a function of Python.
+_UNSTATED: dict[Any, Handler] = {} if SIGNATURES_IN_C_STATED else {
+    np.array: lambda object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None: None,
+    np.empty_like: lambda prototype, /, dtype=None, order="K", subok=True, shape=None, *, device=None: None,
+    np.putmask: lambda a, /, mask, values: None,
+    np.ndarray.put: lambda self, /, indices, values, mode="raise": None,
+    np.ndarray.swapaxes: lambda self, axis1, axis2, /: None,
+}  # fmt: skip
 
 
 @cache
@@ -96,7 +105,7 @@ def _own_signature(known: Any) -> inspect.Signature | None:
     if known in _MISSTATED:
         return None
     try:
-        return inspect.signature(known)
+        return inspect.signature(_UNSTATED.get(known, known))
     except (TypeError, ValueError):
         return None
 

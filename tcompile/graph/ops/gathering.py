@@ -24,6 +24,7 @@ from tcompile.graph.ops.rules import UnknownOrder, broadcast_shapes, tells_nothi
 from tcompile.graph.ops.writing import Path, path_types, shown
 from tcompile.graph.sizes import Size, hint
 from tcompile.graph.types import Layout, TensorType
+from tcompile.numpy_versions import INDICES_CHECKED_BESIDE_EMPTY
 
 _KEPT_SIZES = 3  # sizes below this one are never replaced by small ones
 _MOST_ELEMENTS = 1 << 20  # of arrays that are made to see an order
@@ -108,17 +109,30 @@ def _turned(x: Any, axes: tuple[int, ...]) -> Any:
     return np.transpose(x, (*axes, *rest))
 
 
+def _indexed(x: Any, indices: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
+    """A view of ``x`` with ``axes`` in front, into whose first axes the indices lead.
+
+    Raises IndexError where there are no elements and an index leads out of its axis, if this NumPy does not.
+    """
+    turned = _turned(x, axes)
+    if not INDICES_CHECKED_BESIDE_EMPTY and np.size(x) == 0 and np.broadcast(*indices).size:
+        for size, index in zip(turned.shape, indices, strict=False):
+            if not np.all((index >= -size) & (index < size)):
+                raise IndexError(f"an index is out of bounds for an axis with size {size}")
+    return turned
+
+
 def _gather(x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
-    return _turned(x, axes)[tuple(map(np.asarray, indices))]  # a NumPy scalar would give a view
+    return _indexed(x, indices, axes)[tuple(map(np.asarray, indices))]  # a NumPy scalar would give a view
 
 
 def _scatter_into(x: Any, value: Any, *indices: Any, axes: tuple[int, ...], path: Path) -> Any:
-    _turned(shown(x, path), axes)[indices] = value
+    _indexed(shown(x, path), indices, axes)[indices] = value
     return x
 
 
 def _combine_into(x: Any, value: Any, *indices: Any, axes: tuple[int, ...], path: Path, ufunc: str) -> Any:
-    getattr(np, ufunc).at(_turned(shown(x, path), axes), indices, value)
+    getattr(np, ufunc).at(_indexed(shown(x, path), indices, axes), indices, value)
     return x
 
 

@@ -12,7 +12,6 @@ import functools
 import math
 from collections.abc import Sequence
 
-import numpy as np
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.pointwise import maximum, minimum
 from tcompile.backends.llvm.vector.text import scalar_type

@@ -543,5 +543,5 @@ def unsupported() -> str | None:
         return f"{error.name or 'llvmlite'} is not installed, {_GET}"
     except Exception as error:  # whatever goes wrong inside llvmlite, plain NumPy still works
         raise_if_callers(error)  # a signal handler has raised it while llvmlite was loaded
-        return f"llvmlite cannot be used ({type(error).__name__}: {error}), {_GET}"
+        return f"llvmlite cannot be used ({versions.first_cause(error)}), {_GET}"
     return None

@@ -15,7 +15,6 @@ from functools import cache
 import numpy as np
 
 from tcompile.backends.llvm import native
-from tcompile.backends.llvm import native
 from tcompile.backends.llvm.vector import elementary
 from tcompile.backends.llvm.vector.text import Writer, scalar_type
 from tcompile.backends.llvm.vector.vectors import FLOAT32, Vectors
