@@ -41,7 +41,7 @@ test: $(VENV)/ui.stamp $(VENV)/actionlint.stamp  ## every test, lint and types i
 	$(BIN)/python -m pytest -n $(WORKERS) --ignore tests/ui
 	$(BIN)/python -m pytest -rs tests/ui
 
-test-ui: $(VENV)/ui.stamp  ## only those in a real JupyterLab, in Chromium; pictures in build/screenshots (about ten minutes)
+test-ui: $(VENV)/ui.stamp  ## only those in Chromium, of JupyterLab and of other front ends; pictures in build/screenshots (about ten minutes)
 	$(BIN)/python -m pytest -rs tests/ui
 
 test-cpython: $(VENV)/test.stamp  ## CPython's own tests with every function compiled (a quarter of an hour)

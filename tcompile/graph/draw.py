@@ -22,7 +22,7 @@ from tcompile.graph.ir import Graph, Node
 from tcompile.graph.layout import Placed, Point, layered
 from tcompile.graph.ops.control import FOREVER, is_branch
 from tcompile.graph.printer import attribute_texts, call_text, key_text, literal, short_place, type_text
-from tcompile.observe.display import html
+from tcompile.observe.display.html import GROUNDS, INKS, theme
 from tcompile.records import dataclass
 
 _EM = 7.23  # the width of a character of 12 px monospace, in pixels
@@ -45,7 +45,7 @@ CAPTIONS = {
 _SIDE = ("left out if", *["what it does"] * 15)  # of a branch
 _LOOPS = (ops.FORI_LOOP, ops.EXIT_LOOP)
 
-_LIGHT, _DARK = map(html.theme, html.GROUNDS, html.INKS)
+_LIGHT, _DARK = map(theme, GROUNDS, INKS)
 _STYLE = (
     f".tc-graph{{{_LIGHT};font:12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace}}"
     f"@media(prefers-color-scheme:dark){{.tc-graph{{{_DARK}}}}}"

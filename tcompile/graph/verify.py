@@ -65,8 +65,8 @@ def _verify(graph: Graph, env: ShapeEnv, symbols: set[str]) -> None:
     every = {*graph.inputs, *graph.nodes}
     for node in graph.nodes:
         op = node.op
-        if OPS.get(op.name) is not op:
-            raise _error(graph, node, f"there is no operation {op.name!r}")
+        if OPS.get(str(op)) is not op:  # or a text, which is easily taken for its row
+            raise _error(graph, node, f"there is no operation {op!r}; ops.op_named(name) gives a row of the table")
         for operand in node.operands:
             if isinstance(operand, Node):
                 if operand not in defined:
@@ -348,8 +348,8 @@ def _error(graph: Graph, node: Node, problem: str) -> GraphError:
 def _shown(node: Node) -> str:
     try:
         return call_text(node)
-    except TypeError:  # an attribute or operand that no graph may have
-        return node.op.name
+    except (AttributeError, TypeError):  # an operation, attribute or operand that no graph may have
+        return str(node.op)
 
 
 def user_line(location: Location) -> UserLine:

@@ -8,6 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+HIDDEN = ' hidden="hidden"'
+"""The attribute of what only a stylesheet shows."""
+
 
 class Bundled(Protocol):
     """An object that shows itself as a MIME bundle."""
@@ -16,10 +19,13 @@ class Bundled(Protocol):
 
 
 def html_form(shown: Bundled) -> str:
-    """What ``shown`` is as HTML; the ``_repr_html_`` of classes that have ``_repr_mimebundle_``."""
-    from tcompile.observe.display import html
+    """What ``shown`` is as HTML; the ``_repr_html_`` of classes that have ``_repr_mimebundle_``.
 
-    return html.styled(shown._repr_mimebundle_()["text/html"])
+    Drawings are not hidden: the pages that take this form keep stylesheets, and some of them (marimo) leave hidden
+    whatever says that it is.
+    """
+    html: str = shown._repr_mimebundle_()["text/html"]
+    return html.replace(HIDDEN, "")
 
 
-__all__ = ["Bundled", "html_form"]
+__all__ = ["HIDDEN", "Bundled", "html_form"]

@@ -114,7 +114,10 @@ def test_arity_unknown_operation_and_strange_operand():
     refused(g, "has 1 operands and takes 2")
     g, *_ = chain()
     g.nodes[1].op = Op("nope", "opaque", None, None, len)
-    refused(g, "there is no operation 'nope'")
+    refused(g, "there is no operation <Op nope>")
+    g, *_ = chain()
+    g.nodes[1].op = g.nodes[1].op.name
+    refused(g, "there is no operation '")
     g, *_ = chain()
     g.nodes[1].operands = (g.nodes[0], "x")
     refused(g, "operand 'x' is neither")

@@ -98,7 +98,7 @@ class Marimo:
         self._log = (folder / "marimo.log").open("wb")
         self.process = subprocess.Popen(command, env=env, cwd=folder, stdout=self._log, stderr=self._log)
 
-    def wait(self, seconds: float = 60) -> None:
+    def wait(self, seconds: float = 180) -> None:
         """Waits until it answers."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.process.poll() is None:

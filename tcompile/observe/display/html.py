@@ -15,6 +15,7 @@ import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
 
+from tcompile.observe.html_form import HIDDEN
 from tcompile.observe.source_location import UserLine, file_label, source_text
 
 ACCENT = "#4b8bbe"
@@ -255,7 +256,7 @@ def picture(svg: str, label: str) -> str:
     # The form keeps the choices of two drawings apart; of this method, no key can send it anywhere.
     zoom = f'<form method="dialog"><div class="tcd-zoom">{labels}</div></form>'
     return (
-        f'<div class="tcd-picture"><div class="tcd-live"{_HIDDEN}>{zoom}<div class="tcd-pane">{svg}</div></div>'
+        f'<div class="tcd-picture"><div class="tcd-live"{HIDDEN}>{zoom}<div class="tcd-pane">{svg}</div></div>'
         f'<img class="tcd-still" alt="{text(label)}" src="data:image/svg+xml;base64,{data}"/></div>'
     )
 
@@ -290,6 +291,6 @@ def time(ms: float) -> str:
 
 __all__ = [
     "ACCENT", "COLOURS", "GROUNDS", "INKS", "STYLE", "bar", "code", "count", "cut", "facts", "folded", "lines", "note",
-    "page", "picture", "place", "pre", "printable", "short", "sides", "source", "styled", "table", "text", "theme",
+    "page", "picture", "place", "pre", "printable", "short", "sides", "source", "table", "text", "theme",
     "time", "title",
 ]  # fmt: skip
