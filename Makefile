@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $(if $(NUMPY),"numpy==$(NUMPY).*")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files test-python test-arm lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
+.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files test-python test-arm test-posix test-windows lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
 help:  ## this list, with the time that each takes on two cores, installing left out (a moment)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -62,6 +62,13 @@ test-triton: $(VENV)/test.stamp  ## the llvm backend's tests on the triton backe
 
 test-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## programs on a real NVIDIA GPU beside NumPy (GPU_PYTHON=...; about five minutes)
 	$(or $(GPU_PYTHON),$(BIN)/python) -m pytest tests/gpu
+
+test-posix: $(VENV)/test.stamp  ## every test on Linux by what macOS has: threads and pages by POSIX alone (about half an hour)
+	TCOMPILE_OS_LAYER=posix $(BIN)/python -m pytest -n $(WORKERS) --ignore tests/ui
+
+# Needs mingw-w64, and Wine to run it: apt-get install gcc-mingw-w64-x86-64 wine
+test-windows: $(VENV)/test.stamp  ## kernels, threads and memory as Windows objects, run by Wine (a minute)
+	$(BIN)/python tools/windows_objects.py build/windows --run
 
 test-stress: $(VENV)/test.stamp  ## the differential tests with a graph break after every k-th instruction (an hour)
 	$(BIN)/python tools/stress.py --out build/stress.json

@@ -18,8 +18,9 @@ from unittest import mock
 import numpy as np
 import pytest
 
+_USER = os.getuid() if hasattr(os, "getuid") else 0  # a folder for temporary files is a user's own on Windows
 if "TCOMPILE_CACHE_DIR" not in os.environ:  # not the user's own; shared by the processes that run tests
-    os.environ["TCOMPILE_CACHE_DIR"] = os.path.join(tempfile.gettempdir(), f"tcompile-tests-{os.getuid()}")
+    os.environ["TCOMPILE_CACHE_DIR"] = os.path.join(tempfile.gettempdir(), f"tcompile-tests-{_USER}")
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what runs in the background; tests interrupt
     signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -27,7 +28,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # so a shell starts what 
 ROOT = Path(__file__).resolve().parent.parent
 if "TRITON_CACHE_DIR" not in os.environ:  # Triton's own, likewise; a tenth of its time goes into directories there
     _fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else tempfile.gettempdir()
-    os.environ["TRITON_CACHE_DIR"] = os.path.join(_fast, f"tcompile-tests-{os.getuid()}-triton")
+    os.environ["TRITON_CACHE_DIR"] = os.path.join(_fast, f"tcompile-tests-{_USER}-triton")
 
 
 @pytest.fixture(scope="module", autouse=True)

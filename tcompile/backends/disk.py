@@ -5,8 +5,8 @@ compiler's version). Leaves: the same bytes, or nothing. Exists as ``tcompile.ca
 empty it, and carry what it holds to another machine.
 
 A file is its own proof: it begins with a digest of its key and contents, it is written under another name first, and
-it is read only from a directory that nobody else can write to. What is damaged or foreign counts as not there. Where
-the disk is full or not to be written, compilation goes on without it.
+it is read only from a directory that nobody else can write to. So no file is ever locked. What is damaged or foreign
+counts as not there. Where the disk is full or not to be written, compilation goes on without it.
 """
 
 from __future__ import annotations
@@ -135,9 +135,11 @@ class DiskCache:
                 out.write(_MAGIC + _digest(key, contents) + contents)
             os.replace(draft, target)
         except OSError as error:
-            self._off = f"{error.strerror or error} ({self._directory})"
             with contextlib.suppress(OSError):
                 draft.unlink()
+            # Windows replaces no file that is being read: another process has put the same contents there.
+            if not (isinstance(error, PermissionError) and target.exists()):
+                self._off = f"{error.strerror or error} ({self._directory})"
             return
         self._used.add(key)
         self._unseen += len(contents)
@@ -314,6 +316,8 @@ def _place() -> Path | None:
     try:
         if sys.platform == "darwin":
             return Path.home() / "Library" / "Caches" / "tcompile"
+        if sys.platform == "win32" and os.environ.get("LOCALAPPDATA"):
+            return Path(os.environ["LOCALAPPDATA"]) / "tcompile" / "Cache"
         base = os.environ.get("XDG_CACHE_HOME")
         return (Path(base) if base and os.path.isabs(base) else Path.home() / ".cache") / "tcompile"
     except RuntimeError:

@@ -98,6 +98,21 @@ def test_a_full_disk_turns_it_off(cache, monkeypatch):
     assert [path.name for path in cache.directory.iterdir()] == [f"{KEY}.obj"]  # no draft is left
 
 
+def test_a_file_that_cannot_be_replaced_serves_as_it_is(cache, monkeypatch):
+    """Windows replaces no file that another process reads."""
+    cache.keep("aa", b"code")
+
+    def busy(draft, target):
+        raise PermissionError(13, "The process cannot access the file")
+
+    monkeypatch.setattr(os, "replace", busy)
+    cache.keep("aa", b"code")
+    assert cache.find("aa") == b"code" and not cache.info().off
+    assert [file.name for file in cache.directory.iterdir()] == ["aa.obj"]
+    cache.keep("bb", b"more")
+    assert "cannot access" in cache.info().off
+
+
 def test_the_oldest_go_when_there_is_too_much(cache):
     cache.limit = 10 << 20
     keys = [key_of(str(i)) for i in range(7)]

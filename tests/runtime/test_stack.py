@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile import system
 from tcompile.runtime.native import calls, stack
 
 PROGRAM = """
@@ -83,7 +84,7 @@ def test_each_thread_has_its_own_stack():
 
 
 def test_where_nothing_is_known_calls_may_begin_anywhere(monkeypatch):
-    monkeypatch.setattr(stack, "_functions", lambda: None)
+    monkeypatch.setattr(system, "stack_bounds", lambda: (0, 0))
     stack.measure()
     assert tuple(stack.room) == (0, 2**64 - 1, 0)
     stack.check()
@@ -97,11 +98,11 @@ def test_a_stack_that_is_not_the_threads_own_may_be_called_from(monkeypatch):
     f(np.ones(3))
     stack.measure()
     here, size = stack.room[1], 1 << 16
-    monkeypatch.setattr(stack, "_of_this_thread", lambda: (here + size, 1 << 20))  # all of it above
+    monkeypatch.setattr(system, "stack_bounds", lambda: (here + size, 1 << 20))  # all of it above
     stack.measure()
     f(np.ones(3))
     stack.check()
-    monkeypatch.setattr(stack, "_of_this_thread", lambda: (here - (1 << 23), 1 << 40))  # the reserve reaches up to here
+    monkeypatch.setattr(system, "stack_bounds", lambda: (here - (1 << 23), 1 << 40))  # the reserve reaches up to here
     monkeypatch.setattr(stack, "_RESERVE", 1 << 30)
     stack.measure()
     if not isinstance(calls.machine(), str):
@@ -117,10 +118,10 @@ def test_a_stack_that_is_not_the_threads_own_may_be_called_from(monkeypatch):
 def test_what_a_call_needs_may_be_replaced_while_the_stack_is_measured(monkeypatch):
     """Measuring is Python's, and lets other threads run."""
     f = tcompile.compile(lambda x: x + 1)
-    known = stack._of_this_thread()
+    known = system.stack_bounds()
 
     def replaced():
-        monkeypatch.setattr(stack, "_of_this_thread", lambda: known)
+        monkeypatch.setattr(system, "stack_bounds", lambda: known)
         tcompile.reset()
         f(np.ones(4))
         return known
@@ -129,5 +130,5 @@ def test_what_a_call_needs_may_be_replaced_while_the_stack_is_measured(monkeypat
         f(np.ones(3))
         f(np.ones(3))
         stack.room[1] = 0
-        monkeypatch.setattr(stack, "_of_this_thread", replaced)
+        monkeypatch.setattr(system, "stack_bounds", replaced)
         assert f(np.ones(3)).tolist() == [2, 2, 2]

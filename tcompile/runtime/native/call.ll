@@ -1473,7 +1473,7 @@ go:
 }
 
 define internal ptr @serve(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames, ptr %tables) noinline nounwind
-    "probe-stack"="inline-asm" {
+    $PROBES {
 entry:
   %context = alloca ptr
   %ready = icmp ne ptr %tables, null

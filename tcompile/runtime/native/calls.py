@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tcompile import stance
+from tcompile import stance, system
 from tcompile.backends import helpers
 from tcompile.backends.llvm.native import abi, memory, target, threads
 from tcompile.callers import raise_if_callers
@@ -53,7 +53,7 @@ def machine() -> _Machine | str:
     if reason is not None:
         return reason
     values: dict[str, object] = {**layout.OFFSETS, **layout.function_fields(), **FRAME, **OUTCOMES, **PLAN_CODE}
-    values["TRACE_OBJECT"] = layout.trace_object()
+    values |= {"TRACE_OBJECT": layout.trace_object(), "PROBES": system.STACK_PROBES}
     values |= {f"T_{name}": i for i, name in enumerate(_TABLE)} | {"T_LISTS": len(_TABLE), "POOLED": memory.THRESHOLD}
     words = {
         "generation": caches.generation, "departed": stance.departed, "listening": bus.listened,

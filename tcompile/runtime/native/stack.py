@@ -9,11 +9,9 @@ many there are: beyond a raised recursion limit the process would end.
 from __future__ import annotations
 
 import array
-import ctypes
-import sys
 from collections.abc import Callable
-from functools import cache
-from typing import Any
+
+from tcompile import system
 
 _RESERVE = 1 << 20  # bytes for what a call may lead to: compilers, libraries
 _SHARE = 3  # the part of a small stack that is reserved
@@ -32,35 +30,9 @@ check: Callable[[], None] = _unchecked  # raises RecursionError: ``check_stack``
 
 def measure() -> None:
     """Sets ``room`` for this thread. Where the platform does not tell, calls may begin anywhere."""
-    lowest, size = _of_this_thread()
+    lowest, size = system.stack_bounds()
     bounds = (lowest + min(_RESERVE, size // _SHARE), lowest + size, lowest) if size else _ANYWHERE
     room[:] = array.array("Q", bounds)  # at once: other threads measure as well
-
-
-def _of_this_thread() -> tuple[int, int]:
-    """The lowest address of the stack, and its bytes; (0, 0) where nothing is known."""
-    functions = _functions()
-    if functions is None:
-        return 0, 0
-    get, read, destroy, this = functions
-    attributes = ctypes.create_string_buffer(256)  # a pthread_attr_t takes 56 bytes
-    lowest, size = ctypes.c_void_p(), ctypes.c_size_t()
-    if get(this(), attributes):
-        return 0, 0
-    known = not read(attributes, ctypes.byref(lowest), ctypes.byref(size))
-    destroy(attributes)
-    return (lowest.value or 0, size.value) if known else (0, 0)
-
-
-@cache
-def _functions() -> tuple[Any, ...] | None:
-    if sys.platform != "linux":
-        return None
-    library = ctypes.CDLL(None)
-    found = [library[f"pthread_{name}"] for name in ("getattr_np", "attr_getstack", "attr_destroy", "self")]
-    found[0].argtypes = (ctypes.c_void_p, ctypes.c_char_p)
-    found[3].restype = ctypes.c_void_p
-    return tuple(found)
 
 
 __all__ = ["check", "measure", "room"]

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile import system
 from tcompile.backends.llvm.native import target
 
 # Offsets in bytes: PyObject, PyVarObject, PyTypeObject, bytes; then NumPy's PyArrayObject.
@@ -191,7 +192,7 @@ def _is_writeable(words: ctypes.Array[ctypes.c_uint64]) -> bool:
     reading, writing = os.pipe()
     try:
         os.write(writing, bytes(words))
-        count: int = ctypes.CDLL(None).read(reading, words, ctypes.c_size_t(ctypes.sizeof(words)))
+        count = system.read_function()(reading, words, ctypes.c_size_t(ctypes.sizeof(words)))
         return count == ctypes.sizeof(words)
     finally:
         os.close(reading)

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import sys
-import time
 from collections.abc import Sequence
 from functools import cache
 from types import TracebackType
@@ -17,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile import system
 from tcompile.backends.llvm.native import abi, target
 from tcompile.backends.replay import Interrupted, Replay
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
@@ -32,8 +32,7 @@ _PATIENCE = 30_000_000  # ns from a change to the end of an iteration, after whi
 @cache
 def _code() -> target.Code:
     state = "PyThreadState_GetUnchecked" if sys.version_info >= (3, 13) else "_PyThreadState_UncheckedGet"
-    values = {"MONOTONIC": time.CLOCK_MONOTONIC, "PATIENCE": _PATIENCE, "THREAD_STATE": state}
-    ir = target.source("poll.ll", values)
+    ir = target.source("poll.ll", {"PATIENCE": _PATIENCE, "THREAD_STATE": state}) + system.text("clock")
     symbols = {"yes": id(target.immortal(True)), "reread": id(target.immortal(has_changed))}
     return target.keep_forever(target.load(ir, [*_FUNCTIONS, "raised"], abi.symbols(ir) | symbols, opt=0))
 

@@ -49,7 +49,7 @@ define internal ptr @type_name(ptr %object) noinline nounwind {
 ; PyObject *launch(PyObject *self, PyObject *const *args, Py_ssize_t nargs)
 ; args: kernel, spec, items, grain, then the kernel's arguments.
 ; The words are on the stack. Probing makes sure that many of them meet the guard page where the stack ends.
-define ptr @launch(ptr %self, ptr %args, i64 %nargs) nounwind "probe-stack"="inline-asm" {
+define ptr @launch(ptr %self, ptr %args, i64 %nargs) nounwind $PROBES {
 entry:
   %enough = icmp sge i64 %nargs, 4
   br i1 %enough, label %head, label %e.few

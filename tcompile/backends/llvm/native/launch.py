@@ -26,6 +26,7 @@ from functools import cache
 
 import numpy as np
 
+from tcompile import system
 from tcompile.backends.llvm.native import abi, target, threads
 from tcompile.errors import BackendError
 
@@ -58,7 +59,8 @@ def _ir() -> str:
     method = abi.method_def("method", "launch", "launch(kernel, spec, items, grain, /, *arguments)")
     flags = target.source("flags_x86.ll" if platform.machine() in ("x86_64", "AMD64") else "flags_arm.ll")
     fills = "".join(map(_fill, FILLS))
-    return flags + fills + texts + target.source("launch.ll", {**abi.OFFSETS, "MOST_WORDS": _MOST_WORDS}) + method
+    values = {**abi.OFFSETS, "MOST_WORDS": _MOST_WORDS, "PROBES": system.STACK_PROBES}
+    return flags + fills + texts + target.source("launch.ll", values) + method
 
 
 def _fill(byte: int) -> str:

@@ -1,7 +1,7 @@
-; The pool behind NumPy's memory handler: see memory.py.
+; The pool behind NumPy's memory handler: see memory.py. Pages come from the layer of the operating system.
 
 ; The header of a block. Free blocks of one class are a ring through their `link`, closed by the class's head.
-;   0 mapping   what mmap gave (page aligned)          32 link.prev
+;   0 mapping   the first of its pages          32 link.prev
 ;   8 mapped    bytes of the mapping                   40 class
 ;  16 capacity  bytes from the data to the end         48 stamp of the last free
 ;  24 link.next                                        56 not used
@@ -19,10 +19,6 @@
 @hits   = internal global i64 0, align 8
 @misses = internal global i64 0, align 8
 
-declare ptr @mmap(ptr, i64, i32, i32, i32, i64) nounwind
-declare i32 @munmap(ptr, i64) nounwind
-declare i32 @madvise(ptr, i64, i32) nounwind
-declare i32 @sched_yield() nounwind
 declare i64 @llvm.ctlz.i64(i64, i1)
 declare i64 @llvm.smax.i64(i64, i64)
 declare i64 @llvm.umin.i64(i64, i64)
@@ -38,7 +34,7 @@ try:
   %taken = icmp ne i32 %old, 0
   br i1 %taken, label %yield, label %out
 yield:
-  %r = call i32 @sched_yield()
+  call void @give_way()
   br label %try
 out:
   ret void
@@ -140,50 +136,21 @@ define internal void @unmap(ptr %h) nounwind {
   %mapping = load ptr, ptr %h
   %mapped.at = getelementptr i8, ptr %h, i64 8
   %mapped = load i64, ptr %mapped.at
-  %r = call i32 @munmap(ptr %mapping, i64 %mapped)
+  call void @unmap_pages(ptr %mapping, i64 %mapped)
   ret void
 }
 
 ; Maps a fresh block of `capacity` bytes. Returns its header, null where the system has no memory.
 define internal ptr @map(i64 %capacity, i64 %class) nounwind {
 entry:
-  %mapped = add i64 %capacity, 4096
+  %mapped = add i64 %capacity, $HEAD_PAGE
   %huge = icmp uge i64 %capacity, 2097152
-  %extra = select i1 %huge, i64 2097152, i64 0
-  %asked = add i64 %mapped, %extra
-  %at = call ptr @mmap(ptr null, i64 %asked, i32 3, i32 $MAP_ANONYMOUS_PRIVATE, i32 -1, i64 0)
-  %at.int = ptrtoint ptr %at to i64
-  %failed = icmp eq i64 %at.int, -1
-  br i1 %failed, label %fail, label %got
+  %mapping = call ptr @map_pages(i64 %mapped, i1 %huge)
+  %failed = icmp eq ptr %mapping, null
+  br i1 %failed, label %fail, label %ready
 fail:
   ret ptr null
-got:
-  br i1 %huge, label %align, label %ready
-align:
-  ; Give back what lies before the first huge page and after the block.
-  %up = add i64 %at.int, 2097151
-  %start = and i64 %up, -2097152
-  %before = sub i64 %start, %at.int
-  %has.before = icmp ne i64 %before, 0
-  br i1 %has.before, label %cut.before, label %tail
-cut.before:
-  %r1 = call i32 @munmap(ptr %at, i64 %before)
-  br label %tail
-tail:
-  %after = sub i64 2097152, %before
-  %stop = add i64 %start, %mapped
-  %stop.ptr = inttoptr i64 %stop to ptr
-  %has.after = icmp ne i64 %after, 0
-  br i1 %has.after, label %cut.after, label %advise
-cut.after:
-  %r2 = call i32 @munmap(ptr %stop.ptr, i64 %after)
-  br label %advise
-advise:
-  %start.ptr = inttoptr i64 %start to ptr
-  $ADVISE
-  br label %ready
 ready:
-  %mapping = phi ptr [ %at, %got ], [ %start.ptr, %advise ]
   %turn = atomicrmw add ptr @colour, i64 1 monotonic, align 8
   ; 2 to 13 times 256 bytes behind a page, of blocks mapped one after the other at least twice as much apart
   %turn.5 = mul i64 %turn, 5

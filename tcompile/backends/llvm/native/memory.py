@@ -10,7 +10,7 @@ It maps memory from the system in size classes, eight to a doubling, and keeps f
 newest first. Where more than the limit would be kept, the block that was freed longest ago goes back to the system.
 
 Free blocks must not be the reason why another allocation fails. So the pool keeps at most a quarter of the memory that
-RLIMIT_AS and RLIMIT_DATA leave (``limits.ll``). And when an allocation of NumPy's or Python's fails, all free blocks go
+RLIMIT_AS and RLIMIT_DATA leave (``fair_share``). When an allocation of NumPy's or Python's fails, all free blocks go
 back to the system, and it is tried once more (``relief.ll``). For that, functions of ours stand in for those of
 Python's raw domain, as PyMem_SetAllocator allows at any time, and for those in NumPy's default memory handler. NumPy
 holds a handler of its own choice in a context variable: one that we set there would be another handler in each array,
@@ -32,7 +32,6 @@ import ctypes
 import functools
 import math
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -40,6 +39,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tcompile import system
 from tcompile.backends.llvm.native import abi, target
 
 if TYPE_CHECKING:
@@ -71,11 +71,8 @@ new_array = array.array("Q", [0])
 
 
 def _ir() -> str:
-    linux = sys.platform == "linux"
-    # MADV_HUGEPAGE is 14. Where the system has no huge pages the call fails, and nothing is lost.
     values = {
-        "ADVISE": "%r3 = call i32 @madvise(ptr %start.ptr, i64 %mapped, i32 14)" if linux else "",
-        "MAP_ANONYMOUS_PRIVATE": 0x22 if linux else 0x1002,
+        "HEAD_PAGE": max(4096, system.page_size()),
         "HANDLER_NAME": _HANDLER_NAME + "\\00" * (127 - len(_HANDLER_NAME)),
         "MOST_AXES": _MOST_AXES,
         "OWNDATA": _OWNDATA,
@@ -84,17 +81,9 @@ def _ir() -> str:
     }
     text = abi.c_string("text.few", "new() takes a dtype, a number of bytes, a shape, and strides or None")
     method = abi.method_def("method", "new", "new(dtype, nbytes, shape, strides, /)")
-    limits = target.source("limits.ll", {"PAGE": os.sysconf("SC_PAGE_SIZE")}) if linux else _NO_LIMITS
     reliefs = (target.source("relief.ll", {"OF": of}) for of in _RELIEVED)
-    return "".join((text, target.source("memory.ll", values), method, limits, *reliefs))
-
-
-# Other systems do not enforce limits of a process's memory, or do not tell what is left of them.
-_NO_LIMITS = """
-define internal i64 @fair_share(i64 %held) nounwind {
-  ret i64 4611686018427387904
-}
-"""
+    layer = (system.text("pages"), system.text("limits"))
+    return "".join((text, target.source("memory.ll", values), method, *layer, *reliefs))
 
 
 class _Pool:
@@ -162,10 +151,7 @@ _limit: int | None = None
 
 def _default_limit() -> int:
     """2 GiB, and no more than an eighth of the memory that this process may have."""
-    try:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (ValueError, OSError):
-        total = 8 << 30
+    total = system.memory_size() or 8 << 30
     return min(2 << 30, min(_limits_of_groups(), default=total) // 8, total // 8)
 
 

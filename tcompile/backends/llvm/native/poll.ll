@@ -8,8 +8,6 @@ declare i32 @PyErr_CheckSignals()
 declare void @PyErr_Fetch(ptr, ptr, ptr)
 declare ptr @PyEval_SaveThread()
 declare void @PyEval_RestoreThread(ptr)
-declare i32 @usleep(i32)
-declare i32 @clock_gettime(i32, ptr)
 declare ptr @PyObject_CallNoArgs(ptr)
 declare void @Py_DecRef(ptr)
 @yes = external global i8
@@ -51,7 +49,7 @@ define i32 @tc_poll() nounwind {
   br i1 %free, label %take, label %hold
 hold:
   %thread = call ptr @PyEval_SaveThread()
-  %slept = call i32 @usleep(i32 50)  ; who waits wakes up meanwhile, else this thread would always be the first
+  call void @let_others()
   call void @PyEval_RestoreThread(ptr %thread)
   %one = call i32 @check()
   ret i32 %one
@@ -130,15 +128,4 @@ ask:
   ret i32 %raised
 }
 
-; i64 tc_now(): nanoseconds.
-define i64 @tc_now() nounwind {
-  %at = alloca [2 x i64]
-  %failed = call i32 @clock_gettime(i32 $MONOTONIC, ptr %at)
-  %nano.at = getelementptr i64, ptr %at, i64 1
-  %seconds = load i64, ptr %at
-  %nano = load i64, ptr %nano.at
-  %whole = mul i64 %seconds, 1000000000
-  %now = add i64 %whole, %nano
-  ret i64 %now
-}
 declare i64 @llvm.umax.i64(i64, i64)

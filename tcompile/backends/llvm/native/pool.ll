@@ -1,4 +1,4 @@
-; Thread pool: see threads.py. $FUTEX and $GETTID are numbers of system calls; SIG_SETMASK is 2.
+; Thread pool: see threads.py. The functions of the operating system are those of ../../../system.
 ;
 ; Rounding and the handling of denormal numbers are a thread's own. A chunk must not depend on who runs it, so all
 ; threads take that mode from the caller, and start with the exception flags clear.
@@ -11,38 +11,15 @@
 
 ; Each group of variables that different threads write has its own two cache lines.
 @ticket   = internal global i64 0, align 128          ; generation << 48 | end << 24 | next
-@pending  = internal global i32 0, align 128          ; chunks of the region that are not done; futex of the caller
+@pending  = internal global i32 0, align 128          ; chunks of the region that are not done; the caller sleeps on it
 @waiting  = internal global i32 0, align 4            ; 1 while the caller sleeps on @pending
 @status   = internal global i32 0, align 4            ; OR of the statuses of the region's chunks
-@epoch    = internal global i32 0, align 128          ; counts regions; futex of the workers
+@epoch    = internal global i32 0, align 128          ; counts regions; the workers sleep on it
 @sleepers = internal global i32 0, align 4            ; workers that sleep on @epoch, or are about to
 @busy     = internal global i32 0, align 128          ; 1 while a region runs: the dispatch lock
 @wanted   = internal global i32 0, align 4            ; workers that may take chunks
 @started  = internal global i32 0, align 4            ; workers that exist
 @region   = internal global %region zeroinitializer, align 128
-@threads  = internal global [$FEW x i32] zeroinitializer, align 4             ; the first workers' numbers, for Linux
-@may      = internal global [$FEW x [128 x i8]] zeroinitializer, align 128   ; the processors that they may run on
-@state    = internal global [$FEW x i32] zeroinitializer, align 4             ; 1 while they sleep, 2 where they were sent away
-
-declare i64 @syscall(i64, ...) nounwind
-declare i32 @pthread_create(ptr, ptr, ptr, ptr) nounwind
-declare i32 @pthread_detach(i64) nounwind
-declare i32 @pthread_sigmask(i32, ptr, ptr) nounwind
-declare i32 @sigfillset(ptr) nounwind
-declare i32 @sched_getcpu() nounwind
-declare i32 @sched_getaffinity(i32, i64, ptr) nounwind
-declare i32 @sched_setaffinity(i32, i64, ptr) nounwind
-declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
-
-; FUTEX_WAIT_PRIVATE is 128, FUTEX_WAKE_PRIVATE 129. Both may return early; callers look again.
-define internal void @futex_wait(ptr %word, i32 %seen) nounwind {
-  %r = call i64 (i64, ...) @syscall(i64 $FUTEX, ptr %word, i64 128, i32 %seen, ptr null, ptr null, i64 0)
-  ret void
-}
-define internal void @futex_wake(ptr %word, i32 %count) nounwind {
-  %r = call i64 (i64, ...) @syscall(i64 $FUTEX, ptr %word, i64 129, i32 %count, ptr null, ptr null, i64 0)
-  ret void
-}
 
 ; Claims and runs chunks until none is left, from the end of the region or from its start. Returns how many it ran.
 define internal i32 @drain(i1 %from.end) nounwind {
@@ -98,103 +75,12 @@ ended:
   %asleep = icmp ne i32 %w, 0
   br i1 %asleep, label %wake, label %finished
 wake:
-  call void @futex_wake(ptr @pending, i32 1)
+  call void @wake(ptr @pending, i32 1, i32 0)
   br label %finished
 finished:
   br label %look
 empty:
   ret i32 %ran
-}
-
-; Before workers are woken: sends the first $FEW away from the processor that the caller runs on. A virtual processor that
-; nobody has used for a while looks taken to Linux, which would wake a worker beside the caller then, where it waits for
-; up to a time slice, and the caller meanwhile does all the work alone.
-define internal void @send_away() nounwind noinline {
-entry:
-  %others = alloca [128 x i8], align 16
-  %here = call i32 @sched_getcpu()
-  %known = icmp ult i32 %here, 1024
-  br i1 %known, label %look, label %out
-look:
-  %k = phi i32 [ 0, %entry ], [ %k.next, %next ]
-  %started = load i32, ptr @started, align 4
-  %there = icmp slt i32 %k, %started
-  %few = icmp slt i32 %k, $FEW
-  %more = and i1 %there, %few
-  br i1 %more, label %worker, label %out
-worker:
-  %may.at = getelementptr [128 x i8], ptr @may, i32 %k
-  %state.at = getelementptr i32, ptr @state, i32 %k
-  %state = load atomic i32, ptr %state.at seq_cst, align 4
-  %awake = icmp eq i32 %state, 0
-  br i1 %awake, label %next, label %asleep
-asleep:
-  ; It has told its number before it fell asleep, and not earlier than that must this be read.
-  %thread.at = getelementptr i32, ptr @threads, i32 %k
-  %thread = load atomic i32, ptr %thread.at monotonic, align 4
-  ; Where it was sent away before, what it may is known already.
-  %first = icmp eq i32 %state, 1
-  br i1 %first, label %ask, label %send
-ask:
-  %got = call i32 @sched_getaffinity(i32 %thread, i64 128, ptr %may.at)
-  %failed = icmp slt i32 %got, 0
-  br i1 %failed, label %next, label %send
-send:
-  call void @llvm.memcpy.p0.p0.i64(ptr %others, ptr %may.at, i64 128, i1 false)
-  %byte = lshr i32 %here, 3
-  %at = getelementptr i8, ptr %others, i32 %byte
-  %bit = trunc i32 %here to i8
-  %low = and i8 %bit, 7
-  %one = shl i8 1, %low
-  %rest = xor i8 %one, -1
-  %old = load i8, ptr %at
-  %new = and i8 %old, %rest
-  store i8 %new, ptr %at
-  ; Where there is no other processor, this fails and changes nothing.
-  %done = call i32 @sched_setaffinity(i32 %thread, i64 128, ptr %others)
-  %swap = cmpxchg ptr %state.at, i32 %state, i32 2 seq_cst seq_cst, align 4
-  %still = extractvalue { i32, i1 } %swap, 1
-  br i1 %still, label %next, label %woke
-woke:
-  ; It woke up meanwhile, and did not see that it was sent.
-  %undone = call i32 @sched_setaffinity(i32 %thread, i64 128, ptr %may.at)
-  br label %next
-next:
-  %k.next = add i32 %k, 1
-  br label %look
-out:
-  ret void
-}
-
-; A worker falls asleep.
-define internal void @leave(i32 %self) nounwind noinline {
-entry:
-  %few = icmp slt i32 %self, $FEW
-  br i1 %few, label %tell, label %out
-tell:
-  %state.at = getelementptr i32, ptr @state, i32 %self
-  store atomic i32 1, ptr %state.at seq_cst, align 4
-  br label %out
-out:
-  ret void
-}
-
-; A worker that is awake may run on all its processors again.
-define internal void @come_back(i32 %self) nounwind noinline {
-entry:
-  %few = icmp slt i32 %self, $FEW
-  br i1 %few, label %look, label %out
-look:
-  %state.at = getelementptr i32, ptr @state, i32 %self
-  %state = atomicrmw xchg ptr %state.at, i32 0 seq_cst, align 4
-  %away = icmp eq i32 %state, 2
-  br i1 %away, label %back, label %out
-back:
-  %may.at = getelementptr [128 x i8], ptr @may, i32 %self
-  %done = call i32 @sched_setaffinity(i32 0, i64 128, ptr %may.at)
-  br label %out
-out:
-  ret void
 }
 
 ; A worker thread, number `self` from 0.
@@ -204,13 +90,7 @@ entry:
   %self = trunc i64 %self.wide to i32
   %even = and i32 %self, 1
   %from.end = icmp eq i32 %even, 0
-  %few = icmp slt i32 %self, $FEW
-  br i1 %few, label %tell, label %look
-tell:
-  %thread.long = call i64 (i64, ...) @syscall(i64 $GETTID)
-  %thread = trunc i64 %thread.long to i32
-  %thread.at = getelementptr i32, ptr @threads, i32 %self
-  store atomic i32 %thread, ptr %thread.at monotonic, align 4
+  call void @note_worker(i32 %self)
   br label %look
 look:
   %seen = load atomic i32, ptr @epoch seq_cst, align 4
@@ -232,38 +112,29 @@ again:
   br i1 %tired, label %sleep, label %spin
 sleep:
   ; The dispatcher advances @epoch first and reads @sleepers then. So either it sees this worker and wakes it, or
-  ; the futex sees that the epoch is no longer the one of `seen` and does not sleep.
-  call void @leave(i32 %self)
+  ; the system sees that the epoch is no longer the one of `seen` and does not let it sleep.
+  call void @before_sleep(i32 %self)
   %s.more = atomicrmw add ptr @sleepers, i32 1 seq_cst, align 4
-  call void @futex_wait(ptr @epoch, i32 %seen)
+  call void @sleep_on(ptr @epoch, i32 %seen, i32 1)
   %s.less = atomicrmw sub ptr @sleepers, i32 1 seq_cst, align 4
-  call void @come_back(i32 %self)
+  call void @after_sleep(i32 %self)
   br label %look
 }
 
-; Starts the workers that are wanted and do not exist yet. Called under the dispatch lock. Workers inherit a mask that
-; blocks all signals, so that signals go on reaching Python's threads. Where no thread can be had, fewer are wanted.
+; Starts the workers that are wanted and do not exist yet. Called under the dispatch lock. Where no thread can be had,
+; fewer are wanted.
 define internal void @start_workers(i32 %limit) nounwind noinline {
 entry:
-  %all = alloca [128 x i8], align 16
-  %old = alloca [128 x i8], align 16
-  %thread = alloca i64, align 8
-  %f = call i32 @sigfillset(ptr %all)
-  %m = call i32 @pthread_sigmask(i32 2, ptr %all, ptr %old)
   br label %look
 look:
   %n = load i32, ptr @started, align 4
   %enough = icmp sge i32 %n, %limit
   br i1 %enough, label %out, label %create
 create:
-  %n.wide = zext i32 %n to i64
-  %argument = inttoptr i64 %n.wide to ptr
-  %error = call i32 @pthread_create(ptr %thread, ptr null, ptr @worker, ptr %argument)
+  %error = call i32 @start_thread(i32 %n)
   %ok = icmp eq i32 %error, 0
   br i1 %ok, label %created, label %failed
 created:
-  %id = load i64, ptr %thread, align 8
-  %d = call i32 @pthread_detach(i64 %id)
   %n.more = add i32 %n, 1
   store i32 %n.more, ptr @started, align 4
   br label %look
@@ -271,7 +142,6 @@ failed:
   store atomic i32 %n, ptr @wanted seq_cst, align 4
   br label %out
 out:
-  %u = call i32 @pthread_sigmask(i32 2, ptr %old, ptr null)
   ret void
 }
 
@@ -330,7 +200,7 @@ rouse:
   %surplus = icmp sgt i32 %have, %limit
   %count = select i1 %surplus, i32 2147483647, i32 %others
   call void @send_away()
-  call void @futex_wake(ptr @epoch, i32 %count)
+  call void @wake(ptr @epoch, i32 %count, i32 1)
   br label %work
 work:
   %ran = call i32 @drain(i1 false)
@@ -351,7 +221,7 @@ sleep:
   %over.now = icmp eq i32 %left.now, 0
   br i1 %over.now, label %awake, label %wait
 wait:
-  call void @futex_wait(ptr @pending, i32 %left.now)
+  call void @sleep_on(ptr @pending, i32 %left.now, i32 0)
   br label %sleep
 awake:
   store atomic i32 0, ptr @waiting seq_cst, align 4
@@ -368,15 +238,14 @@ define void @tc_set_workers(i32 %n) nounwind {
   ret void
 }
 
-; In the child of a fork no worker exists, and nobody will finish a region that ran in the parent.
+; At the start, and in the child of a fork: there no worker exists, and nobody will finish a region that ran in the parent.
 define void @tc_reset_threads() nounwind {
   store atomic i64 0, ptr @ticket seq_cst, align 8
   store atomic i32 0, ptr @pending seq_cst, align 4
   store atomic i32 0, ptr @waiting seq_cst, align 4
   store atomic i32 0, ptr @sleepers seq_cst, align 4
   store i32 0, ptr @started, align 4
-  store [$FEW x i32] zeroinitializer, ptr @threads, align 4
-  store [$FEW x i32] zeroinitializer, ptr @state, align 4
+  call void @forget_threads()
   store atomic i32 0, ptr @busy seq_cst, align 4
   ret void
 }

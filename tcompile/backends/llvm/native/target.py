@@ -22,7 +22,6 @@ import ctypes
 import itertools
 import os
 import platform
-import re
 import sys
 import threading
 import time
@@ -35,7 +34,7 @@ from functools import partial
 from importlib import resources
 from typing import Any, TypeVar
 
-from tcompile import interpreter, process, reentry, versions
+from tcompile import interpreter, process, reentry, system, versions
 from tcompile.backends.disk import cache, key_of
 from tcompile.callers import raise_if_callers
 from tcompile.collector import no_collection
@@ -273,7 +272,7 @@ def _tools_for(machine: Machine, features: str) -> _Tools:
     @once
     def machine_for(opt: int) -> Any:
         return target.create_target_machine(
-            cpu=machine.cpu, features=features, opt=opt, reloc="pic", codemodel="small", jit=True
+            cpu=machine.cpu, features=features, opt=opt, reloc="pic", codemodel=system.CODE_MODEL, jit=True
         )
 
     return _Tools(
@@ -303,14 +302,13 @@ def _next_library(tools: _Tools) -> tuple[Any, str]:
         serial = next(_libraries)
         if serial % _LIBRARIES_PER_LINKER == 0:
             target = tools.machine_for(EFFORT)
-            _linker = tools.llvm.create_lljit_compiler(target, use_jit_link=True, suppress_errors=True)
+            _linker = tools.llvm.create_lljit_compiler(target, use_jit_link=system.JIT_LINK, suppress_errors=True)
         return _linker, f"tcompile.{serial}"
 
 
 def source(name: str, values: Mapping[str, object] | None = None, package: str | None = None) -> str:
     """The text of an IR file, each ``$KEY`` replaced by its value; it lies in ``package``, else beside this module."""
-    text = resources.files(package or __package__).joinpath(name).read_text("ascii")
-    return re.sub(r"\$([A-Z][A-Z_0-9]*)", lambda match: str((values or {})[match[1]]), text)
+    return system.fill(resources.files(package or __package__).joinpath(name).read_text("ascii"), values or {})
 
 
 class Code:
@@ -442,7 +440,7 @@ def _load(
 
     def link(image: bytes) -> Any:
         builder = tools.llvm.JITLibraryBuilder().add_object_img(image).add_current_process()
-        for name, address in symbols.items():
+        for name, address in {**system.library_symbols(ir), **symbols}.items():
             builder.import_symbol(name, address)
         for name in exports:
             builder.export_symbol(name)
@@ -535,8 +533,8 @@ def unsupported() -> str | None:
         return "native code needs a 64-bit little-endian machine"
     if platform.machine() not in ("x86_64", "AMD64", "aarch64", "arm64"):
         return f"native code is not made for {platform.machine()} processors"
-    if sys.platform not in ("linux", "darwin"):
-        return f"native code is not supported on {sys.platform}"
+    if (refusal := system.refusal()) is not None:
+        return refusal
     try:
         _tools()
     except ModuleNotFoundError as error:

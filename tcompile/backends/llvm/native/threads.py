@@ -13,12 +13,12 @@ that wakes up late finds no chunk and goes back to sleep. The description of the
 chunk was claimed, and a region cannot end while a claimed chunk is unfinished, so what is read is always the
 region that the chunk belongs to, even if the ticket's generation has wrapped around.
 
-A second thread that launches while a region runs does all its chunks itself, as does every caller on systems
-where the pool has no worker threads. Results never depend on who runs what: chunk boundaries are multiples
-of the grain, and workers take over the caller's rounding mode.
+A second thread that launches while a region runs does all its chunks itself. Results never depend on who runs what:
+chunk boundaries are multiples of the grain, and workers take over the caller's rounding mode.
 
-Who wakes workers sends them to other processors than its own first: Linux may put them beside it, on virtual
-processors that have been idle, and there they would wait while the caller does all the work.
+Threads start, sleep and wake by functions of the operating system's layer (``tcompile/system``). On Linux, who wakes
+workers sends them to other processors than its own first: Linux may put them beside it, on virtual processors that have
+been idle, and there they would wait while the caller does all the work.
 
 Workers are started by the first region that wants them. They spin for a tenth of a millisecond or two after
 their last chunk, then wait in the kernel. They are never joined: the end of the process ends them, and their code is
@@ -32,22 +32,17 @@ import ctypes
 import math
 import os
 import platform
-import sys
 from functools import cache
 from pathlib import Path
 
+from tcompile import system
 from tcompile.backends.llvm.native import target
 
 
 def _ir() -> str:
-    # The processors that have a pool: the file of their part, and the numbers of the system calls futex and gettid.
-    pools = {"x86_64": ("pool_x86.ll", 202, 186), "aarch64": ("pool_arm.ll", 98, 178)}
     processor = platform.machine()
-    if sys.platform != "linux" or processor not in pools:
-        return target.source("grains.ll") + target.source("serial.ll")
-    part, futex, gettid = pools[processor]
-    values = {"FUTEX": futex, "GETTID": gettid, "FEW": _FEW}
-    return target.source("grains.ll") + target.source(part) + target.source("pool.ll", values)
+    part = target.source("pool_x86.ll" if processor in ("x86_64", "AMD64") else "pool_arm.ll")
+    return target.source("grains.ll") + part + target.source("pool.ll") + system.text("threads", processor)
 
 
 def _default_threads() -> int:
@@ -65,7 +60,6 @@ def _default_threads() -> int:
 
 
 _MOST = 1024
-_FEW = 7  # workers whose place is worth two system calls each when they are woken
 _chosen: int | None = None
 
 
@@ -76,6 +70,7 @@ def code() -> target.Code:
         target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"], opt=0)
     )
     reset = ctypes.PYFUNCTYPE(None)(loaded["tc_reset_threads"])
+    reset()
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=reset)
     _set_workers(loaded, num_threads() - 1)

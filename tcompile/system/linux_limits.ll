@@ -1,4 +1,4 @@
-; What the limits of the process leave to the pool, on Linux: see memory.py.
+; What the limits of the process leave to the memory pool, on Linux.
 
 declare i32 @getrlimit(i32, ptr) nounwind
 declare i32 @open(ptr, i32, ...) nounwind
