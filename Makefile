@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $(if $(NUMPY),"numpy==$(NUMPY).*")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files test-python test-arm test-posix test-windows lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
+.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files refused test-python test-arm test-posix test-windows lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
 help:  ## this list, with the time that each takes on two cores, installing left out (a moment)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -85,7 +85,11 @@ smoke: $(VENV)/smoke.stamp  ## a few hundred tests of what depends on the versio
 smoke-files:
 	@echo $(SMOKE)
 
-# As root, with debootstrap: tools/other_pythons.py makes a chroot of Debian's, in which both versions are.
+refused: $(VENV)/refused.stamp  ## what an interpreter does for which nothing is compiled: PYTHON=python3.14t (a moment)
+	$(BIN)/python -m pytest tests/runtime/test_refused.py
+
+# As root, with debootstrap: tools/other_pythons.py makes a chroot of Debian's, in which both versions are. With
+# PYTHON=python3.14t or python3.15t it builds that there, for TARGET=refused.
 test-python:  ## make TARGET=test with PYTHON=python3.14 or python3.15, or with both, in a chroot of Debian's (5 minutes to make it)
 	python3 tools/other_pythons.py $(or $(TARGET),test) $(filter-out python3,$(PYTHON))
 
@@ -142,6 +146,11 @@ $(VENV)/gpu.stamp: EXTRA = test,gpu
 $(VENV)/lab.stamp $(VENV)/gpu.stamp: pyproject.toml labextension/prebuilt/sources.json | $(BIN)/python
 	@echo "installing tcompile[$(EXTRA)] into $(VENV)"
 	@$(PIP) --editable ".[$(EXTRA)]"
+	@touch $@
+
+# llvmlite has no wheels for all free-threaded builds, and is not loaded there.
+$(VENV)/refused.stamp: | $(BIN)/python
+	@$(PIP) numpy pytest
 	@touch $@
 
 $(BIN)/python:

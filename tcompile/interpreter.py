@@ -19,7 +19,7 @@ def is_free_threaded() -> bool:
     Its objects have other heads, and its frames hold references that are not counted; with its lock switched on, too.
     """
     is_locked: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
-    return "t" in getattr(sys, "abiflags", "") or not is_locked()
+    return "free-threading build" in sys.version or not is_locked()  # sys.abiflags is not everywhere
 
 
 def _refusal() -> str | None:

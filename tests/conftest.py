@@ -8,6 +8,7 @@ import gc
 import importlib.util
 import os
 import signal
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -31,8 +32,17 @@ if "TRITON_CACHE_DIR" not in os.environ:  # Triton's own, likewise; a tenth of i
     os.environ["TRITON_CACHE_DIR"] = os.path.join(_fast, f"tcompile-tests-{_USER}-triton")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _generator_of_hypothesis() -> None:
+    """Has Hypothesis make its random generator, which it warns of where all that refers to it is frozen."""
+    if "hypothesis" in sys.modules:
+        from hypothesis import find, settings, strategies
+
+        find(strategies.just(0), lambda _: True, settings=settings(database=None))
+
+
 @pytest.fixture(scope="module", autouse=True)
-def _little_to_look_through() -> None:
+def _little_to_look_through(_generator_of_hypothesis: None) -> None:
     """Keeps the garbage collector from looking through all tests, and what is kept of them, again and again."""
     gc.collect()
     gc.freeze()

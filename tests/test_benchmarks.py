@@ -28,6 +28,7 @@ from benchmarks import (
     performance,
     report,
     run,
+    versions,
 )
 from benchmarks.harness import Plan, Row
 from benchmarks.kernels import KERNELS
@@ -408,3 +409,16 @@ def test_the_docs_have_the_newest_figures_of_the_labextension():
     found = json.loads(newest.read_text(encoding="utf-8"))
     page = labextension.DOCS.read_text(encoding="utf-8")
     assert labextension.written(page, found) == page, f"python -m benchmarks.labextension --table {newest}"
+
+
+def test_versions_are_compared(monkeypatch, capsys):
+    figures = {"one": 1.0, "same": 1.04, "slower": 1.06}
+    monkeypatch.setattr(versions, "process", lambda python: {"call, µs: f": figures[python], "run, ms: k": 2.0})
+    assert versions.main(["one", "same", "--turns", "3"]) == 0
+    assert versions.main(["one", "slower", "--turns", "3"]) == 1
+    assert "1.06 (1.060)" in capsys.readouterr().out
+
+
+def test_versions_that_fail():
+    with pytest.raises(RuntimeError, match="failed"):
+        versions.process("false")

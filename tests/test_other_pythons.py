@@ -93,6 +93,35 @@ def test_a_chroot_is_made_once_and_runs_the_target_in_each(tool, monkeypatch, ca
     assert Path(f"{folder}{ROOT}").is_dir() and not any(Path(f"{folder}{ROOT}").iterdir())
 
 
+def test_free_threaded_builds_are_made_once(tool, monkeypatch, capsys, tmp_path):
+    folder, calls = tmp_path / "sid", []
+
+    def runs(command, **keywords):
+        calls.append(command[2:])
+        if command[2] == "sh":
+            (folder / "usr/local/bin").mkdir(parents=True)
+            (folder / "usr/local/bin/python3.14t").touch()
+        return SimpleNamespace(returncode=0, stdout="")
+
+    monkeypatch.setattr(subprocess, "run", runs)
+    for _ in range(2):
+        assert said(tool, monkeypatch, capsys, "refused", "python3.14t", "--folder", folder)[0] == 0
+    _, (shell, _, script), *runs_of_make = calls
+    assert shell == "sh" and 'source "python3.14=$version"' in script and "--disable-gil" in script
+    assert [command[3:5] for command in runs_of_make] == [[str(ROOT), "refused"]] * 2
+
+
+def test_a_build_that_fails(tool, monkeypatch, capsys, tmp_path):
+    """Debian's mirror may lack the source."""
+    runs = lambda command, **_: SimpleNamespace(returncode=command[0] == "chroot", stdout="E: Failed to fetch\n")
+    monkeypatch.setattr(subprocess, "run", runs)
+    arguments = ("refused", "python3.15t", "--folder", tmp_path / "sid")
+    status, text = said(tool, monkeypatch, capsys, *arguments)
+    line = "no chroot with python3.15t: python3.15t cannot be built (E: Failed to fetch)"
+    assert status == 1 and text.splitlines()[-1] == line
+    assert said(tool, monkeypatch, capsys, *arguments, "--if-possible")[0] == 0
+
+
 @pytest.mark.parametrize("arguments", [(), ("smoke", "--remove"), ("smoke", "python2.7")])
 def test_arguments(arguments, tool, monkeypatch, capsys):
     with pytest.raises(SystemExit):

@@ -111,12 +111,17 @@ def mount(folder: Path) -> None:
 
 def run(folder: Path, command: Sequence[str], more: dict[str, str] | None = None) -> int:
     """Runs a command in the chroot, as it is run from this checkout; returns its exit status."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
-    environment["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-    environment["LC_ALL"] = "C.UTF-8"
-    environment["PIP_ONLY_BINARY"] = ":all:"  # there is no compiler
-    environment.pop("PYTHONPATH", None)
-    return subprocess.run(["chroot", str(folder), *command], env=environment | (more or {})).returncode
+    return subprocess.run(["chroot", str(folder), *command], env=environment() | (more or {})).returncode
+
+
+def environment() -> dict[str, str]:
+    """The variables of a process in the chroot."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
+    kept["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    kept["LC_ALL"] = "C.UTF-8"
+    kept["PIP_ONLY_BINARY"] = ":all:"
+    kept.pop("PYTHONPATH", None)
+    return kept
 
 
 def remove(folder: Path) -> None:

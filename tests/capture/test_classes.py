@@ -672,3 +672,73 @@ def test_a_class_method_is_a_new_object_at_each_access():
     for compiled in (f, *check(f, x)):
         (a, b, c), _ = compiled(X.copy())
         assert a == b and a is not b and b is c
+
+
+class Asked:
+    """Counts the reads of a class attribute."""
+
+    reads = 0
+
+    def __get__(self, holder, cls=None):
+        Asked.reads += 1
+        return f"{holder is None} {cls.__qualname__} {Asked.reads}"
+
+
+class AskedMeta(type):
+    """Answers for its classes."""
+
+    __name__ = __doc__ = property(lambda cls: Asked().__get__(None, cls))
+
+
+class AskedBefore(type):
+    """Is asked first."""
+
+    def __getattribute__(cls, name):
+        Asked.reads += name == "__doc__"
+        return super().__getattribute__(name)
+
+
+def classes_that_are_asked():
+    class Documented:
+        __doc__ = Asked()
+
+    class Derived(Documented):
+        pass
+
+    class Placed:
+        __module__ = property(lambda self: "somewhere")
+
+    return Documented, Derived, AskedMeta("OfMeta", (), {}), AskedBefore("Before", (), {"__doc__": "text"}), Placed
+
+
+@pytest.mark.parametrize("cls", classes_that_are_asked(), ids=lambda cls: type.__dict__["__name__"].__get__(cls))
+def test_texts_of_a_class_that_python_code_makes(cls):
+    """They are read where the function reads them, as often as it does."""
+    found = []
+    for run in (f := lambda: (cls.__doc__, cls.__name__, cls.__module__), tcompile.compile(f, backend="eager")):
+        Asked.reads = 0
+        found.append([(*map(str, run()), Asked.reads) for _ in range(3)])
+    assert found[0] == found[1]
+
+
+def test_text_of_a_class_that_reads_its_own_cell():
+    """Since CPython 3.15 dataclasses make theirs when it is read."""
+
+    def documented(cls):
+        cls.__doc__ = Reads()
+        return cls
+
+    class Reads:
+        def __get__(self, holder, cls=None):
+            return cls.name(None)
+
+    def f():
+        @documented
+        class C:
+            def name(self):
+                return C.__name__
+
+        return C.__doc__
+
+    compiled = tcompile.compile(f, backend="eager")
+    assert [compiled() for _ in range(3)] == ["C"] * 3

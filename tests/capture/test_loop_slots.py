@@ -409,3 +409,29 @@ def test_whatever_a_loop_stores_is_stored(f):
     for n in (0, 2, N):
         for _ in each(f, lambda n=n: (line(), n)):
             pass
+
+
+@pytest.mark.parametrize("start", [0, 0.5], ids=["int", "float"])
+def test_a_function_that_counts_its_calls_in_a_closure_variable(start):
+    """The loop meets the variable in the called function alone."""
+
+    def counter():
+        count = start
+
+        def counted(x):
+            nonlocal count
+            count += 1
+            return x + count
+
+        return counted
+
+    def f(n, counted):
+        total = 0
+        for _ in range(n):
+            total = counted(total)
+        return total
+
+    compiled, want, got = tcompile.compile(f, backend="eager"), counter(), counter()
+    with tcompile.config.patch(verify=True):
+        for n in (100, 1000, 20, 3000):
+            assert_same(compiled(n, got), f(n, want))

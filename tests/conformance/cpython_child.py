@@ -104,7 +104,8 @@ def note_examples(result: Recording) -> None:
 
         return report
 
-    runner: Any = doctest.DocTestRunner
+    # Since CPython 3.15 a DocTestCase has a runner of its own, which reports to the TestResult.
+    runner: Any = getattr(doctest, "_DocTestCaseRunner", doctest.DocTestRunner)
     runner.report_success = noting("pass", str)
     runner.report_failure = noting("fail", lambda got: f"got:\n{got}")
     runner.report_unexpected_exception = noting("error", lambda info: "".join(traceback.format_exception(*info)))

@@ -170,6 +170,8 @@ def compare(suite: str, module: str, options: dict[str, Any], seconds: float, ac
     bugs = compiled.counts.get("bugs", [])
     compiled.counts["bugs"] = [bug for bug in bugs if bug.partition(":")[0] not in accepted]
     trouble = (plain.trouble and f"plain: {plain.trouble}") or compiled.trouble
+    if not trouble and not plain.ended and "skipped" not in plain.counts:
+        trouble = "no test has noted how it ended"
     return Report(module, len(plain.ended), differences, compiled.counts, trouble)
 
 

@@ -135,6 +135,8 @@ def test_functions_that_stack_are_compiled(notebook):
     assert "f: 1 graph" in ran.reports[0].data["text/plain"] and notebook["f"].graphs
 
 
+# Since CPython 3.12 a process with threads is warned of what IPython does for `!`.
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 def test_ipython_syntax(notebook):
     ran = notebook(
         "%%tcompile --quiet\n%time t = 1 + 1\nfiles = !echo hello\n!echo shouted\nnames = %who_ls\nfiles[0] + str(t)"

@@ -332,6 +332,8 @@ def test_comparisons_let_go_of_what_they_made(notebook, option):
     assert Kept.copies > 4 and not Kept.alive
 
 
+# Since CPython 3.12 a process with threads is warned of what IPython does for `!`.
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
 @pytest.mark.parametrize("option", ["--compare", "--each"])
 def test_cells_with_magics_are_compared(notebook, option):
     notebook("x = np.ones(3)")

@@ -1,6 +1,6 @@
 """Interpreters that tcompile does not know run everything as it is, and say so once.
 
-Nothing here needs such an interpreter: a fresh process is told that it is one.
+A fresh process is told that it is such an interpreter. Where the tests run in a free-threaded build, it is one.
 """
 
 import subprocess
@@ -9,7 +9,9 @@ import textwrap
 
 import pytest
 
-FREE_THREADED = "sys.abiflags = getattr(sys, 'abiflags', '') + 't'"
+from tcompile import interpreter
+
+FREE_THREADED = "sys.version += ' free-threading build'"
 UNLOCKED = "sys._is_gil_enabled = lambda: False"
 # Its first two numbers say so, while other modules compare it as a whole: they are those of this version.
 NEWER = """
@@ -95,8 +97,16 @@ def told(pretence):
 
 
 @pytest.mark.parametrize("pretence", [FREE_THREADED, UNLOCKED])
-def test_free_threaded_builds(pretence):
+def test_pretended_free_threaded_builds(pretence):
     assert "free-threaded" in told(pretence)
+
+
+@pytest.mark.skipif(not interpreter.is_free_threaded(), reason="this is no free-threaded build")
+@pytest.mark.parametrize("lock", ["0", "1"])
+def test_free_threaded_builds(lock, monkeypatch):
+    """The threads of the program run at the same time, and in turn where the build's lock is switched on."""
+    monkeypatch.setenv("PYTHON_GIL", lock)
+    assert "free-threaded" in told(f"assert sys._is_gil_enabled() is {lock == '1'}")
 
 
 def test_versions_to_come():
@@ -118,7 +128,6 @@ def test_machine_code_is_refused_for_the_same_reason():
 
 
 def test_this_interpreter_is_known():
-    from tcompile import interpreter
     from tcompile.bytecode import dialect
 
     assert interpreter.refusal is None or interpreter.is_free_threaded()

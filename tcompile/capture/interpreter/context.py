@@ -370,12 +370,12 @@ class Capture:
         function = inner(value) if inner is not None else None
         return function if isinstance(function, types.FunctionType) else None
 
-    def is_library_name(self, module: str | None) -> bool:
+    def is_library_name(self, module: object) -> bool:
         """Whether what a module holds is taken as fixed (array libraries and the standard library's math).
 
-        Classes that C code makes may say of themselves that they are of no module.
+        Classes that C code makes may say of themselves that they are of no module, others hold a property there.
         """
-        root = (module or "").partition(".")[0]
+        root = module.partition(".")[0] if isinstance(module, str) else ""
         return root in _FIXED_MODULES or any(root == frontend.name for frontend in self.frontends)
 
     def is_fixed(self, value: Any) -> bool:

@@ -265,6 +265,8 @@ def _pristine(holder: Any) -> dict[Any, Value]:
     if isinstance(holder, ObjectValue | Effect):
         return {}
     found = holder.found
+    if isinstance(holder, Cell):
+        return {} if found is None else {None: found}
     return dict(found) if isinstance(found, dict) else dict(enumerate(found))
 
 

@@ -100,7 +100,7 @@ def attribute_of_class(tx: Capture, cls: type, name: str, source: Source | None)
             raise CannotCapture("unsupported-object", f"`{cls.__qualname__}.{name}` is no member.")
         return tx.wrap_found(member)
     if _metaclass_decides(cls, name):
-        if name in ("__name__", "__qualname__", "__module__", "__doc__"):
+        if _runs_no_python(cls, name):
             held = source or ConstantSource.of(cls.__qualname__, cls)
             return tx.wrap(getattr(cls, name), AttributeSource(held, name))
         raise CannotCapture("unsupported-object", f"The attribute `{name}` of the class {cls.__qualname__} is read.")
@@ -116,6 +116,16 @@ def attribute_of_class(tx: Capture, cls: type, name: str, source: Source | None)
     if tx.inlined_function(found) is not None:
         return tx.wrap(found, where)
     raise CannotCapture("unsupported-object", f"`{cls.__qualname__}.{name}` is a descriptor.")
+
+
+def _runs_no_python(cls: type, name: str) -> bool:
+    """Whether ``cls.name`` is one of the texts of a class, which ``type`` itself answers."""
+    if name not in ("__name__", "__qualname__", "__module__", "__doc__"):
+        return False
+    metaclass = type(cls)
+    if metaclass.__getattribute__ is not type.__getattribute__ or lookup(metaclass, name) is not vars(type)[name]:
+        return False
+    return name != "__doc__" or not hasattr(type(vars(cls).get(name)), "__get__")  # dataclasses make theirs when read
 
 
 def _metaclass_decides(cls: type, name: str) -> bool:
