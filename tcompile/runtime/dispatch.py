@@ -38,7 +38,7 @@ from tcompile.runtime.native import stack
 from tcompile.runtime.pickled import reduction
 from tcompile.runtime.regions import CompileFunction, Compiler, after_interrupt, note_replay
 from tcompile.runtime.run import Run, carry_out, carry_out_unseen
-from tcompile.runtime.unseen import go_on, is_counted, pause, thread, unseen
+from tcompile.runtime.unseen import ROUNDS, go_on, is_counted, pause, specialized, thread, unseen
 from tcompile.stance import DEFAULT, Stance, current
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     __slots__ = (
         "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
         "__function", "__generation", "__hosted", "__once", "__plain", "__plain_code", "__private", "__settings",
-        "__simple", "__suspends", "__weakref__",
+        "__simple", "__suspends", "__timed", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -131,15 +131,20 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__compiler = compiler_for(compile)
         self.__private = private  # a cache of its own, which shares nothing with other callables
         self.__bind: types.FunctionType | None = None  # made when a call first needs it
-        self.__plain = Run(function)
+        self.__plain, self.__timed = Run(function), Run(function)
         self.__hosted: tuple[types.CodeType | None, Run] = (None, self.__plain)
         self.__attached: tuple[Entry, ...] = ()  # the entries whose plans the machine code has
         self._refresh()
 
     # -- calling -------------------------------------------------------------------------------------------------------
+    @specialized
     @unseen
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
+        if self is None:
+            for _ in ROUNDS:
+                continue
+            return None
         if self.__plain_code is not None and current() is DEFAULT and self.__plain_code is self.__function.__code__:
             return self.__function(*args, **kwargs)
         counted = False
@@ -178,7 +183,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         cache = self.__cache
         trial = cache.trial
         if trial is not None and not trial.inside:  # inside of a compiled call that is timed: as usual
-            return trial.choose(self.__function, self)
+            return trial.choose(self.__plain, self.__timed, self)
         host = cache.host
         if (
             host is not None and host is not cache.built and not cache.asleep and not bus.listened[0]

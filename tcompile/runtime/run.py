@@ -8,12 +8,15 @@ a call decides is over before the user's code begins, and the frames that finish
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from sys import gettrace
 from typing import Any, Protocol
 
 from tcompile.runtime.debuggers import debugger_tool
-from tcompile.runtime.unseen import go_on, never_begins, pause, thread
+from tcompile.runtime.unseen import ROUNDS, go_on, never_begins, pause, specialized, thread
+
+_IS_3_11 = sys.version_info < (3, 12)  # which has no ``sys.monitoring``
 
 
 class Around(Protocol):
@@ -36,8 +39,12 @@ class Run:
         self.around = around
 
 
-def carry_out(run: Run, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def carry_out(run: Run | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Calls the function."""
+    if run is None:
+        for _ in ROUNDS:
+            continue
+        return None
     around = run.around
     if around is None:
         return run.function(*args, **kwargs)
@@ -47,7 +54,7 @@ def carry_out(run: Run, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         result = run.function(*args, **kwargs)
         returned = True
     finally:
-        if gettrace() is None and debugger_tool() is None:
+        if gettrace() is None and (_IS_3_11 or debugger_tool() is None):
             around.end(returned)
         else:
             pause(thread())
@@ -58,6 +65,6 @@ def carry_out(run: Run, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     return result
 
 
-carry_out_unseen = never_begins(carry_out)  # for calls that nothing counts: see ``unseen.is_counted``
+carry_out_unseen = specialized(never_begins(carry_out))  # for calls that nothing counts: see ``unseen.is_counted``
 
 __all__ = ["Around", "Run", "carry_out", "carry_out_unseen"]

@@ -49,7 +49,7 @@ class Trial:
     ``alone``: the function is one graph, whose calls machine code answers by itself once the trial has ended.
     """
 
-    __slots__ = ("alone", "cache", "compiled", "held", "hits", "inside", "limit", "plain", "wasted")
+    __slots__ = ("alone", "cache", "compiled", "held", "hits", "inside", "limit", "plain", "sample", "wasted")
 
     def __init__(self, cache: FunctionCache, alone: bool, held: int = 1) -> None:
         self.cache = cache
@@ -61,23 +61,31 @@ class Trial:
         self.limit = 0.0  # of a rest: the seconds of a plain call beyond which there may be more to do,
         self.wasted = 0.0  # and by how much calls have been longer
         self.inside: bool | None = None  # a call is being timed, a compiled one? Calls inside of it are like it
+        self.sample = _Sample(self, is_compiled=False)  # of plain calls, one of which is timed at a time
 
-    def choose(self, function: Callable[..., Any], compiled: Callable[..., Any]) -> Run:
+    def choose(self, plain: Run, timed: Run, compiled: Callable[..., Any]) -> Run:
         """What one call is to run, timed. What it raises is raised, and tells nothing.
 
-        ``compiled`` is the callable that has asked: while ``inside`` is True it does not ask again.
+        ``plain`` and ``timed`` run the plain function; the latter is for a trial to time. ``compiled`` is the callable
+        that has asked: while ``inside`` is True it does not ask again.
         """
         if self.inside is not None:
-            return Run(function)
+            return plain
+        if self.limit and config.rest_when_slower:
+            timed.around = self.sample
+            return timed
         is_compiled = not self.limit and len(self.compiled) < SAMPLES  # other threads may change what is asked here
         asks = not is_compiled and not self.limit
         is_over = asks and min(self.compiled, default=0.0) >= _longest(self.cache, self.hits)
         if is_over or not config.rest_when_slower:
             self._end()
             return Run(compiled)
-        if is_compiled and not self.compiled:
-            self.hits = {entry: entry.hits for entry in _entries(self.cache)}
-        return Run(compiled if is_compiled else function, _Sample(self, is_compiled))
+        if is_compiled:
+            if not self.compiled:
+                self.hits = {entry: entry.hits for entry in _entries(self.cache)}
+            return Run(compiled, _Sample(self, is_compiled))
+        timed.around = self.sample
+        return timed
 
     def took(self, seconds: float, is_compiled: bool, alone: bool) -> None:
         """Notes a call; where something was compiled meanwhile, it and those before are not all there is."""
@@ -121,6 +129,7 @@ class _Sample:
 
     def __init__(self, trial: Trial, is_compiled: bool) -> None:
         self.trial, self.is_compiled = trial, is_compiled
+        self.started, self.compiles = 0.0, 0
 
     def begin(self) -> None:
         """The call begins."""
@@ -131,9 +140,10 @@ class _Sample:
     def end(self, returned: bool) -> None:
         """The call has ended. One that somebody has traced says nothing."""
         seconds = perf_counter() - self.started
-        self.trial.inside = None
-        if returned and gettrace() is None:
-            self.trial.took(seconds, self.is_compiled, self.compiles == _compiles)
+        trial = self.trial
+        trial.inside = None
+        if returned and seconds >= trial.limit and gettrace() is None:  # a rest goes on after shorter ones
+            trial.took(seconds, self.is_compiled, self.compiles == _compiles)
 
 
 _compiles = 0

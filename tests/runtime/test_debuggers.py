@@ -1,4 +1,4 @@
-"""Debuggers, profilers and coverage tools see of compiled functions what they see of plain ones."""
+"""Debuggers and profilers of Python's own hooks see of compiled functions what they see of plain ones."""
 
 import bdb
 import cProfile
@@ -18,6 +18,7 @@ import traceback
 import numpy as np
 import pytest
 from bytecode.programs import PROGRAMS
+from runtime.debugged import LINES, SCRIPT
 
 import tcompile
 from tcompile.bytecode.analysis import analyse
@@ -390,95 +391,6 @@ def test_no_frame_of_ours_is_below_the_users():
 
 # -- in processes of their own ---------------------------------------------------------------------------------------
 
-SCRIPT = """
-import os, sys
-import numpy as np
-
-if "plain" in sys.argv:
-    compile = lambda function: function
-else:
-    from tcompile import compile
-
-
-def helper(x):
-    y = x * 2
-    return y + 1
-
-
-@compile
-def tail(x, at):
-    y = np.sin(x) + 1
-    if at:
-        breakpoint()
-    z = y * 2
-    w = helper(z)
-    return w + y
-
-
-@compile
-def loop(x, at):
-    for i in range(4):
-        x = np.sqrt(x) + i
-        if i == at:
-            breakpoint()
-        x = x * 2
-        x = x - 1
-    return x.sum()
-
-
-@compile
-def blocks(x, at):
-    try:
-        with np.errstate(all="ignore"):
-            y = x / 0
-            if at:
-                breakpoint()
-            y = y + x
-        raise ValueError("no")
-    except ValueError as error:
-        z = x * 3
-        w = z + 1
-    return w
-
-
-@compile
-def numbers(x, at):
-    for i in range(3):
-        x = x + i
-        if i == at:
-            breakpoint()
-        yield x * 2
-        x = x * 3
-
-
-class Model:
-    def __repr__(self):
-        return "the model"
-
-    @compile
-    def step(self, x, at):
-        y = x * self.scale
-        if at:
-            breakpoint()
-        return y + 1
-
-    scale = 3.0
-
-
-def main():
-    x = np.ones(3)
-    for _ in range(int(os.environ.get("WARM", 0))):
-        tail(x, 0), loop(x, -1), blocks(x, 0), list(numbers(x, -1)), Model().step(x, 0)
-    KIND
-    return x
-
-
-main()
-print("the end")
-"""
-LINES = {line.strip(): number for number, line in enumerate(SCRIPT.splitlines(), 1)}
-
-
 def run_script(folder, kind, *arguments, stdin="", warm=0, debugger=()):
     script = folder / "script.py"
     script.write_text(SCRIPT.replace("KIND", kind))
@@ -598,85 +510,6 @@ def test_ipythons_magics(magic, tmp_path):
     assert runs[0].stdout.count("(3,)") == 2
 
 
-COVERED = """
-import numpy as np
-import tcompile
-from bytecode.programs import PROGRAMS
-
-
-def helper(x):
-    y = x * 2
-    if y.ndim == 1:
-        return y + 1
-    return y - 1  # never
-
-
-@tcompile.compile
-def whole(x, flag):
-    y = np.sin(x)
-    if flag:
-        z = helper(y)
-    else:
-        z = y * 3  # never
-    return z
-
-
-@tcompile.compile
-def broken(x):
-    y = np.cos(x)
-    print(end="")
-    z = y * 2
-    for i in range(2):
-        z = z + i
-    return helper(z)
-
-
-@tcompile.compile
-def loops(n):
-    total = 0
-    for i in range(n):
-        if i % 2:
-            total += i
-        else:
-            total -= 1
-    return total
-
-
-def plain(x):
-    return x + 1
-
-
-x = np.ones(4)
-for _ in range(3):
-    whole(x, True)
-    broken(x)
-    loops(600)
-    plain(x)
-assert whole.entries[0].hits == 2
-"""
-
-
-@pytest.mark.parametrize("core", ["ctrace", "pytrace", *["sysmon"] * (sys.version_info >= (3, 12))])
-@pytest.mark.parametrize("branch", [(), ("--branch",)], ids=["lines", "branches"])
-def test_coverage_counts_captured_lines(core, branch, tmp_path):
-    pytest.importorskip("coverage")
-    if core == "sysmon" and branch and sys.version_info < (3, 14):
-        pytest.skip("coverage measures no branches this way")
-    (tmp_path / "covered.py").write_text(COVERED)
-    environment = {
-        **os.environ, "COVERAGE_CORE": core, "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-    }  # fmt: skip
-    for command in (["run", *branch, "--source=.", "covered.py"], ["json"]):
-        done = subprocess.run(
-            [sys.executable, "-m", "coverage", *command], cwd=tmp_path, env=environment, capture_output=True, text=True,
-            timeout=120,
-        )  # fmt: skip
-        assert not done.returncode, done.stdout + done.stderr
-    (found,) = json.loads((tmp_path / "coverage.json").read_text())["files"].values()
-    never = [number for number, line in enumerate(COVERED.splitlines(), 1) if "# never" in line]
-    assert found["missing_lines"] == never
-
-
 class Client:
     """As much of an editor as a debugger of the Debug Adapter Protocol needs."""
 
@@ -775,31 +608,6 @@ def test_debugpy(kind, breaks, steps, tmp_path):
     runs = [run_in_debugpy(script, [LINES[line] for line in breaks], steps, *plain) for plain in ((), ("plain",))]
     assert runs[0] == runs[1]
     assert len(runs[0]) == len(steps)
-
-
-def test_line_profilers_may_change_the_code():
-    def f(x):
-        return x + 1
-
-    def g(x):
-        return x + 2
-
-    compiled = tcompile.compile(f)
-    assert compiled(1) == 2
-    compiled.__code__ = g.__code__
-    assert (compiled(1), compiled.__code__) == (3, g.__code__)
-
-
-def test_line_profiler():
-    line_profiler = pytest.importorskip("line_profiler")
-    compiled = tcompile.compile(loop)
-    for _ in range(3):
-        compiled(X)
-    profiler = line_profiler.LineProfiler()
-    profiler.add_function(call)
-    assert np.array_equal(profiler.runcall(call, compiled, X), loop(X))
-    (timings,) = profiler.get_stats().timings.values()
-    assert [hits for _, hits, _ in timings] == [1]
 
 
 def test_calls_are_machine_code_as_long_as_nobody_looks():

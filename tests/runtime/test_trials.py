@@ -10,8 +10,8 @@ from differential import Run, assert_same_run
 import tcompile
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
+from tcompile.runtime import run as runs
 from tcompile.runtime import trials
-from tcompile.runtime.run import carry_out
 
 
 @pytest.fixture(autouse=True)
@@ -195,7 +195,7 @@ class Clock:
 
 
 def call_on_trial(trial, plain, compiled, *args):
-    return carry_out(trial.choose(plain, compiled), args, {})
+    return runs.carry_out(trial.choose(runs.Run(plain), runs.Run(plain), compiled), args, {})
 
 
 def on_trial(cache_of=secant, alone=False):

@@ -308,7 +308,12 @@ def _next_library(tools: _Tools) -> tuple[Any, str]:
 
 def source(name: str, values: Mapping[str, object] | None = None, package: str | None = None) -> str:
     """The text of an IR file, each ``$KEY`` replaced by its value; it lies in ``package``, else beside this module."""
-    return system.fill(resources.files(package or __package__).joinpath(name).read_text("ascii"), values or {})
+    return system.fill(_text(name, package or __package__ or ""), values or {})
+
+
+@once
+def _text(name: str, package: str) -> str:
+    return resources.files(package).joinpath(name).read_text("ascii")
 
 
 class Code:
