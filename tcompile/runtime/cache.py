@@ -78,7 +78,7 @@ class Trial(Protocol):
     alone: bool
     inside: bool | None
 
-    def choose(self, function: Callable[..., Any], compiled: Callable[..., Any]) -> Run:
+    def choose(self, plain: Run, timed: Run, compiled: Callable[..., Any]) -> Run:
         """What one call is to run."""
 
 

@@ -10,6 +10,7 @@ from differential import check
 
 I, A, B = np.array([0, 1, 0]), np.array([1.0, 2.0, 3.0]), np.array([10.0, 20.0, 30.0])
 X = np.arange(16.0).reshape(4, 4)
+SIGNED = np.array([0.0, -0.0, 2.0, -3.0, np.inf, -np.inf, np.nan], "f4")
 ROWS, ROW = [[1, 2], [3, 4]], [1, 2, 3, 4]
 
 CASES = {
@@ -39,6 +40,24 @@ CASES = {
     "np.split(i, [1])[0] + 1": (ROW,),
     "np.array_split(i, 2)[0] + 1": (ROW,),
     "np.hsplit(i, 2)[0] + 1": (ROW,),
+    # What versions of NumPy answer in different ways.
+    "(i + 1).swapaxes(axis1=0, axis2=1)": (X,),
+    "np.array(i, ndmax=0)": (A,),
+    "np.putmask(a=i, mask=i > 2, values=0)": (X,),
+    "i.put(ind=[0], v=[1])": (A,),
+    "i.put(indices=[0], values=[1])": (A,),
+    "np.arange(5, start=1, stop=3)": (A,),
+    "np.empty_like(prototype=i).shape": (A,),
+    "np.float64(i), np.float32(i)": (np.ones(1),),
+    "np.count_nonzero(i), np.count_nonzero(i > 1) + 1, np.count_nonzero(i, keepdims=True)": (A,),
+    "i.round(), np.round(i) + 1, i.T.round(decimals=1)": (np.arange(6).reshape(2, 3),),
+    "np.float32(1) * i ** np.float64(2), i ** np.int64(2), i ** np.float32(0.5)": (SIGNED,),
+    "i ** np.float64(-1), i ** np.int8(1), i ** np.float64(0)": (SIGNED,),
+    "i ** a, i ** b, i ** np.array(0.5)": (SIGNED, np.float64(2), np.array(2)),
+    "(i + 0) ** 2.0, i ** np.float64(2), i ** np.uint8(2), i ** 0": (I.astype("i1"),),
+    "i ** np.bool_(True), i ** np.array(True)": (SIGNED,),
+    "i ** True, i ** False": (SIGNED.astype("c8"),),
+    "np.dot(i, i), np.inner(i, i), np.tensordot(i, i)": (np.full((2, 2), 1e300),),
     "np.tril(i, np.int8(-128))": (X,),
     "np.triu(i, np.uint8(2))": (X,),
     "np.tril(i, 1), np.triu(i, -1), np.tril(i, True)": (X,),

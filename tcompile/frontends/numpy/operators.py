@@ -13,7 +13,8 @@ import numpy as np
 
 from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.frontends.numpy import linear, ufuncs
-from tcompile.frontends.numpy.values import BOOL, FLOAT, Weak, cast, constant, is_weak, nested, require_c, same_order
+from tcompile.frontends.numpy.values import BOOL, Weak, cast, constant, is_weak, nested, same_order
+from tcompile.graph import ops
 from tcompile.graph.sizes import SymInt, same_shape
 from tcompile.graph.types import DType
 from tcompile.numpy_versions import POWER_LOOKS_AT_TYPES
@@ -42,7 +43,7 @@ def binary(b: Builder, sign: str, left: Any, right: Any) -> Any:
     if sign == "**" and isinstance(left, Traced) and not left.scalar:
         fast = _fast_power(left, right)
         if fast is not None:
-            return ufuncs.emit(b, fast[0], [_as_base(b, left, right), *fast[1]])
+            return ufuncs.emit(b, fast[0], [left, *fast[1]])
     ufunc = BINARY[sign]
     if scalars and (type(left) is complex or type(right) is complex):
         # float64 scalars are Python floats too, and complex.__add__ may answer first.
@@ -178,16 +179,11 @@ def _exponent(right: Traced | Weak) -> int | float | np.generic | None:
         return None
     if dtype == BOOL:
         raise CannotCapture("operation-raises", "** with an exponent that is an np.bool warns")
-    raise CannotCapture("data-dependent-value", "** with a NumPy scalar as exponent, known at run time only")
-
-
-def _as_base(b: Builder, left: Traced, right: Traced | Weak) -> Traced:
-    """The base of a fast power: before ``POWER_LOOKS_AT_TYPES``, integers become floats for the exponent 2.0."""
-    real = type(right) is float or (isinstance(right, Traced) and right.type.dtype.kind == "f")
-    if POWER_LOOKS_AT_TYPES or not real or left.type.dtype.kind not in "iu":
-        return left
-    require_c("**", left)
-    return Traced(cast(b, left, FLOAT))
+    value = right.node.attrs.get("fill_value") if right.node.op is ops.FULL else None
+    if not isinstance(value, int | float):
+        raise CannotCapture("data-dependent-value", "** with a NumPy scalar as exponent, known at run time only")
+    known: np.generic = dtype.type(value)
+    return known
 
 
 class _Spy(np.ndarray[Any, Any]):
