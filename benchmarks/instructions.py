@@ -49,8 +49,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     told, marks = counted(given.shape, given.cpu)
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
+    command = f"python -m benchmarks.instructions --shape {given.shape}"
     data = {
-        "suite": "aarch64", "about": {"date": date, "command": "python -m benchmarks.instructions", **told},
+        "suite": "aarch64", "about": {"date": date, "command": command, **told},
         "shape": [rows, columns], "rows": table(marks, (rows, columns)),
     }  # fmt: skip
     given.out.mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,7 @@ def run_kernels(shape: tuple[int, int]) -> None:
 
     code = target.load(_MARK, ["mark"])
     mark = ctypes.CFUNCTYPE(None)(code["mark"])
-    told = {"processor": machine().cpu, "python": sys.version.split()[0]}
+    told = {"processor": os.environ.get("QEMU_CPU", machine().cpu), "python": sys.version.split()[0]}
     versions = {"numpy": np.__version__, "llvmlite": llvmlite.__version__, "tcompile": tcompile.__version__}
     print(json.dumps({**told, "versions": versions}), flush=True)
     for kernel in KERNELS.values():
