@@ -101,6 +101,6 @@ def test_the_matrix_is_what_the_project_says():
     assert {python for python, *_ in rows} == claimed
     assert {python for python, how, *_ in rows if how == ">="} == claimed  # each with the newest NumPy
     oldest = {python: versions.numbers(numpy) for python, how, numpy, _ in rows if how == "=="}
-    assert oldest[versions.dotted(versions.PYTHON)] <= versions.NUMPY
+    assert oldest[versions.dotted(versions.PYTHON)] == versions.NUMPY
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert all(f"\n{target}:" in makefile for *_, target in rows)
