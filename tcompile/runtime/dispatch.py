@@ -38,7 +38,7 @@ from tcompile.runtime.native import stack
 from tcompile.runtime.pickled import reduction
 from tcompile.runtime.regions import CompileFunction, Compiler, after_interrupt, note_replay
 from tcompile.runtime.run import Run, carry_out, carry_out_unseen
-from tcompile.runtime.unseen import ROUNDS, go_on, is_counted, pause, specialized, thread, unseen
+from tcompile.runtime.unseen import go_on, is_counted, pause, thread, unseen
 from tcompile.stance import DEFAULT, Stance, current
 
 if TYPE_CHECKING:
@@ -137,14 +137,9 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self._refresh()
 
     # -- calling -------------------------------------------------------------------------------------------------------
-    @specialized
     @unseen
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         """Calls the function."""
-        if self is None:
-            for _ in ROUNDS:
-                continue
-            return None
         if self.__plain_code is not None and current() is DEFAULT and self.__plain_code is self.__function.__code__:
             return self.__function(*args, **kwargs)
         counted = False

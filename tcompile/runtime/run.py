@@ -14,7 +14,7 @@ from sys import gettrace
 from typing import Any, Protocol
 
 from tcompile.runtime.debuggers import debugger_tool
-from tcompile.runtime.unseen import ROUNDS, go_on, never_begins, pause, specialized, thread
+from tcompile.runtime.unseen import go_on, never_begins, pause, thread
 
 _IS_3_11 = sys.version_info < (3, 12)  # which has no ``sys.monitoring``
 
@@ -39,12 +39,8 @@ class Run:
         self.around = around
 
 
-def carry_out(run: Run | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
+def carry_out(run: Run, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """Calls the function."""
-    if run is None:
-        for _ in ROUNDS:
-            continue
-        return None
     around = run.around
     if around is None:
         return run.function(*args, **kwargs)
@@ -65,6 +61,6 @@ def carry_out(run: Run | None, args: Sequence[Any], kwargs: Mapping[str, Any]) -
     return result
 
 
-carry_out_unseen = specialized(never_begins(carry_out))  # for calls that nothing counts: see ``unseen.is_counted``
+carry_out_unseen = never_begins(carry_out)  # for calls that nothing counts: see ``unseen.is_counted``
 
 __all__ = ["Around", "Run", "carry_out", "carry_out_unseen"]

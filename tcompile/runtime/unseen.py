@@ -23,7 +23,6 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 # Packages whose trace functions are C's, and take each return for one of a call that they have seen.
 COUNTERS = frozenset({"coverage", "line_profiler", "scalene"})
-ROUNDS = range(16) if sys.version_info < (3, 12) else range(0)  # see ``specialized``
 _RESUME, _NOP = dis.opmap["RESUME"], dis.opmap["NOP"]
 _ASSERTS = hasattr(sys, "gettotalrefcount")  # a debug build of CPython, which asserts that it sees every frame
 
@@ -53,17 +52,6 @@ def begins_at_pass(function: F) -> F:
 # Functions that see to it themselves that they begin where calls are counted. CPython 3.12 and later say nothing of a
 # function without a RESUME, whereas 3.12 reports returns before one.
 unseen = begins_at_pass if sys.version_info < (3, 12) else never_begins
-
-
-def specialized(function: F) -> F:
-    """The function, whose instructions CPython has made ready to be specialized, as it does with others by itself.
-
-    CPython 3.11 does so after some RESUMEs or backward jumps of a code object, and later ones at once. A function
-    without a RESUME is half as slow again. So it loops over ``ROUNDS`` where its first argument is None, as it is here.
-    """
-    if ROUNDS:
-        function(*[None] * function.__code__.co_argcount)
-    return function
 
 
 def _with_resume_at(function: F, place: int | None) -> F:
@@ -105,4 +93,4 @@ thread: Callable[[], int] = _function("PyThreadState_Get", ctypes.c_void_p)
 pause: Callable[[int], None] = _function("PyThreadState_EnterTracing", None, ctypes.c_void_p)
 go_on: Callable[[int], None] = _function("PyThreadState_LeaveTracing", None, ctypes.c_void_p)
 
-__all__ = ["COUNTERS", "ROUNDS", "go_on", "is_counted", "never_begins", "pause", "specialized", "thread", "unseen"]
+__all__ = ["COUNTERS", "go_on", "is_counted", "never_begins", "pause", "thread", "unseen"]

@@ -75,8 +75,10 @@ def test_arguments_are_as_pythons(function, kind):
 @pytest.mark.parametrize("function", [forward, both_ways, between_operations], ids=lambda f: f.__name__)
 def test_only_what_is_written_is_copied(function):
     (compiled,) = check(function, lambda: arguments("plain"), backends=["llvm"])
-    source = compiled.entries[0].compiled_graph.source
-    assert source.count("copy(") == source.count("= copy(part_")
+    lines = compiled.entries[0].compiled_graph.source.splitlines()
+    # Once something has changed that the loop reads, its results are copied before what was written is put back.
+    copies = [line for line in lines if "copy(" in line and "raise told(" not in line]
+    assert copies and all("= copy(part_" in line for line in copies)
 
 
 def test_what_is_read_before_is_no_longer_there_for_plain_python():

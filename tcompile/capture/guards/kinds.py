@@ -36,7 +36,7 @@ def shown(value: Any) -> str:
     """A value in a few words.
 
     >>> shown(3), shown("a"), shown([1, 2]), shown(int), shown(shown).partition(",")[0]
-    ('3', "'a'", 'a list of length 2', 'int', 'shown (guard_kinds.py')
+    ('3', "'a'", 'a list of length 2', 'int', 'shown (kinds.py')
     """
     cls = type(value)
     if cls is int and abs(value) >= 1 << 64:

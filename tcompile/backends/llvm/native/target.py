@@ -134,20 +134,32 @@ _PATIENCE = 0.5  # seconds until a caller asks whether the thread that it waits 
 T = TypeVar("T")
 
 
-_starting = process.lock()  # a thread of ``_begun``
+_starting = process.lock()  # taken by each thread of ``_begun`` as it begins its work
 _working: set[Any] = set()  # for each such thread a lock, which it holds to its end
+_forks = 0  # how often this process was forked from another one
 
 
 def _before_fork() -> None:
-    """Waits for these threads: the child would have none of them, and whatever locks they hold in LLVM."""
+    """Waits for these threads: the child would have none of them, and whatever locks they hold in LLVM.
+
+    Those that have not begun their work yet do so after the fork, and only in the parent.
+    """
     _starting.acquire()
     for done in list(_working):
         with done:
             pass
 
 
+def _after_fork_in_child() -> None:
+    global _forks
+    _forks += 1
+    _starting.release()
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_before_fork, after_in_parent=_starting.release, after_in_child=_starting.release)
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_starting.release, after_in_child=_after_fork_in_child
+    )
 
 
 class _Thread:
@@ -175,6 +187,8 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
 
     @reentry.slow
     def work(alive: object) -> None:
+        with _starting:
+            _working.add(done)
         try:
             values.append(run(busy.release))
         except BaseException as error:
@@ -196,16 +210,15 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
     done.acquire()
     busy.acquire()
     thread = _Thread()
-    alive = weakref.ref(thread)
-    with _starting:
-        _working.add(done)
-        try:
-            start_new_thread(work, (thread,))
-            del thread  # now the thread alone holds it
-        except RuntimeError:  # no thread to be had, as when the interpreter ends
-            work(None)
+    alive, forks = weakref.ref(thread), _forks
+    try:
+        start_new_thread(work, (thread,))
+        del thread  # now the thread alone holds it
+    except RuntimeError:  # no thread to be had, as when the interpreter ends
+        work(None)
     while not busy.acquire(timeout=_PATIENCE):
-        if alive() is None and busy.locked():  # it has ended before it came to call `work`, for want of memory
+        # It has ended before it came to call `work`, for want of memory, or a handler has forked this process.
+        if busy.locked() and (alive() is None or forks != _forks):
             work(None)
     return end
 
