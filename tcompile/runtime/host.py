@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 class Entrance(Protocol):
     """What makes the callable of each gate."""
 
-    def enter(self, cache: FunctionCache, offset: int) -> Callable[..., Any]:
-        """The callable that the gate at ``offset`` calls."""
+    def enter(self, cache: FunctionCache, offset: int, patience: int = 0) -> Callable[..., Any]:
+        """The callable that the gate at ``offset`` calls, which lets ``patience`` misses run plainly."""
 
 
 @reentry.slow
@@ -128,8 +128,7 @@ def host_that_goes_on(
     def call(offset: int) -> Callable[..., Any]:
         if offset == start:
             return lambda *values: answers.pop()(values) if answers else None
-        gate = compiler.enter(cache, offset)
-        return gate if cache.region(offset).entries else _Later(gate)
+        return compiler.enter(cache, offset, _PLAIN_PASSES)
 
     with cache.lock:
         cache.host = cache.host or full
@@ -141,24 +140,9 @@ def host_that_goes_on(
     return host.code
 
 
-class _Later:
-    """A resume point that nothing was compiled for, in a frame that may be about to end: plain Python goes on at first.
-
-    What has changed is most often the flag that ends the loop.
-    """
-
-    def __init__(self, gate: Callable[..., Any]) -> None:
-        self.gate, self.left = gate, _PLAIN_PASSES
-
-    def __call__(self, *values: Any) -> Any:
-        """None for the first calls, then what the region says."""
-        if self.left:
-            self.left -= 1
-            return None
-        return self.gate(*values)
-
-
-_PLAIN_PASSES = 64  # of such a resume point
+# Misses of a resume point in a frame that may be about to end: what has changed is most often the flag that ends its
+# loop.
+_PLAIN_PASSES = 64
 _ON_TRIAL = 8  # calls without a new gate, after which a function may go on trial
 _SETTLED = 64
 _SETTLED_UNDER_STRESS = 2

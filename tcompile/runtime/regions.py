@@ -69,9 +69,9 @@ class Compiler:
         self.compile = compile
         self.by_itself = by_itself
 
-    def enter(self, cache: FunctionCache, offset: int) -> Callable[..., Any]:
-        """What a gate of the function's host calls."""
-        return Gate(self, cache, offset)
+    def enter(self, cache: FunctionCache, offset: int, patience: int = 0) -> Callable[..., Any]:
+        """What a gate of the function's host calls. Before it compiles, it lets ``patience`` misses run plainly."""
+        return Gate(self, cache, offset, patience)
 
     def follow(self, cache: FunctionCache, region: Region, function: Any) -> Any:
         """What is called in place of a function at the end of a stretch, which may have been all there was to do."""
@@ -177,12 +177,13 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
     It holds the cache weakly, and what leads there as well: the host's code, which holds the gate, lives in the cache.
     """
 
-    __slots__ = ("__weakref__", "_table", "attached", "cache", "compiler", "offset")
+    __slots__ = ("__weakref__", "_table", "attached", "cache", "compiler", "offset", "patience")
 
-    def __init__(self, compiler: Compiler, cache: FunctionCache, offset: int) -> None:
+    def __init__(self, compiler: Compiler, cache: FunctionCache, offset: int, patience: int) -> None:
         self.compiler = compiler
         self.cache = weakref.ref(cache)
         self.offset = offset
+        self.patience = patience
         self.attached: tuple[int, ...] = ()  # the entries whose plans the machine code has, by number
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
@@ -230,6 +231,9 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
                     found = entry, result
                     break
         if found is None:
+            if self.patience:
+                self.patience -= 1
+                return None
             found = self.compiler.select(cache, region, values, stance)
             if found is None:
                 return None
