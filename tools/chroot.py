@@ -43,7 +43,7 @@ def check() -> None:
 
 
 def leave_mounts() -> None:
-    """Gives this process mounts of its own: what it mounts is seen by nobody else, and goes when it ends."""
+    """Gives this process a mount namespace of its own, which ends with the process."""
     system("unshare", _NEW_MOUNTS)
     system("mount", None, b"/", None, _RECURSIVE | _PRIVATE, None)
 

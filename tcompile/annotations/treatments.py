@@ -2,7 +2,8 @@
 
 Enters: functions. Leaves: for a function that captured code calls, its ``Treatment``. In plain Python nothing changes:
 each of these returns the function itself. The table forgets a function when it dies, so that a cell which is run again
-leaves nothing behind. What the treatments mean to capture is in ``special.treated``.
+leaves nothing behind. What the treatments mean to capture is in
+``capture.semantics.special.treated``.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ compiler's version). Leaves: the same bytes, or nothing. Exists as ``tcompile.ca
 empty it, and carry what it holds to another machine.
 
 A file is its own proof: it begins with a digest of its key and contents, it is written under another name first, and
-it is read only from a directory that nobody else can write to. So no file is ever locked. What is damaged or foreign
+it is read only from a directory that other users cannot write to. So no file is ever locked. What is damaged or foreign
 counts as not there. Where the disk is full or not to be written, compilation goes on without it.
 """
 

@@ -4,8 +4,9 @@ Enters: a function, a place in it, what its frame holds there, and what earlier 
 whose graph is None where the frame runs in plain Python, and where capture stopped before the function returned, a
 ``GraphBreak`` that says where and why.
 
-``driver`` is the way in; ``root`` is the frame in which a stretch starts and ends, and ``interpreter`` walks the
-bytecode, there and in the functions that it calls, over ``values``, each of which knows its place in ``sources``;
-checks collect in ``guards``; ``program`` turns the outcome into one generated function. This file imports nothing: the
-runtime needs only ``entries`` and ``dynamic`` until something is compiled.
+``entry.driver`` is the way in. ``entry.root_frame`` is the frame in which a stretch starts and ends. ``interpreter``
+walks the bytecode, there and in called functions, over ``values``, and ``semantics`` says what operations on them mean.
+Each value knows its ``guards.sources``; checks collect in ``guards.prologue``. ``entry.codegen`` turns the outcome into
+one generated function. This file imports nothing: until something is compiled, the runtime needs only
+``guards.entry_protocol`` and ``guards.dynamic_shapes``.
 """

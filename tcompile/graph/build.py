@@ -1,7 +1,7 @@
 """Adding operations to a graph.
 
 Input: an operation, or its name, and its operands. Output: the node, with the type that the operation's rule works out.
-Why: whoever builds graphs states no types, and operands that do not fit are refused where they are given.
+Why: code that builds graphs states no types, and operands that do not fit are refused where they are given.
 """
 
 from __future__ import annotations

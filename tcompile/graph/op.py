@@ -60,7 +60,7 @@ class Op:
     ``reduction`` (over the attribute ``axis``), ``movement`` (a view of the same elements), ``creation`` (no tensor
     operands), ``opaque`` (one library call), ``control`` (has regions). ``arity`` is None where it varies.
     ``type_rule`` maps operand types (None for a bare Python number) and attributes to the result type; it is None
-    where whoever builds a node states the type. ``reference`` computes the result from NumPy arrays.
+    where the code that builds a node states the type. ``reference`` computes the result from NumPy arrays.
 
     ``effects`` and ``memory`` say what running it does besides. ``exact`` are the kinds of dtypes on which kernels give
     NumPy's bits (``f``, ``c``, or ``EVERYWHERE``). ``cost`` is the work for one element, in vector additions.

@@ -108,7 +108,7 @@ def _check_type(graph: Graph, node: Node, op: Op) -> None:
         CONTROL[op](graph, node)
         return
     if op.type_rule is None:
-        return  # any type: whoever built it stated it
+        return  # any type: the code that built it stated it
     try:
         type = op.type_rule([operand_type(operand) for operand in node.operands], node.attrs)
     except UnprovableSizeError:

@@ -20,7 +20,7 @@ from tcompile.observe import bus
 from tcompile.observe.events import CacheHit, CacheMiss
 
 KEY, OTHER = key_of("one"), key_of("two")
-posix = pytest.mark.skipif(sys.platform == "win32", reason="who may write, and links, are POSIX's")
+posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions and symbolic links are POSIX's")
 
 
 @pytest.fixture

@@ -143,7 +143,7 @@ def test_stops_frames_and_variables(kind, attached_first):
         assert stops == plain[about], about
     assert sum(map(len, plain.values())) >= len(STEPS) * 4
     counts = [int(count) for count in hits.strip()[1:-1].split(",")]
-    assert counts == [counts[0] + more for more in range(4)]  # compiled again, as nobody looks
+    assert counts == [counts[0] + more for more in range(4)]  # compiled again without the debugger
 
 
 def test_the_rules_are_those_of_before_when_the_extension_is_unloaded():

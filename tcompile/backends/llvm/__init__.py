@@ -1,7 +1,7 @@
 """The fusing CPU backend: a graph becomes machine code.
 
 Enters: a ``Graph``. Leaves: a callable that takes the graph's inputs and returns the tuple of its outputs. In
-between: the schedule (``backends.schedule``) decides what runs together, ``nests`` writes each kernel as LLVM
+between: the schedule (``backends.schedule``) decides what runs together, ``kernels`` writes each kernel as LLVM
 IR with explicit vectors, ``native`` makes it code, and ``host`` writes the Python program around the kernels.
 """
 

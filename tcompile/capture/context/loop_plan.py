@@ -1,7 +1,7 @@
 """What is known of the loops that a capture meets, from one attempt at it to the next.
 
-Enters and leaves: ``Loops``, which ``loops`` fills in and which the attempts at one capture share. Exists apart from it
-because capture's state holds it.
+Input and output: ``Loops``, which ``loops.trace_loop`` fills in and which the attempts at one capture share.
+Why: the context of a capture holds it, and comes before the loops.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What an entry program and its caller agree on: markers, and the order of the parameters.
 
 Enters: code objects. Leaves: ``Start``, which says what an entry takes, and the two results that are no result of the
-function. Exists apart from ``program`` so that a call needs nothing else of capture.
+function. Exists apart from ``entry.codegen`` so that a call needs nothing else of capture.
 """
 
 from __future__ import annotations

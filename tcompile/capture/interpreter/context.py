@@ -1,7 +1,7 @@
 """The state of one capture: the graph being built, the guards collected, and the frames being followed.
 
-Enters: the function, the values of one call, and what earlier compiles saw. Leaves: what ``program`` turns into an
-entry. Exists as the one object that values, built-ins and the interpreter share (``tx`` in their signatures).
+Input: the function, the values of one call, and what earlier compiles saw. Output: what ``entry.codegen`` turns into
+an entry. Why: values, built-ins and the interpreter share this one object (``tx`` in their signatures).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Places other than local variables that a loop's rounds bind anew: attributes, items, closure variables, globals.
 
 Enters: what the captured objects hold before a round and after it. Leaves: a ``Slot`` for each place that holds
-something else then, with a name under which ``loops`` carries it as it carries a local variable. Exists because
+something else then, with a name under which ``carried`` carries it as it carries a local variable. Exists because
 ``state.t += dt`` is a binding like any other, but for where it is found.
 
 What a round stores to objects is seen only when it has been followed, as all that has to be carried. The next attempt

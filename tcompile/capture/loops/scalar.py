@@ -1,10 +1,9 @@
 """Loops over elements: scalar code with loops in it becomes one ``element_loop`` node.
 
-Enters: a frame at the start of a loop. Leaves: the node in the graph, and the frame behind the loop. Exists because
-``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` is no operation on arrays: what such loops take is the time of single
-loads and additions, and they branch on what they have read. So they are not followed, which would make a graph of
-arrays of rank 0 out of them, but translated as they stand (``element_translator``), all loops of a nest at once, with
-their branches.
+Input: a frame at the start of a loop. Output: the node in the graph, and the frame after the loop. Why:
+``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` is no operation on arrays. Such loops cost the time of single loads and
+additions, and they branch on what they have read. Following them would make a graph of arrays of rank 0. So they are
+translated as they stand (``scalar_loops.translator``), all loops of a nest at once, with their branches.
 
 The stretch goes from the loop's first instruction to the one where all ways out of the loop meet again. Where anything
 in it is no scalar code, or an array is read in parts, the loop is followed as all others are.

@@ -1,7 +1,7 @@
 """Programs of typed blocks: how instructions are written.
 
 Enters: values in registers. Leaves: instructions of ``element_loop`` programs (``graph.ops.element_loop``) in the block
-that is open, or ``Refused``. Exists apart from ``element_translator``, which finds them in bytecode, for what makes a
+that is open, or ``Refused``. Exists apart from ``translator``, which finds them in bytecode, for what makes a
 program without any.
 """
 

@@ -1,7 +1,7 @@
 """Loops over elements: the node of a program, between what goes in and what comes out.
 
 Enters: a program and the captured values that it works on. Leaves: an ``element_loop`` node in the graph, the arrays as
-they are behind it, and its results. Exists apart from ``element_loops``, for programs that come from no bytecode.
+they are behind it, and its results. Exists apart from ``loops.scalar``, for programs that come from no bytecode.
 """
 
 from __future__ import annotations

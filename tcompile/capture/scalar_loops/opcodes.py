@@ -1,7 +1,7 @@
 """What each bytecode instruction of scalar code is, and each function that machine code knows.
 
 Enters: a ``Translator`` at an instruction, its stack, and for calls the arguments. Leaves: operations in the block that
-it writes, or ``Refused``. Exists as the table beside ``element_translator``, which goes from block to block.
+it writes, or ``Refused``. Exists as the table beside ``translator``, which goes from block to block.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Enters: a code object, the instructions that belong to a stretch, and what its v
 ``element_loop`` program (``graph.ops.element_loop``), or ``Refused``. Exists because in loops over elements the types
 of all values are known from those at the start: each block is followed once for each combination of kinds that its
 variables arrive with. A variable that is an int in the first round and ``np.int64`` in all others gives two versions of
-the loop, and no value ever has two kinds. What each instruction and each call is stands in ``element_steps``.
+the loop, and no value ever has two kinds. What each instruction and each call is stands in ``opcodes``.
 
 What raises in Python ends a program with ``replay``: plain Python then does the whole stretch again.
 """
@@ -57,7 +57,7 @@ class Exit:
     blocks: list[tuple[Block, tuple[int, ...]]]
 
 
-# By the name of an instruction, and by the identity of a function, what follows it: ``element_steps`` fills these in.
+# By the name of an instruction, and by the identity of a function, what follows it: ``opcodes`` fills these in.
 STEPS: dict[str, Callable[[Translator, Instruction], None]] = {}
 CALLS: dict[int, Callable[[Translator, list[V]], V]] = {}
 METHODS: dict[str, Callable[[Translator, V, list[V]], V]] = {}  # the same by the kind of what is called

@@ -4,6 +4,6 @@ Enters: facts, gathered by whoever owns the object. Leaves: a ``View``, which is
 and as JSON. Exists so that all displays look alike, need no script, and say the same to a person and to a front end.
 Imports no Jupyter package: a notebook asks objects for ``_repr_mimebundle_``, which returns plain dictionaries.
 
-``sheet`` has the stylesheet and the pieces of HTML, ``view`` what all views have in common; ``places`` (breaks and
+``html`` has the stylesheet and the pieces of HTML, ``view`` what all views have in common; ``places`` (breaks and
 guards), ``graphs``, ``kernels`` and ``functions`` are the views themselves; ``schema`` states their JSON.
 """

@@ -1,4 +1,4 @@
-"""A loop in machine code as records: ``loop_program`` fills them in, and ``loop_encoding`` writes them as words.
+"""A loop in machine code as records: ``build`` fills them in, and ``encoding`` writes them as words.
 
 Input: nothing. Output: the records, and a check of sizes. Why: both files need them, and neither needs the other.
 Arrays of a loop have numbers.
@@ -98,7 +98,7 @@ class Plan:
 
 
 class LoopIR:
-    """One loop as a list of steps over numbered arrays: what ``loop_encoding`` writes as words for each call.
+    """One loop as a list of steps over numbered arrays: what ``encoding`` writes as words for each call.
 
     Attributes:
         graph: the loop's body, whose inputs are the counter and the carried values.

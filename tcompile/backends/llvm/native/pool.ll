@@ -238,7 +238,7 @@ define void @tc_set_workers(i32 %n) nounwind {
   ret void
 }
 
-; At the start, and in the child of a fork: there no worker exists, and nobody will finish a region that ran in the parent.
+; At the start, and in the child of a fork, which has no workers: a region that ran in the parent is never finished there.
 define void @tc_reset_threads() nounwind {
   store atomic i64 0, ptr @ticket seq_cst, align 8
   store atomic i32 0, ptr @pending seq_cst, align 4

@@ -13,7 +13,7 @@ that wakes up late finds no chunk and goes back to sleep. The description of the
 chunk was claimed, and a region cannot end while a claimed chunk is unfinished, so what is read is always the
 region that the chunk belongs to, even if the ticket's generation has wrapped around.
 
-A second thread that launches while a region runs does all its chunks itself. Results never depend on who runs what:
+A second thread that launches while a region runs does all its chunks itself. Results never depend on which thread runs what:
 chunk boundaries are multiples of the grain, and workers take over the caller's rounding mode.
 
 Threads start, sleep and wake by functions of the operating system's layer (``tcompile/system``). On Linux, who wakes

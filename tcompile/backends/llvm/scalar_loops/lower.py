@@ -2,7 +2,7 @@
 
 Enters: the node. Leaves: a ``ScalarLoop``: the text of a function with a kernel's signature, and what it is called
 with. Exists because the loop's time is that of single loads and additions, and so is what it takes to compile: checks
-that cannot fail are not written (``scalar_ranges``), addresses are written where they are known (``scalar_places``),
+that cannot fail are not written (``ranges``), addresses are written where they are known (``addresses``),
 and values are handed from block to block as they are. What is left needs no passes of LLVM's, but for loops whose
 rounds vectors may do several of at once, and for arrays of any size, whose checks only the loops' bounds decide.
 
@@ -12,7 +12,7 @@ copies, and plain Python does everything again. Arrays that come from different 
 for capture has seen to that where one is written.
 
 A long loop asks now and then whether a signal has arrived, and whether something has changed that the code has read
-(``native.interrupts``): ``scalar_shape`` says what each loop takes from the budget that is spent between two questions.
+(``native.interrupts``): ``shape`` says what each loop takes from the budget that is spent between two questions.
 After a change the outermost loop is left before its next iteration, with the status ``PAUSED`` and what that iteration
 would begin with; where it has no way out for that, or takes too long to come to it, with ``CHANGED``.
 """
@@ -193,7 +193,7 @@ class _Function:
             for register in self.blocks[number][0]:
                 self.registers[register] = w.name("p")
         for number, family in self._families().items():
-            from tcompile.backends.llvm.scalar_loops.draws import Generator  # who draws nothing need not wait for it
+            from tcompile.backends.llvm.scalar_loops.draws import Generator  # imported for programs that draw alone
 
             self.generators[number] = Generator(w, family, self.pointers[number])
         w.jump("b0")

@@ -1,7 +1,7 @@
 """What single instructions of scalar code are in LLVM IR: arithmetic, comparisons, conversions, as Python has them.
 
 Enters: the kinds of registers, and operands as IR. Leaves: IR that computes the result, or that leaves to the block
-``replay`` where Python would raise, warn, or need more than 64 bits. Exists apart from ``scalar_loops``, which knows
+``replay`` where Python would raise, warn, or need more than 64 bits. Exists apart from ``lower``, which knows
 blocks, arrays and calls.
 
 Remainders and quotients of floats follow CPython's ``float_divmod``, which NumPy's scalars share.
