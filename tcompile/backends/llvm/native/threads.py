@@ -13,12 +13,12 @@ that wakes up late finds no chunk and goes back to sleep. The description of the
 chunk was claimed, and a region cannot end while a claimed chunk is unfinished, so what is read is always the
 region that the chunk belongs to, even if the ticket's generation has wrapped around.
 
-A second thread that launches while a region runs does all its chunks itself. Results never depend on which thread runs what:
-chunk boundaries are multiples of the grain, and workers take over the caller's rounding mode.
+A second thread that launches while a region runs does all its chunks itself. Results never depend on which thread runs
+a chunk: chunk boundaries are multiples of the grain, and workers take over the caller's rounding mode.
 
-Threads start, sleep and wake by functions of the operating system's layer (``tcompile/system``). On Linux, who wakes
-workers sends them to other processors than its own first: Linux may put them beside it, on virtual processors that have
-been idle, and there they would wait while the caller does all the work.
+Threads start, sleep and wake by functions of the operating system's layer (``tcompile/system``). On Linux, the caller
+first sends the workers that it wakes to other processors than its own. Linux may put them on that one, since virtual
+processors that have been idle look taken, and there they would wait while the caller does all the work.
 
 Workers are started by the first region that wants them. They spin for a tenth of a millisecond or two after
 their last chunk, then wait in the kernel. They are never joined: the end of the process ends them, and their code is
