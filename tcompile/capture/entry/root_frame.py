@@ -15,7 +15,6 @@ from typing import Any
 
 from tcompile.bytecode.host import UNBOUND
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.context.followed import note
 from tcompile.capture.guards.entry_protocol import Start, start_of
 from tcompile.capture.guards.sources import CellSource, ParameterSource, Source
 from tcompile.capture.interpreter.context import Capture
@@ -24,7 +23,6 @@ from tcompile.capture.interpreter.opcodes import Returned
 from tcompile.capture.loops.predict_carried import targets
 from tcompile.capture.values.base import NULL, Unread, Value
 from tcompile.capture.values.callable import FunctionValue
-from tcompile.config import config
 from tcompile.frontends.base import CannotCapture
 
 _OF_THE_FRAME = {  # what only the running frame can do: suspend, and handle exceptions
@@ -73,6 +71,7 @@ class RootFrame(Frame):
         self.trail: list[int] = []
         self._stop = stop
         self._mark = self._place()
+        self.is_noted = True
 
     def _expect_rounds(self, names: Sequence[str], values: Sequence[Any]) -> None:
         """Has the ints stay open that loops give to the frame, which are others in the next round."""
@@ -98,33 +97,15 @@ class RootFrame(Frame):
         vars(self.tx).clear()
         vars(self).clear()
 
-    def _steps(self) -> None:
-        tx, stop, trail, every = self.tx, self._stop, self.trail, config.stress_breaks
-        instructions, handlers, lines = self.decoded.instructions, self.decoded.handlers, self.lines
-        limit = tx.options.max_instructions
-        while True:
-            at, step = self.at, len(trail)
-            if step == stop:
-                self.before = self.stack
-                raise Stopped
-            self.before = self.stack[:]
-            self._mark = self._place()
-            trail.append(at)
-            tx.step = step
-            self.at = at + 1
-            tx.instructions += 1
-            if tx.instructions > limit:
-                raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
-            if every and step == every:
-                raise CannotCapture("stress-break", f"config.stress_breaks is {every}.")
-            self.refuse_step(instructions[at])
-            run = handlers[at]
-            if run is None:
-                raise CannotCapture("unsupported-instruction", instructions[at].opname)
-            tx.builder.location = location = self.location(at)
-            if lines is not None:
-                note(lines, location.line)
-            run(self, instructions[at])
+    def note_step(self) -> None:
+        """Keeps what capture needs to end before this instruction. Raises Stopped where it is to end there."""
+        if self.steps == self._stop:
+            self.before = self.stack
+            raise Stopped
+        super().note_step()
+        self._mark = self._place()
+        self.trail.append(self.at)
+        self.tx.step = self.steps
 
     def refuse_step(self, instruction: Instruction) -> None:
         """Suspending and handling exceptions is left to the running frame, and all but calls where that is to be so."""

@@ -112,7 +112,8 @@ class Frame:
         self.decoded = decode(self.code)
         self.lines = self._noted() if place is None else None
         self.at = 0
-        self.steps = 0  # that were followed, where config.stress_breaks counts them
+        self.steps = 0  # that were followed
+        self.is_noted = bool(tx.options.continues)  # whether ``note_step`` is called before each step
         self.began = 0  # the instruction at which capture of it began
         self.came_back = -1  # the instruction that a jump back has led to
         self.apart: dict[int, tuple[Header, Plan]] = {}  # loops a round of which is followed before the node is made
@@ -160,19 +161,20 @@ class Frame:
     def _steps(self) -> None:
         tx, limit, every = self.tx, self.tx.options.max_instructions, config.stress_breaks
         instructions, handlers, lines = self.decoded.instructions, self.decoded.handlers, self.lines
-        keeps = bool(tx.options.continues)
+        is_noted = self.is_noted
         while True:
             at = self.at
+            if is_noted:
+                self.note_step()
             self.at = at + 1
-            if keeps:
-                self.before = self.stack[:]
             tx.instructions += 1
             if tx.instructions > limit:
                 raise CannotCapture("too-long", f"More than {limit} instructions were followed.")
-            if every:
-                if self.steps == every:
-                    raise CannotCapture("stress-break", f"config.stress_breaks is {every}.")
-                self.steps += 1
+            if every and self.steps == every:
+                raise CannotCapture("stress-break", f"config.stress_breaks is {every}.")
+            self.steps += 1
+            if is_noted:
+                self.refuse_step(instructions[at])
             run = handlers[at]
             if run is None:
                 raise CannotCapture("unsupported-instruction", instructions[at].opname)
@@ -180,6 +182,10 @@ class Frame:
             if lines is not None:
                 note(lines, location.line)
             run(self, instructions[at])
+
+    def note_step(self) -> None:
+        """Keeps what ``go_back`` needs, before an instruction is followed."""
+        self.before = self.stack[:]
 
     def push(self, value: Value) -> None:
         """Puts a value on the stack."""
