@@ -4,29 +4,55 @@ Input: values built by a frontend. Output: ``Graph``. Why: it is the language be
 tcompile but ``errors``, ``records``, ``polls`` and ``observe``. Modules inside import one another, never this one.
 """
 
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tcompile.graph.ir import PRESENTERS, Graph, Location, Node, Operand
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt
 from tcompile.graph.types import Layout, ScalarType, TensorType, Type
 
-
-def _later(module: str, name: str) -> Callable[..., Any]:
-    """A function of a module that is imported when a graph is first shown that way."""
-
-    def present(*args: Any) -> Any:
-        PRESENTERS[name] = function = getattr(import_module(f"{__name__}.{module}"), name)
-        return function(*args)
-
-    return present
+# How graphs run, print and draw themselves. Each function imports its module when a graph is first shown that way.
 
 
-PRESENTERS |= {name: _later(module, name) for module, name in (
-    ("evaluate", "run"), ("printer", "code"), ("printer", "readable"), ("script", "script"), ("draw", "svg"),
-    ("look", "view"),
-)}  # fmt: skip
+def _run(graph: Graph, args: Sequence[Any]) -> tuple[Any, ...]:
+    from tcompile.graph.evaluate import run
+
+    return run(graph, args)
+
+
+def _code(graph: Graph) -> str:
+    from tcompile.graph.printer import code
+
+    return code(graph)
+
+
+def _readable(graph: Graph) -> str:
+    from tcompile.graph.printer import readable
+
+    return readable(graph)
+
+
+def _script(graph: Graph, about: str, inputs: Sequence[Any] | None) -> str:
+    from tcompile.graph.script import script
+
+    return script(graph, about, inputs)
+
+
+def _svg(
+    graph: Graph, groups: Mapping[str, Sequence[str]] | None, inner: Mapping[Graph, Mapping[str, Sequence[str]]] | None
+) -> str:
+    from tcompile.graph.draw import svg
+
+    return svg(graph, groups, inner)
+
+
+def _view(graph: Graph, draw: bool) -> Any:
+    from tcompile.graph.look import view
+
+    return view(graph, draw)
+
+
+PRESENTERS.update(run=_run, code=_code, readable=_readable, script=_script, svg=_svg, view=_view)
 
 __all__ = [
     "Graph", "Layout", "Location", "Node", "Operand", "ScalarType", "ShapeEnv", "Size", "SymInt", "TensorType", "Type",
