@@ -26,6 +26,13 @@ from tcompile.runtime import changes, continuations
 
 LIMIT = 400_000_000
 WARM = (3, 30, 300, 300)
+FLAGGED = """
+    def f(x, limit):
+        for i in range(limit):
+            if stop: break
+            x[i % 3] += 1.0
+        return i
+"""
 
 
 class Stopped(dict):
@@ -156,13 +163,7 @@ def test_nothing_is_kept():
 
 def test_a_change_during_the_preparation(monkeypatch):
     """What was prepared meanwhile is forgotten: a later run prepares anew, and goes on."""
-    space = module("""
-        def f(x, limit):
-            for i in range(limit):
-                if stop: break
-                x[i % 3] += 1.0
-            return i
-    """)
+    space = module(FLAGGED)
     compiled = tcompile.compile(space["f"])
     for limit in WARM:
         compiled(np.zeros(3), limit)
@@ -213,13 +214,7 @@ def test_two_threads_at_once():
 
 def test_a_host_that_another_thread_makes_meanwhile():
     """The first call has done its work once its entry has, whoever makes the function's host at that time."""
-    space = module("""
-        def f(x, limit):
-            for i in range(limit):
-                if stop: break
-                x[i % 3] += 1.0
-            return i
-    """)
+    space = module(FLAGGED)
     compiled = tcompile.compile(space["f"])
     x = np.zeros(3)
 

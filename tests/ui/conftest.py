@@ -49,7 +49,7 @@ def browser(server):
 
     with sync_playwright() as playwright:
         made = playwright.chromium.launch(executable_path=browser_path(), args=["--no-sandbox", "--disable-gpu"])
-        server.wait()
+        server.wait(60)
         yield made
         made.close()
 

@@ -10,13 +10,12 @@ import contextlib
 import os
 import re
 import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+from tests.ui.served import Served
 
 LEAST = 2.6
 """The least contrast of text with its ground; what is dimmed on purpose is above it too."""
@@ -78,7 +77,7 @@ def watched(context: Any) -> tuple[Any, list[str]]:
     return page, outside
 
 
-class Marimo:
+class Marimo(Served):
     """A marimo server with one notebook; its theme is the browser's."""
 
     def __init__(self, folder: Path, cells: list[str]) -> None:
@@ -95,27 +94,7 @@ class Marimo:
             sys.executable, "-m", "marimo", "--quiet", "edit", "--headless", "--no-token", "--skip-update-check",
             "--host", "127.0.0.1", "--port", self.address.rpartition(":")[2], str(notebook),
         ]  # fmt: skip
-        self._log = (folder / "marimo.log").open("wb")
-        self.process = subprocess.Popen(command, env=env, cwd=folder, stdout=self._log, stderr=self._log)
-
-    def wait(self, seconds: float = 180) -> None:
-        """Waits until it answers."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and self.process.poll() is None:
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{self.address}/health", timeout=5).close()
-                return
-            time.sleep(0.1)
-        raise RuntimeError(f"marimo did not start: {Path(self._log.name).read_text(errors='replace')}")
-
-    def close(self) -> None:
-        """Ends it and its kernel."""
-        self.process.terminate()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(15)
-        self.process.kill()
-        self.process.wait()
-        self._log.close()
+        super().__init__(command, env, folder, f"{self.address}/health")
 
 
 def _as_marimo(cells: list[str]) -> str:

@@ -12,15 +12,14 @@ import os
 import secrets
 import shutil
 import socket
-import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import nbformat
+
+from tests.ui.served import Served
 
 THEMES = {"light": "JupyterLab Light", "dark": "JupyterLab Dark"}
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -32,7 +31,7 @@ def browser_path() -> str | None:
     return named or next((path for name in _NAMES if (path := shutil.which(name))), None)
 
 
-class Server:
+class Server(Served):
     """A JupyterLab of this Python's, in a folder of its own, with no settings of the user's."""
 
     def __init__(self, folder: Path) -> None:
@@ -65,8 +64,7 @@ class Server:
             "LabApp.expose_app_in_browser": True, "JupyterNotebookApp.expose_app_in_browser": True,
         }  # fmt: skip
         command = [sys.executable, "-m", "jupyterlab", *(f"--{name}={value}" for name, value in options.items())]
-        self._log = (folder / "server.log").open("wb")
-        self.process = subprocess.Popen(command, env=env, cwd=folder, stdout=self._log, stderr=self._log)
+        super().__init__(command, env, folder, f"http://127.0.0.1:{self.port}/api?token={self.token}")
 
     def _set(self, plugin: str, values: dict[str, Any]) -> None:
         path = self.settings / f"{plugin}.jupyterlab-settings"
@@ -77,17 +75,6 @@ class Server:
         """Has pages that are opened from now on in the ``light`` or the ``dark`` theme."""
         self._set("@jupyterlab/apputils-extension/themes", {"theme": THEMES[name]})
 
-    def wait(self, seconds: float = 60) -> None:
-        """Waits until it answers."""
-        end = time.monotonic() + seconds
-        while time.monotonic() < end and self.process.poll() is None:
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api?token={self.token}", timeout=5).close()
-                return
-            time.sleep(0.1)
-        self.close()
-        raise RuntimeError(f"JupyterLab did not start: {Path(self._log.name).read_text(errors='replace')}")
-
     def write(self, notebook: nbformat.NotebookNode, name: str, at: str = "doc/tree") -> str:
         """Puts a notebook into the folder; returns the address of its page in the front end that is ``at`` a path."""
         nbformat.write(notebook, self.folder / name)
@@ -96,16 +83,6 @@ class Server:
     def read(self, name: str) -> nbformat.NotebookNode:
         """A notebook as it was saved."""
         return nbformat.read(self.folder / name, as_version=4)
-
-    def close(self) -> None:
-        """Ends it and its kernels."""
-        if self.process.poll() is None:
-            self.process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(15)
-            self.process.kill()
-            self.process.wait()
-        self._log.close()
 
 
 class Page:

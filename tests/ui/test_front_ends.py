@@ -85,7 +85,7 @@ def marimo(tmp_path_factory):
     cells = [SETUP, FUNCTION, *CELLS[2:8], MORE[1], MORE[3], MORE[5], CELLS[-1]]
     made = Marimo(tmp_path_factory.mktemp("marimo"), cells)
     try:
-        made.wait()
+        made.wait(180)
         yield made
     finally:
         made.close()
