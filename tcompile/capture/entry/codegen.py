@@ -421,7 +421,7 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
     _guard_sizes(tx)
     return Captured(
         graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
-        returns, effects, symbol_texts=tx.symbol_texts, extras=extras, differs=tx.differs, locks=tx.locks(),
+        returns, effects, symbol_texts=tx.symbols.texts, extras=extras, differs=tx.differs, locks=tx.locks(),
         followed=tuple(tx.followed.values()),
         late_kinds=tuple(tx.late_kinds) if tx.options.continues else None,
     )  # fmt: skip
@@ -450,13 +450,13 @@ def plain(tx: Capture, start: Start) -> Captured:
     tx.loosen()
     _guard_sizes(tx)
     return Captured(
-        None, tx.prologue, start.arity, symbol_texts=tx.symbol_texts, exit=start.offset
+        None, tx.prologue, start.arity, symbol_texts=tx.symbols.texts, exit=start.offset
     )
 
 
 def _bind_numbers(tx: Capture) -> None:
     """Gives the graph an input for each Python int that is part of it."""
-    if not tx.number_symbols:
+    if not tx.symbols.numbers:
         return
     used: set[str] = set()
 
@@ -480,7 +480,7 @@ def _bind_numbers(tx: Capture) -> None:
                 visit(region)
 
     visit(tx.graph)
-    for name, (symbol, source) in tx.number_symbols.items():
+    for name, (symbol, source) in tx.symbols.numbers.items():
         if name in used:
             tx.graph_input(ScalarType("int", symbol), source)
 
@@ -517,7 +517,7 @@ def _guard_sizes(tx: Capture) -> None:
     """Adds what was assumed about symbolic sizes, and closes the environment."""
     env = tx.graph.env
     for relation, holds in env.guards.items():
-        text = tx.readable(relation)
+        text = tx.symbols.readable(relation)
         tx.prologue.guard(
             SizeSource(relation), f"({{}}) is {holds}", text if holds else f"not ({text})", str(holds), "question"
         )

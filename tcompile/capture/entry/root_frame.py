@@ -94,6 +94,7 @@ class RootFrame(Frame):
 
     def forget(self) -> None:
         """Lets go of everything, so that the program's own objects live no longer than without capture."""
+        self.tx.graph.env.on_guard = None
         vars(self.tx).clear()
         vars(self).clear()
 

@@ -14,7 +14,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from tcompile.annotations.marks import Mark, not_dynamic
 from tcompile.annotations.policy import breaks_are_errors
 from tcompile.annotations.treatments import treatment_of
 from tcompile.capture.context.followed import Followed
@@ -30,6 +29,7 @@ from tcompile.capture.guards.sources import (
     Source,
     StateSource,
 )
+from tcompile.capture.interpreter.symbols import Symbols
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Unread, Value
 from tcompile.capture.values.callable import Cell, FunctionValue, GeneratorValue
@@ -157,13 +157,9 @@ class Capture:
     late_is_scalar: bool = False  # whether it is one's
     differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
     input_sources: list[Source] = field(default_factory=list)
-    symbol_texts: dict[str, str] = field(default_factory=dict)
     objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place
-    number_symbols: dict[str, tuple[SymInt, Source]] = field(default_factory=dict)
     examples: dict[Node, Any] = field(default_factory=dict)  # what values are in this call, as far as it was asked
     regions: list[Any] = field(default_factory=list)  # those that calls may share
-    measured: dict[Source, SymInt] = field(default_factory=dict)  # the open lengths of lists
-    marked: dict[str, str] = field(default_factory=dict)  # symbols that must stay open, and the user's text for them
     _outside: list[Value] = field(default_factory=list)  # the objects from outside that can change
     _known: dict[int, Value] = field(default_factory=dict)  # the same by identity, but for arrays
     _wrapped: dict[Source, Value] = field(default_factory=dict)
@@ -174,6 +170,7 @@ class Capture:
     def __post_init__(self) -> None:
         options = self.options
         self.builder = Builder(self.graph, exact=options.exact, whole=options.max_unrolled is None)
+        self.symbols = Symbols(self.graph.env, self.prologue, self.profile, options.dynamic, self.user_stack)
         self.break_is_error = breaks_are_errors()  # changed where captured code enters or leaves such a block
 
     # -- values from outside -------------------------------------------------------------------------------------
@@ -553,79 +550,6 @@ class Capture:
         return Constant(result)
 
     # -- numbers -----------------------------------------------------------------------------------------------------
-    def size_symbol(self, size: int, source: Source, axis: int, mark: Mark | None = None) -> SymInt:
-        """A symbol for one size of the array at ``source``. Equal sizes share a symbol, under a guard."""
-        env = self.graph.env
-        variable = self.prologue.load(source)
-        text = f"{source.text}.shape[{axis}]"
-        symbol = next((SymInt(env, {(n,): 1}) for n, h in env.hints.items() if h == size and env.minimum[n]), None)
-        if symbol is not None:
-            self.prologue.guard(
-                ComputedSource(f"{{0}}.shape[{axis}]", (source,)), f"{{}} == {symbol}",
-                f"{text} == {self.symbol_texts[str(symbol)]}", "the same size", "same size",
-            )  # fmt: skip
-        else:
-            symbol = env.symbol(size, minimum=2, stands_for=("size", size))
-            self.symbol_texts[str(symbol)] = text
-            self.prologue.assign(str(symbol), f"{variable}.shape[{axis}]")
-            self.prologue.guard(
-                SizeSource(str(symbol)), "{} >= 2", f"{text} >= 2", ">= 2", "least size",
-            )  # fmt: skip
-        if mark is not None:
-            self._bound(symbol, text, mark)
-        return symbol
-
-    def _bound(self, symbol: SymInt, text: str, mark: Mark) -> None:
-        """Takes over what the user said about a size: its bounds, and that it must stay open."""
-        env, name = self.graph.env, str(symbol)
-        if mark.minimum is not None and mark.minimum > (env.minimum[name] or 0):
-            env.minimum[name] = mark.minimum
-            self.prologue.guard(
-                SizeSource(name), f"{{}} >= {mark.minimum}", f"{text} >= {mark.minimum}", f">= {mark.minimum}",
-                "marked size",
-            )  # fmt: skip
-        if mark.maximum is not None and mark.maximum < env.maximum.get(name, mark.maximum + 1):
-            env.maximum[name] = mark.maximum
-            self.prologue.guard(
-                SizeSource(name), f"{{}} <= {mark.maximum}", f"{text} <= {mark.maximum}", f"<= {mark.maximum}",
-                "marked size",
-            )  # fmt: skip
-        if mark.kind == "dynamic":
-            self.marked[name] = text
-            env.on_guard = self._check_marked
-
-    def _check_marked(self, relation: str) -> None:
-        """Raises InvalidArgument where what is assumed leaves one size only to an axis that is marked as dynamic."""
-        names = set(re.findall(r"\bs\d+\b", relation))
-        if not vars(self):  # capture is over
-            return
-        if not (self.graph.env.guards[relation] and "==" in relation and len(names) == 1):
-            return
-        (name,) = names
-        size = self.graph.env.hints[name]
-        others = (eval(relation, {name: other}) for other in range(2, size + 64) if other != size)
-        if name in self.marked and not any(others):
-            text = self.marked[name]
-            raise not_dynamic(text, f"{text} == {size}", self.user_stack())
-
-    def number_symbol(self, value: int, source: Source) -> SymInt:
-        """A symbol for the Python int at ``source``."""
-        symbol = self.graph.env.symbol(value, stands_for=source)
-        self.symbol_texts[str(symbol)] = source.text
-        self.number_symbols[str(symbol)] = (symbol, source)
-        self.prologue.assign(str(symbol), self.prologue.load(source))
-        return symbol
-
-    def length_symbol(self, length: int, source: Source) -> SymInt | None:
-        """A symbol for the length that the list at ``source`` came with; None where it has not been seen to vary."""
-        known = self.measured.get(source)
-        if known is None:
-            place = ComputedSource("len({0})", (source,))
-            if not self.profile.is_open(place.text, length, self.options.dynamic):
-                return None
-            known = self.measured[source] = self.number_symbol(length, place)
-        return known
-
     def decide(self, source: Source, code: str, text: str, holds: bool) -> bool:
         """The answer to a question about a run-time number, as seen now, under a guard."""
         self.prologue.guard(source, f"({code}) is {holds}", text if holds else f"not ({text})", str(holds), "question")
@@ -642,10 +566,6 @@ class Capture:
         """Whether a round of a loop is followed that stands for all of them."""
         return bool(self.open_loops) or any(frame.apart for frame in self.frames)
 
-    def readable(self, expression: str) -> str:
-        """An expression over symbols in the user's terms."""
-        return re.sub(r"\bs\d+\b", lambda m: self.symbol_texts.get(m.group(), m.group()), expression)
-
     def key_source(self, key: Value) -> tuple[Source, str] | None:
         """Where a key of a container is found that may be another in each call, and its text; None of any other."""
         if self.in_round:
@@ -655,7 +575,7 @@ class Capture:
             self.prologue.guard(key.source, "type({}) is str", f"type({text}) is str", "str", "type")
             return key.source, text
         if isinstance(key, IntegerValue) and not key.size.counters():
-            return SizeSource(str(key.size)), self.readable(str(key.size))
+            return SizeSource(str(key.size)), self.symbols.readable(str(key.size))
         return None
 
     @staticmethod

@@ -152,7 +152,7 @@ def _integer(tx: Capture, value: int, source: Source) -> Value:
             source, "type({}) is int and -(1 << 62) < {} < 1 << 62", f"type({source.text}) is int",
             "an int below 2**62", "open integer",
         )  # fmt: skip
-        return IntegerValue(tx.number_symbol(value, source), source)
+        return IntegerValue(tx.symbols.of_number(value, source), source)
     fixed = tx.options.dynamic is False
     advice = "dynamic=False compiles each int by itself; without it, one that varies becomes symbolic" if fixed else ""
     held = str(value) if abs(value) < 1 << 64 else tx.prologue.constant(value)
@@ -203,7 +203,7 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
         )  # fmt: skip
     if axes:
         shape = tuple(
-            tx.size_symbol(size, source, axis, marks.get(axis)) if axis in axes else size  # type: ignore[arg-type]
+            tx.symbols.of_size(size, source, axis, marks.get(axis)) if axis in axes else size  # type: ignore[arg-type]
             for axis, size in enumerate(type_.shape)
         )
         type_ = TensorType(type_.dtype, shape, type_.layout, type_.device)

@@ -269,7 +269,7 @@ class SequenceValue(Value):
         if not -len(self.found) <= -behind < 0 and not 0 <= position < len(self.found):
             return None
         assert self.source is not None
-        size = tx.length_symbol(len(self.found), self.source)
+        size = tx.symbols.of_length(len(self.found), self.source)
         if size is None or not (size > position if position >= 0 else size >= behind):
             return None
         if position >= 0:
@@ -318,7 +318,7 @@ class SequenceValue(Value):
         if self.cls is not list or self._loosen is None:
             return Constant(len(self))
         assert self.source is not None
-        size = tx.length_symbol(len(self.found), self.source)
+        size = tx.symbols.of_length(len(self.found), self.source)
         if size is None:
             return Constant(len(self))
         return integer(size + (len(self._items) - len(self.found)))
