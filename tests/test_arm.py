@@ -70,6 +70,13 @@ def test_what_is_installed(tool):
     assert "numpy" in names and "pytest" in names and "ruff" not in names and "tcompile[" not in names
 
 
+def test_markers_are_those_of_the_emulated_processor(tool):
+    """The host's pip would ask them of the host, and look for wheels that do not exist."""
+    assert tool.is_for_arm("numpy>=2.1")
+    assert not tool.is_for_arm("py-spy; platform_machine == 'x86_64'")
+    assert not [text for text in tool.requirements() if text.startswith(("scalene", "py-spy", "line_profiler"))]
+
+
 @pytest.mark.parametrize("arguments", [(), ("--remove", "--", "-V")])
 def test_arguments(arguments, tool, monkeypatch, capsys):
     with pytest.raises(SystemExit):

