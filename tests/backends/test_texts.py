@@ -68,3 +68,30 @@ def test_a_text_is_in_tracebacks():
     del function, caught, space
     gc.collect()
     assert "<a text>" not in linecache.cache
+
+
+def test_a_function_that_ends_while_linecache_checks_its_entries(monkeypatch):
+    """As when the cycle collector runs there: the entry stays for the time, and goes with the next function."""
+
+    def function():
+        pass
+
+    class Cache(dict):
+        def keys(self):
+            nonlocal function
+            names = list(super().keys())
+            function = None
+            return names
+
+    cache = Cache()
+    monkeypatch.setattr(linecache, "cache", cache)
+    keep_text(function, "<a text>", "def function(): pass")
+    linecache.checkcache()
+    assert function is None and "<a text>" in cache
+
+    def another():
+        pass
+
+    keep_text(another, "<another text>", "def another(): pass")
+    del another
+    assert not cache
