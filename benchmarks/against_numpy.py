@@ -156,9 +156,7 @@ def _measure(
         return row | _time(what.function, compiled, inputs, rounds, seconds)
 
 
-def _time(
-    plain: Callable[..., Any], compiled: Any, inputs: Callable[[], Any], rounds: int, seconds: float
-) -> Data:
+def _time(plain: Callable[..., Any], compiled: Any, inputs: Callable[[], Any], rounds: int, seconds: float) -> Data:
     once = _repeated(plain, inputs, 1)
     estimate = min(once(), once())
     calls = max(1, int(TURN_S / max(estimate, 1e-7)))

@@ -34,9 +34,7 @@ def of_torch(kernel: Kernel, arrays: Sequence[Any]) -> dict[str, Callable[[], Ru
     return {
         "torch": lambda: partial(run, *given),
         "torch.compile": lambda: partial(torch.compile(run), *given),
-        "torch.compile, max-autotune": lambda: partial(
-            torch.compile(run, mode="max-autotune-no-cudagraphs"), *given
-        ),
+        "torch.compile, max-autotune": lambda: partial(torch.compile(run, mode="max-autotune-no-cudagraphs"), *given),
     }
 
 

@@ -173,9 +173,7 @@ def measure(
     return report
 
 
-def table(
-    kernel: Kernel, peers: Sequence[Peer], shape: tuple[int, int], dtype: str, plan: Plan, tell: Tell
-) -> Table:
+def table(kernel: Kernel, peers: Sequence[Peer], shape: tuple[int, int], dtype: str, plan: Plan, tell: Tell) -> Table:
     """Compiles, checks and times one kernel."""
     inputs = kernel.inputs(shape, dtype)
     expected = kernel.numpy(*inputs)

@@ -83,12 +83,27 @@ def _pipeline() -> Callable[..., Entry]:
 
 
 @overload
-def compile(fn: F, *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | F = ..., mode: str | None = ...,
-            options: Mapping[str, Any] | None = ..., disable: bool = ...) -> Any: ...
+def compile(
+    fn: F,
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str | F = ...,
+    mode: str | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    disable: bool = ...,
+) -> Any: ...
 @overload
-def compile(fn: None = None, *, fullgraph: bool = ..., dynamic: bool | None = ..., backend: str | F = ...,
-            mode: str | None = ..., options: Mapping[str, Any] | None = ..., disable: bool = ...,
-            ) -> Callable[[F], Any]: ...
+def compile(
+    fn: None = None,
+    *,
+    fullgraph: bool = ...,
+    dynamic: bool | None = ...,
+    backend: str | F = ...,
+    mode: str | None = ...,
+    options: Mapping[str, Any] | None = ...,
+    disable: bool = ...,
+) -> Callable[[F], Any]: ...
 def compile(
     fn: F | None = None,
     *,
@@ -122,8 +137,11 @@ def compile(
     if unknown:
         raise _unknown_argument(next(iter(unknown)))
     for name, value, kinds in (
-        ("fullgraph", fullgraph, (bool,)), ("dynamic", dynamic, (bool, type(None))), ("disable", disable, (bool,)),
-        ("mode", mode, (str, type(None))), ("options", options, (Mapping, type(None))),
+        ("fullgraph", fullgraph, (bool,)),
+        ("dynamic", dynamic, (bool, type(None))),
+        ("disable", disable, (bool,)),
+        ("mode", mode, (str, type(None))),
+        ("options", options, (Mapping, type(None))),
     ):
         if not isinstance(value, kinds):
             wanted = " or ".join("None" if k is type(None) else k.__name__ for k in kinds)
@@ -356,8 +374,13 @@ def run(fn: F) -> Any:
 
 
 def run_cell(
-    code: types.CodeType, namespace: dict[str, Any], *, fullgraph: bool = False,
-    dynamic: bool | None = None, backend: str | F = "auto", mode: str | None = None,
+    code: types.CodeType,
+    namespace: dict[str, Any],
+    *,
+    fullgraph: bool = False,
+    dynamic: bool | None = None,
+    backend: str | F = "auto",
+    mode: str | None = None,
 ) -> None:
     """Executes the code of a module in ``namespace``, compiling the array work between statements that break.
 

@@ -171,9 +171,13 @@ def _compile_region(
     graph, compiled = captured.graph, entry.compiled_graph
     bus.emit(
         CompileFinished(
-            outcome="plain" if graph is None else "compiled", backend=settings.backend_name,
-            graphs=int(bool(graph is not None and graph.nodes)), kernels=len(entry.kernels), ms=entry.compile_ms,
-            phases=phases, get_entry_code=Lazy(captured, Captured.source),
+            outcome="plain" if graph is None else "compiled",
+            backend=settings.backend_name,
+            graphs=int(bool(graph is not None and graph.nodes)),
+            kernels=len(entry.kernels),
+            ms=entry.compile_ms,
+            phases=phases,
+            get_entry_code=Lazy(captured, Captured.source),
             get_graph_code=Lazy(compiled, lambda made: getattr(made, "source", "")) if compiled is not None else None,
         )
     )
@@ -358,8 +362,11 @@ def _by_types(start: Start, values: Sequence[Any]) -> Captured:
     for position, (name, value) in enumerate(zip(start.names, values, strict=True)):
         cls = type(value)
         prologue.guard(
-            ParameterSource(position, name), f"type({{}}) is {prologue.constant(cls)}",
-            f"type({name}) is {cls.__qualname__}", cls.__qualname__, "type",
+            ParameterSource(position, name),
+            f"type({{}}) is {prologue.constant(cls)}",
+            f"type({name}) is {cls.__qualname__}",
+            cls.__qualname__,
+            "type",
         )
     return Captured(None, prologue, start.arity)
 
@@ -379,8 +386,11 @@ def _compile_graph(
     if graph.nodes:
         bus.emit(
             GraphCaptured(
-                graph=graph.name, ops=graph.op_count, inputs=tuple(n.name for n in graph.inputs),
-                guards=tuple(texts(captured.guards)), get_graph=Lazy(graph),
+                graph=graph.name,
+                ops=graph.op_count,
+                inputs=tuple(n.name for n in graph.inputs),
+                guards=tuple(texts(captured.guards)),
+                get_graph=Lazy(graph),
             )
         )
     if not graph.nodes:
@@ -426,8 +436,12 @@ def _example_inputs(captured: Captured, values: Sequence[Any]) -> list[Any]:
 def _tell_break(broke: GraphBreak) -> None:
     bus.emit(
         GraphBroke(
-            reason=broke.reason.id, headline=broke.reason.headline, explanation=broke.explanation,
-            hints=broke.reason.hints, where=broke.where, stack=broke.stack,
+            reason=broke.reason.id,
+            headline=broke.reason.headline,
+            explanation=broke.explanation,
+            hints=broke.reason.hints,
+            where=broke.where,
+            stack=broke.stack,
         )
     )
 

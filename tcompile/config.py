@@ -20,9 +20,7 @@ T = TypeVar("T", bool, int, set[Any])
 class Setting(Generic[T]):
     """One setting: a descriptor that keeps its value in the ``Config`` object and checks what is assigned."""
 
-    def __init__(
-        self, default: T, doc: str, *, minimum: int | None = None, alias_of: str | None = None
-    ) -> None:
+    def __init__(self, default: T, doc: str, *, minimum: int | None = None, alias_of: str | None = None) -> None:
         self.default: T = default
         self.type: type[T] = type(default)
         self.minimum = minimum
@@ -55,9 +53,7 @@ class Setting(Generic[T]):
     def check(self, value: object) -> None:
         """Refuses a value of the wrong type or range. Raises InvalidType or InvalidArgument."""
         if type(value) is not self.type:
-            raise InvalidType(
-                f"config.{self.name} must be {self.type.__name__}, got {type(value).__name__} {value!r}"
-            )
+            raise InvalidType(f"config.{self.name} must be {self.type.__name__}, got {type(value).__name__} {value!r}")
         if self.minimum is not None and isinstance(value, int) and value < self.minimum:
             raise InvalidArgument(f"config.{self.name} must be at least {self.minimum}, got {value}")
 
@@ -210,11 +206,7 @@ class Config:
         return sorted([*SETTINGS, "patch"])
 
     def __repr__(self) -> str:
-        rows = [
-            f"    {name}={getattr(self, name)!r},"
-            for name, setting in SETTINGS.items()
-            if not setting.alias_of
-        ]
+        rows = [f"    {name}={getattr(self, name)!r}," for name, setting in SETTINGS.items() if not setting.alias_of]
         return "\n".join(["tcompile.config(", *rows, ")"])
 
     def _repr_html_(self) -> str:
@@ -252,9 +244,7 @@ class UnknownSetting(InvalidArgument, AttributeError):
     """A setting that does not exist was named."""
 
 
-SETTINGS: dict[str, Setting[Any]] = {
-    name: value for name, value in vars(Config).items() if isinstance(value, Setting)
-}
+SETTINGS: dict[str, Setting[Any]] = {name: value for name, value in vars(Config).items() if isinstance(value, Setting)}
 
 
 def _setting(name: str) -> Setting[Any]:

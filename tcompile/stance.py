@@ -239,6 +239,7 @@ def refusal(what: str, stack: Sequence[UserLine]) -> StanceError:
 
 # -- statements and blocks -------------------------------------------------------------------------
 
+
 def _state(maker: set_stance) -> _Statement:
     """A statement: the stance of the process and of the block around it."""
     before = current() if _process == maker.stance else _process

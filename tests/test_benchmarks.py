@@ -332,7 +332,8 @@ def test_figures(value, text):
 @pytest.mark.parametrize(
     ("suite", "names", "said"),
     [
-        ("programs", "blur;monte_carlo", "Geometric mean"), ("draws", "normal;bootstrap", "Geometric mean"),
+        ("programs", "blur;monte_carlo", "Geometric mean"),
+        ("draws", "normal;bootstrap", "Geometric mean"),
         ("everyday", "told_steps;peaks;groups", "another size ms"),
         ("small", "add;max", "Allowed: NumPy's time, 5% more"),
     ],

@@ -32,7 +32,9 @@ def base(x):
 
 def made(source, name="f", **names):
     """A function from source that no file has."""
-    exec(compile(source, "<string>", "exec", dont_inherit=True), names)  # without the imports from the future of this file
+    exec(
+        compile(source, "<string>", "exec", dont_inherit=True), names
+    )  # without the imports from the future of this file
     return names[name]
 
 
@@ -562,7 +564,9 @@ def test_annotations_are_worked_out_when_they_are_asked_for():
 
 
 def test_functions_made_in_captured_code_have_their_annotations():
-    f = made("def f(x):\n def inner(a: int, b: np.ndarray = None) -> 'float': return a + x\n return inner, x * 2", np=np)
+    f = made(
+        "def f(x):\n def inner(a: int, b: np.ndarray = None) -> 'float': return a + x\n return inner, x * 2", np=np
+    )
     compiled = tcompile.compile(f, backend="eager")
     for _ in range(2):
         inner, _ = compiled(X)

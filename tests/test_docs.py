@@ -114,10 +114,31 @@ def test_every_stance_is_described(page):
 
 # Modules that have other names now. Docstrings name modules in double backticks.
 RETIRED = {
-    "callsite", "element_draws", "element_instructions", "element_loops", "element_nodes", "element_steps",
-    "element_translator", "foresight", "guard_kinds", "holders", "loop_node", "nests", "new_arrays", "round_steps",
-    "round_words", "scalar_bits", "scalar_draws", "scalar_places", "scalar_ranges", "scalar_shape", "scalar_values",
-    "scalar_vectors", "sheet", "shortrows", "userline",
+    "callsite",
+    "element_draws",
+    "element_instructions",
+    "element_loops",
+    "element_nodes",
+    "element_steps",
+    "element_translator",
+    "foresight",
+    "guard_kinds",
+    "holders",
+    "loop_node",
+    "nests",
+    "new_arrays",
+    "round_steps",
+    "round_words",
+    "scalar_bits",
+    "scalar_draws",
+    "scalar_places",
+    "scalar_ranges",
+    "scalar_shape",
+    "scalar_values",
+    "scalar_vectors",
+    "sheet",
+    "shortrows",
+    "userline",
 }
 
 

@@ -65,9 +65,7 @@ def test_the_others_run(runner, tmp_path, name, capsys):
 
 
 def test_a_notebook_that_fails_is_written_and_reported(runner, tmp_path, capsys):
-    notebook = nbformat.v4.new_notebook(
-        cells=[nbformat.v4.new_code_cell(s) for s in ("x = 1", "1/0", "y = 2")]
-    )
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(s) for s in ("x = 1", "1/0", "y = 2")])
     nbformat.write(notebook, tmp_path / "failing.ipynb")
     assert runner.main([str(tmp_path / "failing.ipynb"), str(tmp_path / "build")]) == 1
     assert "ZeroDivisionError" in capsys.readouterr().err

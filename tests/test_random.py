@@ -124,8 +124,11 @@ def state(rng, x):
 
 def functions_of_functions(rng, x):
     draw = functools.partial(rng.normal, 0.0)
-    return [draw(s) for s in (1, 2)], list(map(rng.integers, [5, 10])), sorted(x, key=lambda _: rng.random()), max(
-        rng.random(), rng.random()
+    return (
+        [draw(s) for s in (1, 2)],
+        list(map(rng.integers, [5, 10])),
+        sorted(x, key=lambda _: rng.random()),
+        max(rng.random(), rng.random()),
     )
 
 

@@ -16,9 +16,7 @@ ROOT = Path(__file__).resolve().parent.parent
     [
         pytest.param(["-m", "ruff", "check", "."], id="ruff"),
         pytest.param(["-m", "mypy"], id="mypy"),
-        pytest.param(
-            ["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"], id="imports"
-        ),
+        pytest.param(["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"], id="imports"),
     ],
 )
 def test_style(command):

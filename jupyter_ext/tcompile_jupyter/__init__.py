@@ -35,6 +35,7 @@ __all__ = [
     "StanceToggle", "compare", "dashboard", "load_ipython_extension", "unload_ipython_extension",
 ]  # fmt: skip
 
+
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

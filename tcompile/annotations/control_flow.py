@@ -23,9 +23,7 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 COMBINE_MODES = ("pointwise", "generic")
 
 
-def cond(
-    pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()
-) -> Any:
+def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
     """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; captured as one node of two branches.
 
     ``pred`` is a bool or an array of one element. In a compiled function both branches must return new arrays of the
@@ -43,9 +41,7 @@ def cond(
     return (true_fn if pred else false_fn)(*operands)
 
 
-def while_loop(
-    cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried: Sequence[Tree]
-) -> tuple[Tree, ...]:
+def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried: Sequence[Tree]) -> tuple[Tree, ...]:
     """``while cond_fn(*carried): carried = body_fn(*carried)``, captured as one node of the graph.
 
     ``carried`` is a tuple or list of trees. ``cond_fn`` returns a bool or a boolean array of one element; ``body_fn``
@@ -251,9 +247,7 @@ def _holds(result: Any) -> bool:
         return bool(result)
     if isinstance(result, np.ndarray) and result.size == 1 and result.dtype == np.bool_:
         return bool(result.reshape(()))
-    raise InvalidType(
-        f"while_loop: cond_fn must return a bool or a boolean array of one element, got {_shown(result)}"
-    )
+    raise InvalidType(f"while_loop: cond_fn must return a bool or a boolean array of one element, got {_shown(result)}")
 
 
 def _check_callable(name: str, **functions: Any) -> None:

@@ -100,9 +100,7 @@ def nested_compile_region(fn: F) -> F:
     return _treat("nested_compile_region", fn, Treatment("region"))  # type: ignore[no-any-return]
 
 
-def substitute_in_graph(
-    original: Callable[..., Any], *, can_constant_fold_through: bool = False
-) -> Callable[[F], F]:
+def substitute_in_graph(original: Callable[..., Any], *, can_constant_fold_through: bool = False) -> Callable[[F], F]:
     """``@substitute_in_graph(original)`` over a Python function: captured code follows it where ``original`` is called.
 
     For functions without Python code, which capture cannot look into. The Python function must do the same.

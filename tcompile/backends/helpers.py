@@ -172,9 +172,7 @@ def with_sizes(region: Callable[..., tuple[Any, ...]], sizes: tuple[int, ...]) -
     return lambda *args: region(*args, *sizes)
 
 
-def settle(
-    x: Any, dtype: np.dtype[Any], shape: tuple[int, ...], order: tuple[int, ...] | None
-) -> np.ndarray[Any, Any]:
+def settle(x: Any, dtype: np.dtype[Any], shape: tuple[int, ...], order: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
     """A library's result as the dense array, axes in this memory order (None: C), that kernels were made for.
 
     A copy is made only where the library chose another layout. Raises Replay where it is another kind of array.
@@ -193,4 +191,3 @@ def settle(
         return array
     inverse = sorted(range(len(order)), key=order.__getitem__)
     return np.ascontiguousarray(turned).transpose(inverse)
-

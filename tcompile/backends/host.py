@@ -298,9 +298,7 @@ class Program:
         name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_dense")
         dtype = self._constant(type.dtype.name, type.dtype)
         order = None if type.c_contiguous else type.layout.order
-        self.lines.append(
-            f"{name} = settle({self.arrays[node]}, {dtype}, {self._shape(type.shape)}, {order})"
-        )
+        self.lines.append(f"{name} = settle({self.arrays[node]}, {dtype}, {self._shape(type.shape)}, {order})")
 
     @cached_property
     def _last_uses(self) -> dict[int, list[Node]]:
@@ -655,6 +653,3 @@ def _plain(value: Any) -> bool:
     if isinstance(value, tuple):
         return all(_plain(item) for item in value)
     return isinstance(value, int | bool | str | None)
-
-
-

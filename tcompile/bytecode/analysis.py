@@ -633,4 +633,3 @@ def _shape(stack: Stack) -> tuple[tuple[bool, ...], int] | None:
         return None
     slots = tuple(bool(kind & 1) if kind >= METHOD else kind not in (NULL, BARE) for kind in stack)
     return slots, stack.count(SAVED)
-

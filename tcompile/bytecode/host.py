@@ -189,9 +189,7 @@ class _Builder:
         hidden = special or (not D.pops_null and any(False in point.slots for point in self.gate_points))
         self.shift = 1 if hidden else 0  # of the cells' places, when a local comes before them
         self.hidden = analysis.locals
-        self.place = {
-            name: i + self.shift if i >= analysis.locals else i for i, name in enumerate(analysis.names)
-        }
+        self.place = {name: i + self.shift if i >= analysis.locals else i for i, name in enumerate(analysis.names)}
 
     # -- where --
 
@@ -640,9 +638,7 @@ class _Builder:
             co_linetable=self.line_table(),
             co_exceptiontable=self.exception_table(total),
         )
-        routes = {
-            point.offset: self.route(number) for number, point in enumerate(self.target_points, 1)
-        }
+        routes = {point.offset: self.route(number) for number, point in enumerate(self.target_points, 1)}
         return Host(analysis, changed, gates, routes, self.route(0), self.every)
 
     def route(self, leaf: int) -> tuple[bool, ...]:
@@ -705,4 +701,3 @@ def _cut_out(entries: list[exceptions.Entry], inner: exceptions.Entry) -> list[e
     for start, end, target, depth, lasti in entries:
         parts += [(start, min(end, low), target, depth, lasti), (max(start, high), end, target, depth, lasti)]
     return sorted(part for part in parts if part[0] < part[1])
-

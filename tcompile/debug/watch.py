@@ -121,9 +121,7 @@ class Watcher:
             except Exception as error:
                 return Verdict("invalid", f"{type(error).__name__}: {error}")
 
-    def _failed(
-        self, path: Path | None, graph: Graph, inputs: Sequence[Any], column: Column, verdict: Verdict
-    ) -> None:
+    def _failed(self, path: Path | None, graph: Graph, inputs: Sequence[Any], column: Column, verdict: Verdict) -> None:
         """Writes the script that stays. What goes wrong here is told, and never reaches the program."""
         _say(f"{graph.name}: {verdict}")
         if path is None:

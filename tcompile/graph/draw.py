@@ -99,9 +99,7 @@ class _Drawing:
         return max(self.placed.width, len(self.caption) * _EM)
 
 
-def svg(
-    graph: Graph, groups: _Groups | None = None, inner: Mapping[Graph, _Groups] | None = None
-) -> str:
+def svg(graph: Graph, groups: _Groups | None = None, inner: Mapping[Graph, _Groups] | None = None) -> str:
     """The drawing of ``graph``. ``groups`` maps names, say of kernels, to the names of the nodes in them.
 
     ``inner`` has such groups for sub-graphs.
@@ -250,9 +248,7 @@ def _drawn(box: _Box, x: float, y: float) -> Iterator[str]:
     name = f' data-node="{_text(box.name)}"' if box.name else ""  # by which a front end knows what was clicked
     yield f'<g{name} transform="translate({_n(x)} {_n(y)})"><title>{_text(box.tip)}</title>'
     yield _rect(*size, 'class="bg" fill="#ffffff"')
-    yield _rect(
-        *size, f'class="b" fill="{colour}" fill-opacity=".13" stroke="{colour}" stroke-width="1.2"{dashes}'
-    )
+    yield _rect(*size, f'class="b" fill="{colour}" fill-opacity=".13" stroke="{colour}" stroke-width="1.2"{dashes}')
     detail = f'<tspan class="d" font-weight="400"> {_text(box.detail)}</tspan>' if box.detail else ""
     middle = f'x="{_n(box.width / 2)}" text-anchor="middle"'
     yield f'<text class="o" font-weight="600" {middle} y="{_n(_LINE + 2)}">{_text(box.title)}{detail}</text>'
@@ -363,9 +359,7 @@ def _n(number: float) -> str:
 
 def _text(text: str) -> str:
     """Escaped for SVG, without what XML does not allow."""
-    return escape(
-        "".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)
-    )
+    return escape("".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 
 def _columns(text: str) -> int:

@@ -125,5 +125,20 @@ def _no_reference(*operands: Any) -> Any:
 # What makes the inputs of a graph: no row, for it is no operation that a graph may hold.
 INPUT = Op("input", "input", 0, None, _no_reference, effects=QUIET, memory=Memory.MAY_ALIAS)
 
-__all__ = ["CASTS", "EVERYWHERE", "INEXACT", "INPUT", "OPS", "QUIET", "SIGNALS", "Effects", "Fusion", "Kind", "Memory",
-           "Op", "TypeRule", "define", "op_named"]
+__all__ = [
+    "CASTS",
+    "EVERYWHERE",
+    "INEXACT",
+    "INPUT",
+    "OPS",
+    "QUIET",
+    "SIGNALS",
+    "Effects",
+    "Fusion",
+    "Kind",
+    "Memory",
+    "Op",
+    "TypeRule",
+    "define",
+    "op_named",
+]

@@ -93,9 +93,7 @@ class _Reader:
         graph = Graph(function.name, self.env)
         scope: dict[str, Any] = dict(outer)
         for argument in function.args.args:
-            if not (
-                isinstance(argument.annotation, ast.Constant) and isinstance(argument.annotation.value, str)
-            ):
+            if not (isinstance(argument.annotation, ast.Constant) and isinstance(argument.annotation.value, str)):
                 raise GraphError(f"{function.name}: the argument {argument.arg} needs its type, as a string")
             scope[argument.arg] = graph.input(argument.arg, parse_type(argument.annotation.value, self.size))
         for statement in function.body:
@@ -106,9 +104,7 @@ class _Reader:
             elif isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name):
                 name, value = statement.targets[0].id, statement.value
                 if isinstance(value, ast.Call):
-                    scope[name] = self._operation(
-                        graph, name, value, scope, self._location(function, statement)
-                    )
+                    scope[name] = self._operation(graph, name, value, scope, self._location(function, statement))
                 elif bind and name in self.symbols:
                     scope[name] = self.symbols[name]
                 else:
@@ -121,11 +117,7 @@ class _Reader:
         self, graph: Graph, name: str, call: ast.Call, scope: dict[str, Any], location: Location | None
     ) -> Node:
         target = call.func
-        if not (
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name)
-            and target.value.id == "xp"
-        ):
+        if not (isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "xp"):
             raise GraphError(f"line {call.lineno}: not a call of an operation of xp")
         operands = [self._value(argument, scope) for argument in call.args]
         attrs = {keyword.arg or "": self._value(keyword.value, scope) for keyword in call.keywords}
@@ -143,9 +135,7 @@ class _Reader:
             stated_type = tuple(parse_type(text, self.size) for text in stated)
         else:
             stated_type = parse_type(stated, self.size)
-        return graph.append(
-            op, operands, attrs, stated_type, name=name, location=location, regions=regions
-        )
+        return graph.append(op, operands, attrs, stated_type, name=name, location=location, regions=regions)
 
     def _op(self, call: ast.Call, name: str) -> Op:
         try:
@@ -179,9 +169,7 @@ class _Reader:
                 match = _PLACE.fullmatch(line[len(indent) + 2 :])
                 if match is None:
                     return None
-                return Location(
-                    match["file"], int(match["line"]), function=match["function"], text=match["text"] or ""
-                )
+                return Location(match["file"], int(match["line"]), function=match["function"], text=match["text"] or "")
         return None
 
 

@@ -77,7 +77,7 @@ def input_text(value: Any) -> str:
     if isinstance(value, np.ndarray | np.generic) and value.size <= SMALL and value.dtype.kind in "biufc":
         if value.dtype.itemsize > {"f": 8, "c": 16}.get(value.dtype.kind, 8):
             return "None"  # Python's numbers do not hold it
-        return f"np.array({_nested(np.asarray(value).tolist())}, \"{value.dtype.name}\")"
+        return f'np.array({_nested(np.asarray(value).tolist())}, "{value.dtype.name}")'
     if isinstance(value, bool | int | float | complex):
         return _nested(value)
     return "None"

@@ -28,9 +28,7 @@ def may_signal(node: Node) -> bool:
 def _cast_may_signal(node: Node) -> bool:
     """NaN or infinity to an integer is invalid; a number too large for a narrower float overflows."""
     source, target = (n.tensor.dtype for n in (*node.inputs, node))
-    return not (
-        source.kind == "b" or target.kind == "b" or exact_cast(source, target) or _integers(source, target)
-    )
+    return not (source.kind == "b" or target.kind == "b" or exact_cast(source, target) or _integers(source, target))
 
 
 def _integers(source: DType, target: DType) -> bool:

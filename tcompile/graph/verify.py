@@ -53,9 +53,7 @@ def verify(graph: Graph) -> None:
 
 def _verify(graph: Graph, env: ShapeEnv, symbols: set[str]) -> None:
     if graph.env is not env:
-        raise GraphError(
-            f"{graph.name}: a region has symbols of its own, apart from those of the graph around it"
-        )
+        raise GraphError(f"{graph.name}: a region has symbols of its own, apart from those of the graph around it")
     defined: set[Node] = set()
     names: set[str] = set()
     for node in graph.inputs:
@@ -182,9 +180,7 @@ def _types(graph: Graph, node: Node, operands: Sequence[Any]) -> list[Type]:
 
 def _takes(graph: Graph, node: Node, region: Graph, types: Sequence[Type | None]) -> None:
     if len(region.inputs) != len(types):
-        raise _error(
-            graph, node, f"its region {region.name} takes {len(region.inputs)} inputs, got {len(types)}"
-        )
+        raise _error(graph, node, f"its region {region.name} takes {len(region.inputs)} inputs, got {len(types)}")
     for inner, type in zip(region.inputs, types, strict=True):
         if type is not None:
             _expect(graph, node, inner.type, type, f"its region's input %{inner.name} is", "gets")
@@ -209,9 +205,7 @@ def _results(graph: Graph, node: Node) -> list[Type]:
 
 def _carries(graph: Graph, node: Node, carried: Sequence[Type], results: Sequence[Type]) -> None:
     if len(carried) != len(results) or not all(map(fits, carried, results)):
-        raise _error(
-            graph, node, f"carries {type_text(tuple(carried))} and results in {type_text(node.type)}"
-        )
+        raise _error(graph, node, f"carries {type_text(tuple(carried))} and results in {type_text(node.type)}")
 
 
 def _check_get(graph: Graph, node: Node) -> None:
@@ -289,9 +283,7 @@ def _check_map(graph: Graph, node: Node) -> None:
         raise _error(graph, node, f"its region returns {len(region.outputs)} values, needs {len(rows)}")
     for inner, row in zip(region.outputs, rows, strict=True):  # stacking makes new arrays: any order goes in
         have = inner.type
-        if not (
-            isinstance(have, TensorType) and have.dtype == row.dtype and same_shape(have.shape, row.shape)
-        ):
+        if not (isinstance(have, TensorType) and have.dtype == row.dtype and same_shape(have.shape, row.shape)):
             raise _error(graph, node, f"its region returns {have}, needs {row}")
 
 
@@ -308,9 +300,7 @@ def _slices(graph: Graph, node: Node, types: Sequence[Type]) -> tuple[list[Type]
         rest = sorted(type.layout.ranks[1:])
         outermost = type.c_contiguous or all(type.layout.ranks[0] > rank for rank in rest)
         parts.append(
-            TensorType(
-                type.dtype, type.shape[1:], Layout(type.layout.ranks[1:], type.layout.dense and outermost)
-            )
+            TensorType(type.dtype, type.shape[1:], Layout(type.layout.ranks[1:], type.layout.dense and outermost))
         )
     return parts, length
 
@@ -318,12 +308,7 @@ def _slices(graph: Graph, node: Node, types: Sequence[Type]) -> tuple[list[Type]
 def _rows(graph: Graph, node: Node, types: Sequence[Type], length: Size | None) -> list[TensorType]:
     rows = []
     for type in types:
-        if (
-            not isinstance(type, TensorType)
-            or not type.ndim
-            or length is None
-            or not same(type.shape[0], length)
-        ):
+        if not isinstance(type, TensorType) or not type.ndim or length is None or not same(type.shape[0], length):
             raise _error(graph, node, f"stacks {length} rows and has a result {type}")
         rows.append(TensorType(type.dtype, type.shape[1:]))
     return rows

@@ -96,9 +96,7 @@ class ExplainOutput:
                 guards.update(dict.fromkeys(event.guards))
             elif isinstance(event, GraphBroke):
                 stack = event.stack or ((event.where,) if event.where.file else ())
-                reasons.append(
-                    BreakReason(event.headline, stack, event.explanation, event.hints, event.reason)
-                )
+                reasons.append(BreakReason(event.headline, stack, event.explanation, event.hints, event.reason))
             elif isinstance(event, LoopDecided):
                 place = event.where.file, event.where.line
                 loops.setdefault(place, {format_line(event.where): None})[_indent(loop_text(event))] = None

@@ -198,9 +198,7 @@ def _graph_break(event: GraphBroke, detail: bool) -> str:
     stack = event.stack if detail and event.stack else (event.where,)
     rows = [f"graph break: {event.headline} [{event.reason}]"]
     rows += [format_stack(stack, title="")] if stack[-1].file else []
-    rows += [
-        _indent(text) for text in (event.explanation, *(f"Hint: {hint}" for hint in event.hints)) if text
-    ]
+    rows += [_indent(text) for text in (event.explanation, *(f"Hint: {hint}" for hint in event.hints)) if text]
     return "\n".join(rows)
 
 

@@ -25,8 +25,7 @@ def binder(function: types.FunctionType) -> types.FunctionType:
     names = local_names(code)
     # Comprehensions' ``.0`` is no identifier, and code objects made by hand may have any names: number those.
     names = tuple(
-        name if is_plain(name) and name not in names[:i] else f"_tcompile_{i}"
-        for i, name in enumerate(names)
+        name if is_plain(name) and name not in names[:i] else f"_tcompile_{i}" for i, name in enumerate(names)
     )
     kinds: list[str] = []
     count, keyword_only = code.co_argcount, code.co_kwonlyargcount

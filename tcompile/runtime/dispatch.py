@@ -118,8 +118,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     )  # fmt: skip
 
     def __init__(
-        self, function: types.FunctionType, settings: Settings, compile: CompileFunction,
-        private: FunctionCache | None = None, once: bool = False,
+        self,
+        function: types.FunctionType,
+        settings: Settings,
+        compile: CompileFunction,
+        private: FunctionCache | None = None,
+        once: bool = False,
     ) -> None:
         self.__once = once  # nobody sees it, and it is called no more than this time
         if not once:

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from tcompile.capture.entry.codegen import Captured
 
 
-
 class Entrance(Protocol):
     """What makes the callable of each gate."""
 

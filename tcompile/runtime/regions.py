@@ -386,9 +386,13 @@ def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> 
     guard = failure.guard
     bus.emit(
         GuardFailed(
-            **cache.about, entry=entry.index,
-            source=guard.source.text if guard else "", guard=guard.text if guard else "",
-            expected=guard.expected if guard else "", seen=failure.seen, hint=guard.advice if guard else "",
+            **cache.about,
+            entry=entry.index,
+            source=guard.source.text if guard else "",
+            guard=guard.text if guard else "",
+            expected=guard.expected if guard else "",
+            seen=failure.seen,
+            hint=guard.advice if guard else "",
         )
     )
 

@@ -49,9 +49,7 @@ def run(
         milliseconds = (time.perf_counter() - started) * 1e3
         if bus.active():
             bus.emit(
-                PassFinished(
-                    name=name, ms=milliseconds, before=before, after=graph.op_count, get_graph=Lazy(graph)
-                )
+                PassFinished(name=name, ms=milliseconds, before=before, after=graph.op_count, get_graph=Lazy(graph))
             )
         if verify is not None:
             verify(graph)

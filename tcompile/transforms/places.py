@@ -108,9 +108,7 @@ def _part(graph: Graph, node: Node, x: Node, axis: int, start: Size, stop: Size)
     return apply(graph, "index", x, key=_key(x, [(axis, start, stop)]), location=node.location)
 
 
-def _stored(
-    graph: Graph, node: Node, base: Node, value: Node, ends: Sequence[tuple[int, Size, Size]]
-) -> Node:
+def _stored(graph: Graph, node: Node, base: Node, value: Node, ends: Sequence[tuple[int, Size, Size]]) -> Node:
     path = (("index", (("key", _key(base, ends)),)),)
     return apply(graph, "assign", base, value, path=path, location=node.location)
 

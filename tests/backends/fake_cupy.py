@@ -329,6 +329,7 @@ def module(
     version: str = "14.0.0",
 ) -> Any:  # fmt: skip
     """The module ``cupy``. ``functions`` maps machine code to what runs in its place: ``run(grid, arguments)``."""
+
     def alloc(nbytes: int) -> Pointer:
         if nbytes > room:
             raise OutOfMemoryError(f"Out of memory allocating {nbytes} bytes")

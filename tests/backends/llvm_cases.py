@@ -37,8 +37,7 @@ def layout_of(array: np.ndarray) -> Layout:
             ranks[axis] = array.ndim - position
     expected = TensorType(array.dtype, array.shape, Layout(tuple(ranks))).strides()
     dense = all(
-        n == 1 or s == e * array.itemsize
-        for n, s, e in zip(array.shape, array.strides, expected or (), strict=True)
+        n == 1 or s == e * array.itemsize for n, s, e in zip(array.shape, array.strides, expected or (), strict=True)
     )
     return Layout(tuple(ranks), dense)
 
@@ -76,9 +75,7 @@ def same(got: Any, expected: Any, ulp: float = 0, rtol: float = 0.0, node: Node 
     assert got.dtype == expected.dtype
     assert got.shape == expected.shape
     if expected.size:
-        strides = [
-            (a, b) for a, b, n in zip(got.strides, expected.strides, got.shape, strict=True) if n > 1
-        ]
+        strides = [(a, b) for a, b, n in zip(got.strides, expected.strides, got.shape, strict=True) if n > 1]
         assert all(a == b for a, b in strides), (got.strides, expected.strides)
     if got.dtype.kind == "c":
         same(got.real, expected.real, ulp, rtol)
@@ -104,9 +101,7 @@ def run_both(graph: Graph, *arrays: Any) -> tuple[tuple[Any, ...] | None, tuple[
     return run_beside(compile_graph(graph), graph, *arrays)
 
 
-def run_beside(
-    compiled: Any, graph: Graph, *arrays: Any
-) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], bool]:
+def run_beside(compiled: Any, graph: Graph, *arrays: Any) -> tuple[tuple[Any, ...] | None, tuple[Any, ...], bool]:
     """The same for a graph that is compiled already."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -119,9 +114,7 @@ def run_beside(
             return None, expected, bool(caught)
 
 
-def check_beside(
-    compiled: Any, graph: Graph, *arrays: Any, ulp: float, rtol: float, may_replay: bool = False
-) -> None:
+def check_beside(compiled: Any, graph: Graph, *arrays: Any, ulp: float, rtol: float, may_replay: bool = False) -> None:
     """A compiled graph gives what NumPy gives, and replays exactly where NumPy warns, or elsewhere if it ``may``."""
     got, expected, noisy = run_beside(compiled, graph, *arrays)
     if may_replay and got is None:

@@ -132,8 +132,6 @@ def test_conversions_can_be_made(source, to):
         assert "ret" in assembly(one("astype", (source, (64,)), dtype=np.dtype(to)))
 
 
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "pairwise"])
 def test_wider_registers(name, dtype):

@@ -61,9 +61,7 @@ def test_three_axes(order):
     check(lambda op, x, y: op("add", op("multiply", x, y), 1.0), a, b)
     for axis in ((0,), (1,), (2,), (0, 1), (1, 2), (0, 2), (0, 1, 2)):
         for keepdims in (False, True):
-            check(
-                lambda op, x: [op(n, x, axis=axis, keepdims=keepdims) for n in ("sum", "max")], a, ulp=8, rtol=1e-4
-            )
+            check(lambda op, x: [op(n, x, axis=axis, keepdims=keepdims) for n in ("sum", "max")], a, ulp=8, rtol=1e-4)
 
 
 def test_movement_inside_kernels():

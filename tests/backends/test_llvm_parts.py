@@ -196,7 +196,7 @@ def test_half_precision_casts_numbers_and_reductions():
 
 @pytest.mark.skipif(not native.has_half(), reason="a processor without half precision")
 def test_float64_is_rounded_to_half_precision_once():
-    halves = np.arange(1 << 15, dtype="uint16").view(HALF)[: 0x7C00].astype("float64")
+    halves = np.arange(1 << 15, dtype="uint16").view(HALF)[:0x7C00].astype("float64")
     middles = (halves[1:] + halves[:-1]) / 2
     parts = [halves, middles]
     for x in (middles, np.array([65519.99, 65520.0, 65504.0, 1e300, np.inf, np.nan, 5e-324, 2.0**-25, 2.0**-24])):

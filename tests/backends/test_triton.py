@@ -264,7 +264,6 @@ def test_the_source_reads_as_the_users_lines():
     assert "y = np.sqrt(x) + 1.0" in text and "return y * 2.0" in text and "def kernel_0" in text
 
 
-
 def heat(u):
     v = u.copy()
     for _ in range(3):

@@ -72,7 +72,6 @@ def test_a_gpu_that_is_too_old_is_refused_in_words():
         cubins.compiled(function, 75, cubins.Variant(False, (True, True, True)))
 
 
-
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
 def test_the_least_integers_absolute_value_is_not_taken_for_positive(dtype):
     """What PTX's ``abs`` makes of it is: on a GPU, ``abs(x) % 6`` and ``abs(x) < 0`` were wrong. Triton 3.6 writes it

@@ -47,8 +47,17 @@ def test_layouts(one, other):
     compare(product, LAYOUTS[one](sample("float32", (40, 50))), LAYOUTS[other](sample("float32", (50, 33))))
 
 
-@pytest.mark.parametrize("a, b", [((3, 8, 9), (3, 9, 10)), ((3, 8, 9), (9, 10)), ((8, 9), (3, 9, 10)),
-                                  ((3, 1, 8, 9), (5, 9, 10)), ((2, 3, 8, 9), (2, 3, 9, 70)), ((1, 8, 9), (3, 9, 10))])
+@pytest.mark.parametrize(
+    "a, b",
+    [
+        ((3, 8, 9), (3, 9, 10)),
+        ((3, 8, 9), (9, 10)),
+        ((8, 9), (3, 9, 10)),
+        ((3, 1, 8, 9), (5, 9, 10)),
+        ((2, 3, 8, 9), (2, 3, 9, 70)),
+        ((1, 8, 9), (3, 9, 10)),
+    ],
+)
 def test_stacks(a, b):
     compare(product, sample("float64", a), sample("float64", b))
 

@@ -49,7 +49,7 @@ def arithmetic():
 def strings():
     s = ""
     for i in range(5):
-        s += f"{i!r:>3}|{s:.2}" "x"
+        s += f"{i!r:>3}|{s:.2}x"
     return s.upper().replace("X", "y").split("|"), "%s-%d" % (s[:2], 4)
 
 

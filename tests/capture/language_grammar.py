@@ -27,9 +27,7 @@ import re
 def _table(text: str) -> dict[str, tuple[str, ...]]:
     """Templates by kind: a line "kind:", then templates with two spaces between them."""
     parts = re.split(r"^(\w+):$", text, flags=re.MULTILINE)
-    return {
-        kind: tuple(re.split(r"\s{2,}", rows.strip())) for kind, rows in zip(parts[1::2], parts[2::2], strict=True)
-    }
+    return {kind: tuple(re.split(r"\s{2,}", rows.strip())) for kind, rows in zip(parts[1::2], parts[2::2], strict=True)}
 
 
 def _weighted(text: str) -> dict[str, tuple[tuple[int, str], ...]]:

@@ -243,8 +243,11 @@ class Writer(Lines):
         self.add(f"v = d[{at}]")
         self.add(
             self.pick(
-                f"{x} = {y} * 0.5 + v * 0.25", f"s = np.floor(v @ {y}).item() * 0.125", f"s = v[1] * {x}[2]",
-                f"s = np.floor(d[:, {at}] * 2).sum().item() * 0.125", f"d[:, 1] = d[:, {at}] * 0.5 + d[1:, {at}].sum()",
+                f"{x} = {y} * 0.5 + v * 0.25",
+                f"s = np.floor(v @ {y}).item() * 0.125",
+                f"s = v[1] * {x}[2]",
+                f"s = np.floor(d[:, {at}] * 2).sum().item() * 0.125",
+                f"d[:, 1] = d[:, {at}] * 0.5 + d[1:, {at}].sum()",
             )
         )
         if self.pick(True, False, False, False):

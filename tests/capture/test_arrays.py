@@ -170,7 +170,12 @@ def test_arrays_that_are_not_captured(value):
 @pytest.mark.parametrize("backend", ["eager", "llvm"])
 def test_scalars_of_types_that_have_a_twin(kind, backend):
     """C may have two integer types of one size: arrays and scalars of the second are left to Python."""
-    for function in (lambda w: np.sum(w), lambda w: w + 1, lambda w: w * np.ones(3, int), lambda w: [w, abs(w), w.dtype.char]):
+    for function in (
+        lambda w: np.sum(w),
+        lambda w: w + 1,
+        lambda w: w * np.ones(3, int),
+        lambda w: [w, abs(w), w.dtype.char],
+    ):
         compiled = tcompile.compile(function, backend=backend)
         want, compiles = function(kind(3)), set()
         for _ in range(3):

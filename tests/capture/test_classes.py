@@ -254,7 +254,22 @@ def operators(a):
     v += 3
     total = 1 + v
     p, q = v + w, v + 2.0
-    return u is v, v.parts, total.parts, p.parts, q.parts, v == w, v != w, v == 3, v < w, w > v, 2 in v, 5 in v, 2 not in v, v is not None
+    return (
+        u is v,
+        v.parts,
+        total.parts,
+        p.parts,
+        q.parts,
+        v == w,
+        v != w,
+        v == 3,
+        v < w,
+        w > v,
+        2 in v,
+        5 in v,
+        2 not in v,
+        v is not None,
+    )
 
 
 def inherits(a):
@@ -337,7 +352,9 @@ def test_new_objects_leave():
     v = Vector()
     for _ in range(2):
         c, (d, also), slotted, fixed, described, guarded = compiled(X, v)
-        assert type(c) is Config and also is c and c.owner is d and d.parts[1] is c and v.parts[0] is d and v.parts[2] is v
+        assert (
+            type(c) is Config and also is c and c.owner is d and d.parts[1] is c and v.parts[0] is d and v.parts[2] is v
+        )
         assert list(vars(c)) == list(vars(f(X, Vector())[0])) and c.scale is X and c.names == []
         np.testing.assert_array_equal(d.parts[0], X + 1)
         np.testing.assert_array_equal(slotted.total(), X * 2 + 4)
@@ -601,8 +618,6 @@ def test_errors_of_attributes_are_python_s():
         with pytest.raises(AttributeError) as got:
             tcompile.compile(f, backend="eager")(X)
         assert str(got.value) == str(want.value)
-
-
 
 
 class Bag:

@@ -354,7 +354,17 @@ class HugeLength:
 
 def test_what_python_does_not_copy():
     def f(t, s):
-        return t * 1 is t, 1 * t is t, t + () is t, () + t is t, t[:] is t, t[0:] is t, s.copy() is s, tuple(t) is t, t[::1] is t
+        return (
+            t * 1 is t,
+            1 * t is t,
+            t + () is t,
+            () + t is t,
+            t[:] is t,
+            t[0:] is t,
+            s.copy() is s,
+            tuple(t) is t,
+            t[::1] is t,
+        )
 
     with tcompile.config.patch(stress_capture=True):
         made = tcompile.compile(f, backend="eager")
@@ -430,7 +440,10 @@ def test_containers_that_only_grow_explain_another_class():
 
 @pytest.mark.parametrize("f", [lambda d: dict(**d), lambda d: dict(a=1, **d), lambda d: (lambda **k: k)(**d)])
 def test_keywords_must_be_strings(f):
-    with tcompile.config.patch(stress_capture=True, verify=True), pytest.raises(TypeError, match="keywords must be str"):
+    with (
+        tcompile.config.patch(stress_capture=True, verify=True),
+        pytest.raises(TypeError, match="keywords must be str"),
+    ):
         tcompile.compile(f, backend="eager")({1: 2})
 
 

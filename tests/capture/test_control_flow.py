@@ -199,9 +199,7 @@ def scans_in_scans(a):
     return scan(lambda c, row: scan(lambda d, v: (d + v, d * c), c, row), 0.0, a)
 
 
-@pytest.mark.parametrize(
-    "f", [running, along_one, backwards, several, no_carry, of_scalars, scans_in_scans]
-)
+@pytest.mark.parametrize("f", [running, along_one, backwards, several, no_carry, of_scalars, scans_in_scans])
 def test_scan_is_captured_whole(f):
     assert ops(whole(f)).count("scan") == 1
 

@@ -135,6 +135,7 @@ def test_another_type_at_run_time_is_left_to_plain_python():
         return v * 2
 
     for g in (positive, maybe_integer, maybe_itself, maybe_transposed, maybe_scalar):
+
         def f(a, g=g):
             return g(a) * 2, g(a)
 
@@ -594,6 +595,7 @@ def test_regions_see_what_changed_between_calls():
         return parts[-1] + len(parts)
 
     for function in (f, g):
+
         def fresh(a, function=function):
             state["k"] = 1.0
             return function(a)

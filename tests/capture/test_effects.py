@@ -334,7 +334,14 @@ def test_a_dict_that_is_changed_key_by_key_may_hold_others():
         return a * 2
 
     compiled = tcompile.compile(f, backend="eager", fullgraph=True)
-    for start in ({}, {"count": 0}, {"other": 5, "count": 0}, {"x": 1, "stop": 2}, {"count": 0, "x": 1}, {"stop": 1, "z{}": 3}):
+    for start in (
+        {},
+        {"count": 0},
+        {"other": 5, "count": 0},
+        {"x": 1, "stop": 2},
+        {"count": 0, "x": 1},
+        {"stop": 1, "z{}": 3},
+    ):
         got, want = dict(start), dict(start)
         for _ in range(2):
             compiled(X, got), f(X, want)

@@ -187,7 +187,9 @@ def test_comprehensions_give_what_they_give_in_plain_python(text, dtype):
             check(names["f"], lambda n=n: (np.resize(x(dtype=dtype), n),), backends=BACKENDS, calls=3)
 
 
-@pytest.mark.parametrize("text", ["[v * 2 for v in x]", "np.array([math.sqrt(v) for v in x]) + 1", "[v for v in x if v > 1]"])
+@pytest.mark.parametrize(
+    "text", ["[v * 2 for v in x]", "np.array([math.sqrt(v) for v in x]) + 1", "[v for v in x if v > 1]"]
+)
 def test_comprehensions_over_elements_are_machine_code(text):
     names = {"np": np, "math": math}
     exec(compile(f"def f(x):\n    return {text}\n", "<comprehension>", "exec"), names)

@@ -183,7 +183,7 @@ FUSED = {
     "of what is computed": lambda x, i, j: ((x + 1)[i], (x * 2)[:, (i + 1) % 4], (x - 1).T[j]),
     "twice": lambda x, i, j: x[i][i] * x[j][0, 0],
     "of views": lambda x, i, j: (x[1:][i[:1] * 0], x[::-1, ::2][i[:2], :][:, :2], x.T[i], x[:, 1:4][i]),
-    "booleans": lambda x, i, j: ((x > 7)[i] & (x < 90)[i]),
+    "booleans": lambda x, i, j: (x > 7)[i] & (x < 90)[i],
     "integers": lambda x, i, j: (i[i] + j[j[0], 0].sum(), x.astype("i2")[i] * 2),
 }
 

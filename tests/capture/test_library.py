@@ -19,7 +19,11 @@ from .helpers import X, whole
 
 HAS_BATCHED = sys.version_info >= (3, 12)
 Row = collections.namedtuple("Row", "name value")
-second, named, shouted = operator.itemgetter(1), operator.attrgetter("value.ndim", "name"), operator.methodcaller("upper")
+second, named, shouted = (
+    operator.itemgetter(1),
+    operator.attrgetter("value.ndim", "name"),
+    operator.methodcaller("upper"),
+)
 
 
 def iterates(a):

@@ -303,7 +303,9 @@ def test_own_look_up_breaks():
     def f(o, a):
         return o.v * a
 
-    broken(f, lambda: (type("Odd", (), {"__getattribute__": lambda self, name: 3})(), X), "unsupported-object", "o.v * a")
+    broken(
+        f, lambda: (type("Odd", (), {"__getattribute__": lambda self, name: 3})(), X), "unsupported-object", "o.v * a"
+    )
 
 
 def test_objects_pass_through():

@@ -369,7 +369,10 @@ def emitted() -> set[str]:
     """The names of all instructions in the programs, also in code that they compile themselves."""
     found: set[str] = set()
     waiting = [f.__code__ for f in FUNCTIONS.values()]
-    waiting += [compile(text, "<text>", "exec") for text in ("from math import *\nx: int = 3\nname = x\ndel x", "x = 1\nclass C: y = x")]
+    waiting += [
+        compile(text, "<text>", "exec")
+        for text in ("from math import *\nx: int = 3\nname = x\ndel x", "x = 1\nclass C: y = x")
+    ]
     while waiting:
         code = waiting.pop()
         found.update(i.opname for i in dis.get_instructions(code))
@@ -398,4 +401,3 @@ def test_interactive_input():
         finally:
             sys.displayhook = hook
     assert printed and set(printed) == {7}
-

@@ -147,7 +147,7 @@ def test_what_is_needed_is_not_written_over():
 
 def stored_at(h, b, v):
     h[b[0] % 3] = v[0]
-    h[b[1], ] = v[1] * 2
+    h[b[1],] = v[1] * 2
     h[b[2]] *= -v[1]
     h.reshape(2, 4)[b[1], b[1]] = v[2]
     return h.sum()
@@ -178,6 +178,7 @@ def test_an_int_that_does_not_fit_where_no_array_names_the_elements(dtype, f):
     tcompile.reset()
     compiled = tcompile.compile(f, backend="llvm")
     for values in ([1, 2, 3], [186624, 1, 1], [1, -40000, 1], [1, 1, 1 << 40], [-1, -1, -1], [127, 63, 255]):
+
         def args():
             return np.arange(1, 9).astype(dtype), np.array([4, 1, 2]), np.array(values)
 

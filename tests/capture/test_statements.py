@@ -83,7 +83,16 @@ def generators(a):
     closed = counting(2)
     next(closed)
     closed.close()
-    return sent, values, total, list(delegating(a)), next(closed, "over"), iter(g) is g, [*counting(2)], sum(counting(4))
+    return (
+        sent,
+        values,
+        total,
+        list(delegating(a)),
+        next(closed, "over"),
+        iter(g) is g,
+        [*counting(2)],
+        sum(counting(4)),
+    )
 
 
 def tell(subject):
@@ -139,7 +148,7 @@ def unpacks(a):
         a = a + m
     x = y = [a]
     [first, last] = last, first
-    head, = [1]
+    (head,) = [1]
     assert n == 2, "which holds"
     return first, middle, last, p, q, r, init, tail, n, x is y, head, {**_table(a), "l": 1}, [*init, *middle], (*init,)
 

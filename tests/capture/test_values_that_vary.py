@@ -47,7 +47,7 @@ TEXTS = {
     "format": lambda x, n, name: "{} {:>4} {n:.1f}".format(name, n, n=x.sum()),
     "str and repr": lambda x, n, name: (str(n), repr(name), str(x.sum()), repr(x.max()), format(n, "b")),
     "numbers of Python's": lambda x, n, name: f"{n / 4:.3f} {float(x.sum()):.1f} {int(n)} {bool(x.sum() > 1)}",
-    "many numbers": lambda x, n, name: f"{n * n + 3 * n} {n ** 3} {-n} {n // 2}",
+    "many numbers": lambda x, n, name: f"{n * n + 3 * n} {n**3} {-n} {n // 2}",
     "texts of texts": lambda x, n, name: f"[{f'{name}-{n}':>12}] {str(n)!r}",
     "in containers": lambda x, n, name: ([f"{n}", name], {"n": f"{n}", "name": name}, (name, (f"{x.sum()}",))),
     "comprehensions": lambda x, n, name: [f"{name}{i}{n}" for i in range(3)],
@@ -102,7 +102,7 @@ RAISING = {
     "an unknown spec": lambda x, n: f"{n:q}",
     "a spec for ints": lambda x, n: f"{x.sum():d}",
     "a width": lambda x, n: f"{n:{n * 10}}",
-    "a huge int": lambda x, n: f"{n ** 4 * 10 ** 300:f}",
+    "a huge int": lambda x, n: f"{n**4 * 10**300:f}",
 }
 
 

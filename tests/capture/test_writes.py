@@ -568,6 +568,7 @@ def test_errors_of_pythons_numbers_come_before_what_is_written_after_them(backen
     tcompile.reset()
     compiled = tcompile.compile(raised_before_an_assignment, backend=backend)
     for first, third in ((1.0, 4.0), (1.0, -4.0), (0.0, 4.0), (2.0, 9.0)):
+
         def args():
             numbers = np.array([first, 5.0, third])
             return np.arange(8.0), np.arange(20.0).reshape(4, 5), numbers, np.float64(3.0)

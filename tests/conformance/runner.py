@@ -131,7 +131,12 @@ def run_child(suite: str, module: str, how: str, options: dict[str, Any], second
         with log.open("wb") as text:
             try:
                 status = subprocess.run(
-                    command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=text, stderr=text,
+                    command,
+                    cwd=ROOT,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=text,
+                    stderr=text,
                     timeout=seconds,
                 ).returncode
                 trouble = f"exit status {status}" if status else ""

@@ -30,9 +30,7 @@ class Proxy:
 
     def __getattr__(self, name):
         if FRONTEND.has_method(self.traced, name):
-            return lambda *a, **k: wrap(
-                self.b, FRONTEND.method(self.b, self.traced, name, unwrap(a), unwrap(k))
-            )
+            return lambda *a, **k: wrap(self.b, FRONTEND.method(self.b, self.traced, name, unwrap(a), unwrap(k)))
         return wrap(self.b, FRONTEND.attribute(self.b, self.traced, name))
 
     def __getitem__(self, key):
@@ -52,9 +50,7 @@ def _operators():
         "and": "&", "or": "|", "xor": "^", "lshift": "<<", "rshift": ">>",
     }  # fmt: skip
     for name, sign in signs.items():
-        setattr(
-            Proxy, f"__{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, s.traced, unwrap(o)))
-        )
+        setattr(Proxy, f"__{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, s.traced, unwrap(o))))
         setattr(
             Proxy,
             f"__r{name}__",
@@ -66,9 +62,7 @@ def _operators():
             lambda s, o, g=sign: wrap(s.b, FRONTEND.inplace(s.b, g, s.traced, unwrap(o))),
         )
     for name, sign in {"lt": "<", "le": "<=", "eq": "==", "ne": "!=", "gt": ">", "ge": ">="}.items():
-        setattr(
-            Proxy, f"__{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, s.traced, unwrap(o)))
-        )
+        setattr(Proxy, f"__{name}__", lambda s, o, g=sign: wrap(s.b, FRONTEND.binary(s.b, g, s.traced, unwrap(o))))
     for name, sign in {"neg": "-", "pos": "+", "invert": "~"}.items():
         setattr(Proxy, f"__{name}__", lambda s, g=sign: wrap(s.b, FRONTEND.unary(s.b, g, s.traced)))
 
@@ -136,9 +130,7 @@ def trace(function, *args):
     for i, a in enumerate(args):
         type = FRONTEND.type_of(a)
         traced.append(
-            a
-            if type is None
-            else Proxy(b, Traced(b.graph.input(f"x{i}", type), scalar=FRONTEND.is_scalar(a)))
+            a if type is None else Proxy(b, Traced(b.graph.input(f"x{i}", type), scalar=FRONTEND.is_scalar(a)))
         )
     return b, unwrap(function(Namespace(b), *traced))
 
@@ -233,8 +225,7 @@ def inputs_of(args):
 def kinds(seen):
     """The floating-point conditions that were warned about; which operation names them may differ."""
     return {
-        str(w.message).split(" encountered")[0] if "encountered" in str(w.message) else str(w.message)
-        for w in seen
+        str(w.message).split(" encountered")[0] if "encountered" in str(w.message) else str(w.message) for w in seen
     }
 
 
@@ -274,9 +265,7 @@ def compare(result, found, plain, exact, args, zeros=True):
     if exact:
         np.testing.assert_array_equal(array, want)
         if want.dtype.kind == "f" and zeros:
-            np.testing.assert_array_equal(
-                np.signbit(array) & ~np.isnan(array), np.signbit(want) & ~np.isnan(want)
-            )
+            np.testing.assert_array_equal(np.signbit(array) & ~np.isnan(array), np.signbit(want) & ~np.isnan(want))
     else:
         np.testing.assert_allclose(array, want, rtol=1e-5)
     if isinstance(plain, np.ndarray) and want.size:

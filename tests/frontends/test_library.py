@@ -175,7 +175,8 @@ DTYPES = ["?", "i1", "u2", "i4", "i8", "u8", "f2", "f4", "f8", "c8", "c16"]
 NOT_CAPTURED = {  # in float64 and C order
     "np.linalg.matrix_power(z, 1)",  # the argument itself
     "np.einsum('ii->i', z)",  # a view
-    "x.imag", "np.imag(x)",  # a read-only array of zeros
+    "x.imag",
+    "np.imag(x)",  # a read-only array of zeros
 }
 
 

@@ -309,7 +309,7 @@ def generators(x):
 
 @program(lambda: (3.0, 2, numbers(4)), lambda: (4.0, 3, numbers(4)))
 def python_numbers(a, n, x):
-    return math.sqrt(a) * x ** n, n * n + 1, max(a, 2) if n > 1 else a
+    return math.sqrt(a) * x**n, n * n + 1, max(a, 2) if n > 1 else a
 
 
 # Loops

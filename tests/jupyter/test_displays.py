@@ -67,8 +67,19 @@ def shown():
     }
 
 
-KINDS = ("function", "not called yet", "graph", "kernel", "break", "break event", "guard", "explain", "break reason",
-         "comparison", "comparisons")
+KINDS = (
+    "function",
+    "not called yet",
+    "graph",
+    "kernel",
+    "break",
+    "break event",
+    "guard",
+    "explain",
+    "break reason",
+    "comparison",
+    "comparisons",
+)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -209,8 +220,16 @@ def test_hostile_text_does_no_harm(evil):
         GuardFailureView(function=evil, source=evil, guard=evil, expected=evil, seen=evil, hint=evil, cell=evil),
         KernelView(name=evil, description=evil, nodes=(node,), ir=evil, assembly=evil),
         FunctionView(
-            name=evil, where=where, backend=evil, settings=(evil,), stance=evil, calls=f"in Python: {evil}",
-            entries=(entry,), breaks=(broke,), recompiles=((evil,),), code=(where,),
+            name=evil,
+            where=where,
+            backend=evil,
+            settings=(evil,),
+            stance=evil,
+            calls=f"in Python: {evil}",
+            entries=(entry,),
+            breaks=(broke,),
+            recompiles=((evil,),),
+            code=(where,),
         ),
         ComparisonView(what=evil, rows=(ComparisonRow(name=evil, equal=False, difference=evil),), draw_text=evil),
     ]

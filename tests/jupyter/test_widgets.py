@@ -456,8 +456,17 @@ def test_hostile_names_do_no_harm(opened):
     settle()
     plot.wait(60)
     board = opened(tj.dashboard({name: f}))
-    shown = [live._waits.value, live._picture.html, line._picture.html, plot._says.value, plot.picture(),
-             live.picture(), line.picture(), board.picture(), *pictures(line.picture())]
+    shown = [
+        live._waits.value,
+        live._picture.html,
+        line._picture.html,
+        plot._says.value,
+        plot.picture(),
+        live.picture(),
+        line.picture(),
+        board.picture(),
+        *pictures(line.picture()),
+    ]
     for html in shown:
         assert "<script" not in html and "\x1b" not in html and "\x00" not in html
         assert len(html) < 60_000

@@ -163,4 +163,4 @@ def test_on_windows(load_tool, tmp_path):
     tool = load_tool("windows_objects")
     if tool.missing():
         pytest.skip(f"needs {' and '.join(tool.missing())}")
-    assert tool.run(tool.build(tmp_path), tmp_path / "wine") .endswith("8 threads: all as expected")
+    assert tool.run(tool.build(tmp_path), tmp_path / "wine").endswith("8 threads: all as expected")

@@ -90,4 +90,3 @@ def _under(stance: str) -> AbstractContextManager[Any]:
 
 def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
-

@@ -146,8 +146,6 @@ def changed_between_reads(a):
     return a * b / c
 
 
-
-
 @TABLE.calls("pytorch-175791", lambda: (np.random.default_rng(2).random((1, 2, 4)), np.ones((1, 4, 4))))
 def product_before_write(x, y):
     """A matrix product is taken before a row of its operand is overwritten through a view."""
@@ -163,8 +161,6 @@ def write_to_broadcast(row, rows):
     wide = np.broadcast_to(row, (4, 8))
     wide[rows] = 2.0
     return wide
-
-
 
 
 @TABLE.calls("numba-8370", lambda: (INTS(), 2), lambda: (GRID(), 3))

@@ -84,6 +84,7 @@ PLACES = {  # lines before, the flag's expression, the statement that sets it
     "hasattr": ("class Box: pass\nbox = Box()", "hasattr(box, 'stop')", "box.stop = True"),
 }  # fmt: skip
 
+
 @pytest.mark.parametrize("place", PLACES)
 def test_places(place):
     before, read, change = PLACES[place]

@@ -256,7 +256,8 @@ def test_what_is_handed_on(what):
 
 
 IN_A_CALL = {  # functions before f, and what returns the iterations and more
-    "a function": ("""
+    "a function": (
+        """
         def run(x, limit):
             n = 0
             for i in range(limit):
@@ -264,8 +265,11 @@ IN_A_CALL = {  # functions before f, and what returns the iterations and more
                 x[i % 3] += 1.0
                 n += 1
             return n
-        """, "n = run(x, limit); return n, x[0]"),
-    "in a call": ("""
+        """,
+        "n = run(x, limit); return n, x[0]",
+    ),
+    "in a call": (
+        """
         def inner(x, y, limit):
             n = 0
             for i in range(limit):
@@ -276,8 +280,11 @@ IN_A_CALL = {  # functions before f, and what returns the iterations and more
         def run(x, *args, more=2, **named):
             y = x[1] + 1.0
             return inner(x, *args, **named), y, more
-        """, "(n, y), z, m = run(x, x[0], limit=limit); return n, y, z, m"),
-    "of arrays": ("""
+        """,
+        "(n, y), z, m = run(x, x[0], limit=limit); return n, y, z, m",
+    ),
+    "of arrays": (
+        """
         def run(x, limit):
             n = 0
             y = np.ones_like(x)
@@ -287,8 +294,11 @@ IN_A_CALL = {  # functions before f, and what returns the iterations and more
                 x, y = y, x
                 n += 1
             return n, x, y
-        """, "n, z, y = run(x, limit); return n, z, y, x is z, x is y"),
-    "a method": ("""
+        """,
+        "n, z, y = run(x, limit); return n, z, y, x is z, x is y",
+    ),
+    "a method": (
+        """
         class Run:
             def run(self, x, limit):
                 n = 0
@@ -297,9 +307,13 @@ IN_A_CALL = {  # functions before f, and what returns the iterations and more
                     x[n % 3] += 1.0
                     n += 1
                 self.n = n
-        """, "r = Run(); r.run(x, limit); return r.n, x[0]"),
-    "a closure": ("""
-        """, """
+        """,
+        "r = Run(); r.run(x, limit); return r.n, x[0]",
+    ),
+    "a closure": (
+        """
+        """,
+        """
             m = 0
             def run():
                 nonlocal m
@@ -312,8 +326,10 @@ IN_A_CALL = {  # functions before f, and what returns the iterations and more
                 return n
             n = run()
             return n, m, x[0]
-        """),
-    "a partial call": ("""
+        """,
+    ),
+    "a partial call": (
+        """
         import functools
         def run(y, x, limit):
             n = 0
@@ -322,8 +338,11 @@ IN_A_CALL = {  # functions before f, and what returns the iterations and more
                 x[i % 3] += y
                 n += 1
             return n
-        """, "g = functools.partial(run, 2.0); return g(x, limit=limit), x[1]"),
-    "two calls in a comparison": ("""
+        """,
+        "g = functools.partial(run, 2.0); return g(x, limit=limit), x[1]",
+    ),
+    "two calls in a comparison": (
+        """
         def run(x, limit):
             n = 0
             for i in range(limit):
@@ -331,7 +350,9 @@ IN_A_CALL = {  # functions before f, and what returns the iterations and more
                 x[i % 3] += 1.0
                 n += 1
             return n
-        """, "y = x[2] + 1; n = [0, run(x, limit)][x.size > 2]; return n, y"),
+        """,
+        "y = x[2] + 1; n = [0, run(x, limit)][x.size > 2]; return n, y",
+    ),
 }
 
 

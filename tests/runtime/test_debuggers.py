@@ -99,19 +99,24 @@ def loop(x):
     for i in range(3):
         x = np.sqrt(x) + i
         stop()
-        x = x + 1; x = x * 2  # noqa: E702
+        x = x + 1
+        x = x * 2  # noqa: E702
     return x * 2
 
 
 def loop_in_a_line(x):
-    for i in range(3): x = x + i; stop(); x = x * 2  # noqa: E701, E702
+    for i in range(3):
+        x = x + i
+        stop()
+        x = x * 2  # noqa: E701, E702
     return x * 2
 
 
 def loop_with_continue(x):
     i = 0
     while i < 4:
-        stop(); x = x * 2  # noqa: E702
+        stop()
+        x = x * 2  # noqa: E702
         i += 1
         if i == 2:
             continue
@@ -173,9 +178,7 @@ def over_lines(x):
     y = x + 1
     stop()
     z = [y * i for i in range(2)]
-    return sum(z) + \
-        helper(y) + \
-        1
+    return sum(z) + helper(y) + 1
 
 
 def nested(x):
@@ -391,6 +394,7 @@ def test_no_frame_of_ours_is_below_the_users():
 
 # -- in processes of their own ---------------------------------------------------------------------------------------
 
+
 def run_script(folder, kind, *arguments, stdin="", warm=0, debugger=()):
     script = folder / "script.py"
     script.write_text(SCRIPT.replace("KIND", kind))
@@ -426,8 +430,7 @@ OUTSIDE = {
     "breakpoint(); y = list(numbers(x, -1)); print(y)": "s\ns\ns\ns\nr\nr\nn\nc\n",
     "breakpoint(); Model().step(x, 0); print(1)": f"b {LINES['return y + 1']}\nc\np y\nb helper\nb\nc\nc\n",
     "breakpoint(); tail(x, 0); tail(x * 2, 0)": "b tail\nc\nn\nn\nn\nc\nn\nw\nc\n",
-    "breakpoint(); tail(x, 0); tail(x * 2, 0); print(2)":
-        f"b {LINES['y = x * 2']}, x.sum() > 5\nc\np x\nw\nup\np y\nc\n",
+    "breakpoint(); tail(x, 0); tail(x * 2, 0); print(2)": f"b {LINES['y = x * 2']}, x.sum() > 5\nc\np x\nw\nup\np y\nc\n",
     "breakpoint(); print(loop(x, -1)); print(loop(x, -1))": f"tbreak {LINES['x = x * 2']}\nc\np i\nn\nn\nc\n",
     "breakpoint(); print(blocks(x, 0))": f"b {LINES['z = x * 3']}\nc\nn\nn\np w\nc\n",
 }
@@ -501,8 +504,12 @@ def test_ipythons_magics(magic, tmp_path):
     environment = {**os.environ, "IPYTHONDIR": str(tmp_path), "PYTHONPATH": path, "NO_COLOR": "1"}
     runs = [
         subprocess.run(
-            [sys.executable, str(script), *plain], input="p y.shape\nup\np x.shape\nq\n", capture_output=True,
-            text=True, timeout=120, env=environment,
+            [sys.executable, str(script), *plain],
+            input="p y.shape\nup\np x.shape\nq\n",
+            capture_output=True,
+            text=True,
+            timeout=120,
+            env=environment,
         )
         for plain in ((), ("plain",))
     ]

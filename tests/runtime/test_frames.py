@@ -27,29 +27,71 @@ class Holder:
 holder = Holder()
 
 
-def by_module(): return inspect.stack()[1]
-def by_another_name(): return stacked()
-def by_an_object(): return holder.stack()
-def by_default(x, _frame=sys._getframe): return _frame(1)
-def by_attribute_of_a_local(x): return x.f._getframe(1)
-def in_a_comprehension(x): return [traceback.extract_stack() for _ in x]
-def by_place(x): warnings.warn("a", UserWarning, 2)
-def by_place_and_another_name(x): told("a", UserWarning, 3)
-def by_a_variable(x, level): warnings.warn("a", UserWarning, level)
-def by_keyword(x): warnings.warn("a", UserWarning, stacklevel=2)
-def by_dict(x): warnings.warn("a", stacklevel=2)
-def by_tuple(x, given): warnings.warn(*given)
-def by_a_logger(x): log.warning("a", extra={}, stacklevel=2)
-def by_a_logger_that_shows_it(x): log.info("a", stack_info=True)
+def by_module():
+    return inspect.stack()[1]
+
+
+def by_another_name():
+    return stacked()
+
+
+def by_an_object():
+    return holder.stack()
+
+
+def by_default(x, _frame=sys._getframe):
+    return _frame(1)
+
+
+def by_attribute_of_a_local(x):
+    return x.f._getframe(1)
+
+
+def in_a_comprehension(x):
+    return [traceback.extract_stack() for _ in x]
+
+
+def by_place(x):
+    warnings.warn("a", UserWarning, 2)
+
+
+def by_place_and_another_name(x):
+    told("a", UserWarning, 3)
+
+
+def by_a_variable(x, level):
+    warnings.warn("a", UserWarning, level)
+
+
+def by_keyword(x):
+    warnings.warn("a", UserWarning, stacklevel=2)
+
+
+def by_dict(x):
+    warnings.warn("a", stacklevel=2)
+
+
+def by_tuple(x, given):
+    warnings.warn(*given)
+
+
+def by_a_logger(x):
+    log.warning("a", extra={}, stacklevel=2)
+
+
+def by_a_logger_that_shows_it(x):
+    log.info("a", stack_info=True)
 
 
 def by_import():
     import inspect as i
+
     return i.stack()
 
 
 def by_import_from():
     from inspect import stack
+
     return stack()
 
 
@@ -78,14 +120,36 @@ LOOKS = [
 ]  # fmt: skip
 
 
-def numpys_stack(x): return np.stack([x, x]) * 3
-def a_method_stack(x): return x.stack()
-def a_method_warn(x): return x.warn(3)
-def a_level_of_one(x): warnings.warn("a", UserWarning, 1)
-def a_level_of_one_by_keyword(x): warnings.warn("a", stacklevel=1)
-def a_log_without(x): log.info("a", stack_info=False)
-def a_local_of_that_name(x, stacklevel): return max(x, stacklevel)
-def an_unbound_name(x): return later(x)  # noqa: F821
+def numpys_stack(x):
+    return np.stack([x, x]) * 3
+
+
+def a_method_stack(x):
+    return x.stack()
+
+
+def a_method_warn(x):
+    return x.warn(3)
+
+
+def a_level_of_one(x):
+    warnings.warn("a", UserWarning, 1)
+
+
+def a_level_of_one_by_keyword(x):
+    warnings.warn("a", stacklevel=1)
+
+
+def a_log_without(x):
+    log.info("a", stack_info=False)
+
+
+def a_local_of_that_name(x, stacklevel):
+    return max(x, stacklevel)
+
+
+def an_unbound_name(x):
+    return later(x)  # noqa: F821
 
 
 def a_warning_and_an_int(x):

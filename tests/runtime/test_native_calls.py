@@ -11,9 +11,7 @@ from tcompile.runtime import native
 
 from .native_calls import Layer, W, X, answered, chain, chosen, native_hits, settled, several, with_default
 
-pytestmark = pytest.mark.skipif(
-    native.unavailable() is not None, reason="no calls in machine code on this machine"
-)
+pytestmark = pytest.mark.skipif(native.unavailable() is not None, reason="no calls in machine code on this machine")
 
 
 @pytest.fixture(autouse=True)

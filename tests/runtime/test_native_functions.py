@@ -23,9 +23,7 @@ from tcompile.runtime.native import calls, layout
 
 from .native_calls import Layer, W, X, answered, chain, chosen, native_hits, settled, several, with_default
 
-pytestmark = pytest.mark.skipif(
-    native.unavailable() is not None, reason="no calls in machine code on this machine"
-)
+pytestmark = pytest.mark.skipif(native.unavailable() is not None, reason="no calls in machine code on this machine")
 
 
 @pytest.fixture(autouse=True)
@@ -317,7 +315,10 @@ def test_objects_that_look_different_leave_calls_to_python(monkeypatch):
 
 def test_nothing_is_loaded_before_something_is_compiled():
     late = (
-        "tcompile.capture.entry", "tcompile.capture.values", "tcompile.backends.llvm", "tcompile.bytecode.host",
+        "tcompile.capture.entry",
+        "tcompile.capture.values",
+        "tcompile.backends.llvm",
+        "tcompile.bytecode.host",
         "llvmlite",
     )
     script = f"import sys, tcompile; print([m for m in sys.modules if m.startswith({late})])"

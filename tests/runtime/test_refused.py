@@ -132,4 +132,3 @@ def test_this_interpreter_is_known():
 
     assert interpreter.refusal is None or interpreter.is_free_threaded()
     assert interpreter.OLDEST <= sys.version_info[:2] <= interpreter.NEWEST == dialect.NEWEST
-

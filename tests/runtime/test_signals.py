@@ -130,7 +130,8 @@ def trained_behind_a_break(w, n, log, bell):
     log.append(str(bell))
     print(end="")
     try:
-        for it in range(n): w = w + 0.1 * (1 - w)  # noqa: E701
+        for it in range(n):
+            w = w + 0.1 * (1 - w)  # noqa: E701
     except (Rung, KeyboardInterrupt):
         return it
     return "done"

@@ -136,17 +136,13 @@ def test_constants_become_numbers():
 def test_casts():
     x = np.arange(4, dtype="i1")
     graph = build(
-        lambda b, call, v: FRONTEND.method(
-            b, FRONTEND.method(b, v, "astype", ["i8"], {}), "astype", ["f4"], {}
-        ),
+        lambda b, call, v: FRONTEND.method(b, FRONTEND.method(b, v, "astype", ["i8"], {}), "astype", ["f4"], {}),
         x,
     )
     assert ops(check(graph, x)) == ["astype"]
     y = np.array([2**62 + 1, -5])
     graph = build(
-        lambda b, call, v: FRONTEND.method(
-            b, FRONTEND.method(b, v, "astype", ["f8"], {}), "astype", ["f4"], {}
-        ),
+        lambda b, call, v: FRONTEND.method(b, FRONTEND.method(b, v, "astype", ["f8"], {}), "astype", ["f4"], {}),
         y,
     )
     assert ops(check(graph, y)) == ["astype", "astype"]
@@ -246,11 +242,7 @@ def test_passes_are_told():
     told, seen = [], []
     with bus.listening(told.append):
         transforms.run(graph, on_pass=lambda name, g: seen.append(name))
-    assert (
-        [e.name for e in told if isinstance(e, PassFinished)]
-        == seen
-        == [name for name, _ in transforms.PIPELINE]
-    )
+    assert [e.name for e in told if isinstance(e, PassFinished)] == seen == [name for name, _ in transforms.PIPELINE]
     assert (told[0].before, told[0].after) == (1, 2)
 
 

@@ -190,9 +190,11 @@ def test_a_thousand_compiles_do_not_freeze_the_page(lab):
         page.wait_for_selector("[data-node=sqrt]")
         page.page.wait_for_timeout(1000)
         page.updates.clear()
-        page.evaluate("() => { window.longest = 0; let last = performance.now(); (function tick() { const now = "
-                      "performance.now(); window.longest = Math.max(window.longest, now - last); last = now; "
-                      "requestAnimationFrame(tick); })(); }")
+        page.evaluate(
+            "() => { window.longest = 0; let last = performance.now(); (function tick() { const now = "
+            "performance.now(); window.longest = Math.max(window.longest, now - last); last = now; "
+            "requestAnimationFrame(tick); })(); }"
+        )
         page.python(
             """
 import time

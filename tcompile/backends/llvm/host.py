@@ -282,5 +282,3 @@ class Program(host.Program):
             kind = "branch" if is_branch(node) else ""
             bus.emit(LoopDecided(outcome=outcome, reason=reason, rounds=kind, where=line_of(node)))
         return found
-
-

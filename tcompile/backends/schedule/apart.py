@@ -72,8 +72,10 @@ def _part(distance: Distance, axis: int | None) -> Size:
 
 def _apart(one: _Reach, two: _Reach, axes: Sequence[Axis]) -> bool:
     first, second = _ends(one, axes), _ends(two, axes)
-    if first is not None and second is not None and (
-        _is_positive(first[0] - second[1]) or _is_positive(second[0] - first[1])
+    if (
+        first is not None
+        and second is not None
+        and (_is_positive(first[0] - second[1]) or _is_positive(second[0] - first[1]))
     ):
         return True
     between = one[0] - two[0]

@@ -25,7 +25,17 @@ from tcompile.records import dataclass
 # known at run time only; ``(3, None)`` is three elements.
 Distance: TypeAlias = tuple[tuple[Size, int | None], ...]
 Form: TypeAlias = Literal[
-    "flat", "tiled", "rows", "thin", "columns", "blocks", "dots", "scan_rows", "scan_columns", "sort", "places",
+    "flat",
+    "tiled",
+    "rows",
+    "thin",
+    "columns",
+    "blocks",
+    "dots",
+    "scan_rows",
+    "scan_columns",
+    "sort",
+    "places",
     "routine",
 ]
 
@@ -228,5 +238,17 @@ def static_elements(a: Distance) -> int | None:
     return None
 
 
-__all__ = ["Access", "Axis", "Buffer", "Distance", "Form", "Kernel", "Size", "Store", "SymInt", "Value",
-           "hint", "needed"]
+__all__ = [
+    "Access",
+    "Axis",
+    "Buffer",
+    "Distance",
+    "Form",
+    "Kernel",
+    "Size",
+    "Store",
+    "SymInt",
+    "Value",
+    "hint",
+    "needed",
+]

@@ -118,8 +118,7 @@ def replaces_part(node: Node) -> bool:
 
 
 def keeps_elements(node: Node) -> bool:
-    """Whether a node that replaces a part leaves others as they are; what is ``empty`` comes to be with its first part.
-    """
+    """Whether a node that replaces a part leaves others as they are; what is ``empty`` comes to be with its first part."""
     return node.inputs[0].op is not ops.EMPTY or node.op in IN_PLACE
 
 
@@ -562,9 +561,7 @@ def _permute(kernel: Kernel, order: list[int]) -> None:
             value.access = move(value.access)
         if value.op == "iota":
             index: Affine = value.attrs["index"]
-            value.attrs["index"] = Affine(
-                tuple((place[a], m) for a, m in index.terms if a in place), index.offset
-            )
+            value.attrs["index"] = Affine(tuple((place[a], m) for a, m in index.terms if a in place), index.offset)
     kernel.stores = [Store(store.value, move(store.access)) for store in kernel.stores]
 
 
@@ -594,5 +591,3 @@ def _times(step: Distance, size: Size) -> Distance:
 
 def _runtime(step: Distance) -> bool:
     return any(axis is not None for _, axis in step)
-
-

@@ -156,8 +156,11 @@ def _reshape(source: Sequence[Size], target: Sequence[Size], map: Map) -> Map | 
             if position == len(target):
                 return None
             part = target[position]
-            if isinstance(covered, int) and isinstance(size, int) and isinstance(part, int) and (
-                not part or covered * part > size
+            if (
+                isinstance(covered, int)
+                and isinstance(size, int)
+                and isinstance(part, int)
+                and (not part or covered * part > size)
             ):
                 return None
             scaled = index.scaled(part, 0)

@@ -405,5 +405,4 @@ def _raising(step: Step) -> list[Node]:
     return [node] if may_signal(node) else []
 
 
-
 __all__ = ["Keep", "Placed", "Separate", "place"]

@@ -49,9 +49,7 @@ class Stages:
 
     def row_values(self, number: int) -> list[Value]:
         """The row values that are complete before pass ``number`` and not earlier, in order; reductions left out."""
-        return [
-            v for v in self.kernel.values if v.op != "reduce" and self.per_row(v) and self.ready[v] == number
-        ]
+        return [v for v in self.kernel.values if v.op != "reduce" and self.per_row(v) and self.ready[v] == number]
 
     def reductions(self, number: int) -> list[Value]:
         """The reductions that pass ``number`` accumulates."""

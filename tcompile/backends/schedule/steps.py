@@ -186,9 +186,7 @@ class _Planner:
                 self._place(step, node)
             elif node in self.views:
                 source = node.inputs[0]
-                self._place(
-                    Step("view", node, after=self._steps_of([source]), reads=[source], writes=[node]), node
-                )
+                self._place(Step("view", node, after=self._steps_of([source]), reads=[source], writes=[node]), node)
             elif kind in ("reduce", "along", "part") or node in self.stored:
                 self._join(node)
         if not self.final:
@@ -488,9 +486,7 @@ class _Planner:
             number += 1
             old = {node: Buffer(self.old[node], self.old[node].name) for node in outputs if node in self.old}
             step.kernel = lower(step.group, name, self.is_leaf, self.buffers.__getitem__, outputs, old)
-            step.reads = [
-                b.node for b in step.kernel.buffers if b.node not in members and b.node not in outputs
-            ]
+            step.reads = [b.node for b in step.kernel.buffers if b.node not in members and b.node not in outputs]
             based = [n.inputs[0] for n in outputs if replaces_part(n) and keeps_elements(n)]
             step.reads += [base for base in based if base not in step.reads]
             step.writes = [*outputs, *(buffer.node for buffer in old.values())]

@@ -16,7 +16,10 @@ from tcompile.backends.triton.thin import Thin, is_thin
 
 
 def write(
-    kernel: Kernel, signals: bool = True, taken: frozenset[str] = frozenset(), config: Config = USUAL,
+    kernel: Kernel,
+    signals: bool = True,
+    taken: frozenset[str] = frozenset(),
+    config: Config = USUAL,
     dots: Axes | None = None,
 ) -> list[Function]:
     """The functions of a kernel. ``signals``: whether they report what NumPy would; ``taken``: names of the library;

@@ -144,8 +144,10 @@ LIBRARY = frozenset({
 FUNCTIONS = LIBRARY - {"fmod", "nextafter", "copysign", "trunc"}  # that take many operations
 OF_ANGLES = frozenset({"sin", "cos", "tan"})
 _LIBRARY_FLAGS = {
-    "pow": "flags_pow({r}, {A}, {B})", "nextafter": "flags_nextafter({r}, {A})",
-    **dict.fromkeys(("hypot", "fmod"), _TWO), **dict.fromkeys(("log", "log2", "log10", "log1p", "atanh"), _POLE),
+    "pow": "flags_pow({r}, {A}, {B})",
+    "nextafter": "flags_nextafter({r}, {A})",
+    **dict.fromkeys(("hypot", "fmod"), _TWO),
+    **dict.fromkeys(("log", "log2", "log10", "log1p", "atanh"), _POLE),
     **dict.fromkeys(("exp", "exp2", "expm1", "sinh", "cosh", "sin", "cos", "tan", "asin", "acos", "acosh"), _ONE),
 }
 for _name in sorted(LIBRARY):

@@ -449,9 +449,7 @@ def plain(tx: Capture, start: Start) -> Captured:
     """The program of a frame that runs on in plain Python whenever the guards collected so far hold."""
     tx.loosen()
     _guard_sizes(tx)
-    return Captured(
-        None, tx.prologue, start.arity, symbol_texts=tx.symbols.texts, exit=start.offset
-    )
+    return Captured(None, tx.prologue, start.arity, symbol_texts=tx.symbols.texts, exit=start.offset)
 
 
 def _bind_numbers(tx: Capture) -> None:

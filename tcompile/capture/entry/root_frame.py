@@ -168,9 +168,11 @@ class RootFrame(Frame):
     def align(self) -> None:
         """Moves back over instructions that only prepare a call, which belong to the call."""
         instructions = self.decoded.instructions
-        while self.trail and instructions[self.trail[-1]].opname in PREPARES_CALL and instructions[
-            self.at
-        ].opname in ("CALL", *PREPARES_CALL):
+        while (
+            self.trail
+            and instructions[self.trail[-1]].opname in PREPARES_CALL
+            and instructions[self.at].opname in ("CALL", *PREPARES_CALL)
+        ):
             self.at = self.trail.pop()
 
     def longest_loop(self) -> int | None:

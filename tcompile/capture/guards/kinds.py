@@ -169,16 +169,12 @@ KINDS = {
     ),
     "integer": Kind(
         shown,
-        _of_type(
-            int, "an int that varies becomes symbolic at the next compile; dynamic=True makes it so at once"
-        ),
+        _of_type(int, "an int that varies becomes symbolic at the next compile; dynamic=True makes it so at once"),
     ),
     "open integer": Kind(shown, _of_type(int, "ints of 2**62 and more are compiled by themselves")),
     "float": Kind(
         shown,
-        _of_type(
-            float, "the function needs this float while it is compiled, so each value is compiled by itself"
-        ),
+        _of_type(float, "the function needs this float while it is compiled, so each value is compiled by itself"),
     ),
     "length": Kind(sized, _always("each class and length is compiled by itself: an array can have an open size")),
     "keys": Kind(keys, _of_type(dict, "each set of keys is compiled by itself: keep to one")),

@@ -447,4 +447,5 @@ def _is_test(name: str) -> bool:
 def _both_ints(a: Any, b: Any) -> bool:
     return all(isinstance(x, Value) and is_int(x) for x in (a, b))
 
+
 __all__ = ["Exits", "Left", "Way"]

@@ -170,9 +170,7 @@ class _Stretch:
         self.held: dict[str, Any] | None = None  # the variables that an iteration begins with, and their kinds
         self.by_identity: dict[int, V] = {}
         self.inside, self.end = _ways(found, start, header.inside)
-        bound = {
-            name for at in self.inside for name in _stored(f.decoded.instructions[at]) if name in found.fast_bit
-        }
+        bound = {name for at in self.inside for name in _stored(f.decoded.instructions[at]) if name in found.fast_bit}
         self.t = Translator(
             found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
             self._array_type, self._callee, self._generator, self._spare, self._known_text,

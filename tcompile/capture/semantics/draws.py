@@ -50,9 +50,7 @@ def call(
         raise CannotCapture("random-numbers", f"{owner.source.text}.{name} ({reason})") from reason
 
 
-def _choice(
-    tx: Capture, owner: RandomGeneratorValue, args: Sequence[Value], kwargs: Mapping[str, Value]
-) -> Value:
+def _choice(tx: Capture, owner: RandomGeneratorValue, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     """Elements of an array, or numbers below an int, each of which may be taken several times: places are drawn."""
     given = {**dict(zip(("a", "size", "replace", "p", "axis"), args, strict=False)), **kwargs}
     source = given.pop("a", None)

@@ -351,9 +351,7 @@ def _object(tx: Capture, value: Any, source: Source) -> Value:
     dtype = getattr(value, "dtype", None) if tx.is_library_name(cls.__module__) else None
     if dtype is not None:  # an array, but none that a frontend takes: another dtype may be taken
         want = tx.prologue.constant(dtype)
-        tx.prologue.guard(
-            source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), "dtype"
-        )
+        tx.prologue.guard(source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), "dtype")
         return OpaqueValue(value, source, f"an array of class {cls.__name__} and dtype {dtype}")
     if _by_class_statement(cls):
         return ObjectValue(cls, value, source)

@@ -139,9 +139,7 @@ def _compress(tx: Capture, values: Value, selectors: Value) -> Iterator[Value]:
 
 
 @_iterates(itertools.accumulate, 1, 2, "func", "initial")
-def _accumulate(
-    tx: Capture, values: Value, func: Value = _NONE, initial: Value = _NONE
-) -> Iterator[Value]:
+def _accumulate(tx: Capture, values: Value, func: Value = _NONE, initial: Value = _NONE) -> Iterator[Value]:
     source = values.iterate(tx)
 
     def totals() -> Iterator[Value]:

@@ -193,9 +193,7 @@ def _copy(a: Any, order: Any = "C") -> Shape:
 
 
 @array_method("astype")
-def astype(
-    a: Any, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True
-) -> Shape:
+def astype(a: Any, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: Any = True, copy: Any = True) -> Shape:
     """The same shape."""
     return shape_of(a)
 
@@ -338,9 +336,7 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype:
 
 def _created(name: str) -> None:
     @library(name)
-    def created(
-        shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
-    ) -> Shape:
+    def created(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Shape:
         """The shape that is asked for."""
         return tuple(_plain_int(n) for n in (shape if isinstance(shape, tuple | list) else (shape,)))
 

@@ -55,8 +55,10 @@ def norm(b: Builder, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = 
     if isinstance(axis, tuple) and len(axis) == 1:
         axis = axis[0]
     is_number = type(ord) in (int, float)
-    if axis is None and not keep and (
-        ord is None or (ndim == 2 and ord in ("fro", "f")) or (ndim == 1 and is_number and ord == 2)
+    if (
+        axis is None
+        and not keep
+        and (ord is None or (ndim == 2 and ord in ("fro", "f")) or (ndim == 1 and is_number and ord == 2))
     ):
         return ufuncs.emit(b, np.sqrt, [_squared(b, value)])
     if axis is None and ndim == 1:
@@ -137,9 +139,7 @@ def _gradient(b: Builder, x: Traced, axis: int, step: float, edge_order: int) ->
 
 
 @function("cross")
-def cross(
-    b: Builder, a: Any, b_: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None
-) -> Traced:
+def cross(b: Builder, a: Any, b_: Any, axisa: Any = -1, axisb: Any = -1, axisc: Any = -1, axis: Any = None) -> Traced:
     """``np.cross`` of vectors of three numbers: the differences of products, in the order in which NumPy takes them."""
     if axis is not None:
         axisa = axisb = axisc = axis

@@ -58,9 +58,7 @@ def _constant_array(b: Builder, name: str, value: int, shape: Any, dtype: Any, o
     sizes, into = new_shape(shape), dtype_of(float if dtype is None else dtype)
     if order == "F" and len(sizes) > 1:
         layout = Layout.of_order(tuple(range(len(sizes)))[::-1])
-        return call(
-            b, f"numpy.{name}", [], TensorType(into, sizes, layout), sizes, into.name, "F", scalar=False
-        )
+        return call(b, f"numpy.{name}", [], TensorType(into, sizes, layout), sizes, into.name, "F", scalar=False)
     refuse_unless(name, order=(order, ("C", "F")))
     return _full(b, sizes, _value_of(value, into), into)
 
@@ -87,9 +85,7 @@ def _filled(b: Builder, type: TensorType, value: Any, dtype: DType) -> Traced:
     """An array of ``type``'s shape and memory order, every element ``value``."""
     if isinstance(value, np.generic):
         if not np.can_cast(value.dtype, dtype, "same_kind"):
-            raise CannotCapture(
-                "unsupported-argument", f"a fill value of {value.dtype} in an array of {dtype}"
-            )
+            raise CannotCapture("unsupported-argument", f"a fill value of {value.dtype} in an array of {dtype}")
         value = value.item()
     if isinstance(value, SymInt) and dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -105,18 +101,14 @@ def _filled(b: Builder, type: TensorType, value: Any, dtype: DType) -> Traced:
         return _filled_at_run_time(b, type, value, dtype)
     if type.c_contiguous:
         return _full(b, type.shape, value, dtype)
-    return call(
-        b, "numpy.full", [], TensorType(dtype, type.shape, type.layout), type.shape, value, dtype.name, "F"
-    )
+    return call(b, "numpy.full", [], TensorType(dtype, type.shape, type.layout), type.shape, value, dtype.name, "F")
 
 
 def _filled_at_run_time(b: Builder, type: TensorType, value: Any, dtype: DType) -> Traced:
     x = strong(b, value) if is_weak(value) else array(b, value)
     if x.type.ndim or x.type.dtype.kind == "c" != dtype.kind or not type.c_contiguous:
         raise CannotCapture("unsupported-argument", "an array filled with another array")
-    return call(
-        b, "numpy.full", [x], TensorType(dtype, type.shape), type.shape, Slot(0), dtype.name, scalar=False
-    )
+    return call(b, "numpy.full", [x], TensorType(dtype, type.shape), type.shape, Slot(0), dtype.name, scalar=False)
 
 
 @function("full")
@@ -144,9 +136,7 @@ def full(
     return _filled(b, TensorType(into, new_shape(shape)), fill_value, into)
 
 
-def _like(
-    name: str, prototype: Any, b: Builder, dtype: Any, order: Any, shape: Any
-) -> tuple[TensorType, DType]:
+def _like(name: str, prototype: Any, b: Builder, dtype: Any, order: Any, shape: Any) -> tuple[TensorType, DType]:
     x = array(b, prototype)
     refuse_unless(name, order=(order, ("K", "C")), shape=(shape, (None,)))
     into = x.type.dtype if dtype is None else dtype_of(dtype)
@@ -234,9 +224,7 @@ def empty_like(
 
 
 @function("arange")
-def arange(
-    b: Builder, *bounds: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any
-) -> Traced:
+def arange(b: Builder, *bounds: Any, dtype: Any = None, device: Any = None, like: Any = None, **named: Any) -> Traced:
     """``np.arange`` of plain numbers."""
     _plain("arange", like, device)
     args = list(bounds)
@@ -275,9 +263,7 @@ def arange(
         into = np.result_type(*(standin_dtype(np.arange, a, a, step) for a in numbers))
     else:
         into = dtype_of(dtype)
-        if into.kind not in "iuf" or (
-            into.kind in "iu" and not all(isinstance(a, int | SymInt) for a in args)
-        ):
+        if into.kind not in "iuf" or (into.kind in "iu" and not all(isinstance(a, int | SymInt) for a in args)):
             raise CannotCapture("unsupported-argument", f"arange of these numbers as {into}")
         info = np.iinfo(into) if into.kind in "iu" else None
         if info and (
@@ -377,9 +363,7 @@ def _from_python(b: Builder, value: Any, dtype: Any) -> Traced:
     return nested(b, value, None if dtype is None else dtype_of(dtype))
 
 
-def _array(
-    b: Builder, name: str, a: Any, dtype: Any, copy: bool, order: Any, like: Any, device: Any = None
-) -> Traced:
+def _array(b: Builder, name: str, a: Any, dtype: Any, copy: bool, order: Any, like: Any, device: Any = None) -> Traced:
     _plain(name, like, device)
     if isinstance(a, list | tuple):
         refuse_unless(name, order=(order, ("K", "C", "A", None)))
@@ -531,9 +515,7 @@ def scalar_type(b: Builder, type: type[np.generic], args: Any) -> Any:
         except Exception as error:
             raise CannotCapture("operation-raises", str(error)) from error
     if isinstance(args[0], TracedNumber) and dtype.kind != "f":
-        raise CannotCapture(
-            "unsupported-argument", f"{type.__name__} of a Python float known at run time only"
-        )
+        raise CannotCapture("unsupported-argument", f"{type.__name__} of a Python float known at run time only")
     if isinstance(args[0], SymInt) and dtype.kind != "f" and dtype != np.dtype("int64"):
         raise CannotCapture("unsupported-argument", f"{type.__name__} of a Python int known at run time only")
     x = array(b, args[0])

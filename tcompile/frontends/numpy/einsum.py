@@ -198,4 +198,3 @@ def _subscripts(text: str, ndims: list[int]) -> tuple[list[list[str]], list[str]
     if not set(wanted) <= {label for term in labels for label in term}:
         raise refuse(f"einsum with the subscripts {text!r}", "operation-raises")
     return labels, wanted
-

@@ -46,9 +46,7 @@ def _result_dtype(operands: list[Traced | Weak]) -> DType:
         elif type(o) is bool:
             stand_ins.append(BOOL)
         else:
-            stand_ins.append(
-                0.0 if isinstance(o, TracedNumber) else 0 if isinstance(o, SymInt) else type(o)(0)
-            )
+            stand_ins.append(0.0 if isinstance(o, TracedNumber) else 0 if isinstance(o, SymInt) else type(o)(0))
     try:
         dtype = np.result_type(*stand_ins)
     except TypeError as error:
@@ -63,9 +61,7 @@ def where(b: Builder, condition: Any, x: Any, y: Any) -> Traced:
     c = array(b, condition)
     branches = [operand(b, x), operand(b, y)]
     dtype = _result_dtype(branches)
-    nodes: list[Operand] = [
-        cast(b, o, dtype) if isinstance(o, Traced) else weak_as(o, dtype) for o in branches
-    ]
+    nodes: list[Operand] = [cast(b, o, dtype) if isinstance(o, Traced) else weak_as(o, dtype) for o in branches]
     if not any(isinstance(o, Traced) for o in branches):
         nodes[0] = _as_node(b, branches[0], dtype)
     node = b.op("where", cast(b, c, BOOL), *nodes)
@@ -153,9 +149,7 @@ def round_(b: Builder, a: Any, decimals: Any = 0, out: Any = None) -> Traced:
 
 
 @function("diff")
-def diff(
-    b: Builder, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE
-) -> Traced:
+def diff(b: Builder, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE) -> Traced:
     """``np.diff``: slices, and their difference."""
     refuse_unless("diff", prepend=(prepend, (NO_VALUE,)), append=(append, (NO_VALUE,)))
     x = array(b, a)
@@ -174,9 +168,7 @@ def diff(
 
 
 @function("nan_to_num")
-def nan_to_num(
-    b: Builder, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None
-) -> Traced:
+def nan_to_num(b: Builder, x: Any, copy: Any = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Traced:
     """``np.nan_to_num``: selections."""
     value = array(b, x)
     numbers = all(v is None or type(v) in (int, float) for v in (nan, posinf, neginf)) and nan is not None
@@ -308,9 +300,7 @@ def iscomplexobj(b: Builder, x: Any) -> bool:
 
 
 @function("meshgrid", opaque=True)
-def meshgrid(
-    b: Builder, *xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy"
-) -> tuple[Traced, ...]:
+def meshgrid(b: Builder, *xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "xy") -> tuple[Traced, ...]:
     """``np.meshgrid``: each coordinate broadcast over the grid."""
     if indexing not in ("xy", "ij"):
         raise CannotCapture("operation-raises", "meshgrid: indexing is 'xy' or 'ij'")

@@ -334,4 +334,3 @@ def _where(b: Builder, condition: Any, x: Any = NO_VALUE, y: Any = NO_VALUE, /) 
     if x is NO_VALUE or y is NO_VALUE:
         raise CannotCapture("operation-raises", "either both or neither of x and y should be given")
     return where(b, condition, x, y)
-

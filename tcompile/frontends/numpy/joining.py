@@ -44,9 +44,7 @@ def _column(b: Builder, x: Traced) -> Traced:
     return Traced(b.op("copy", b.op("reshape", x.node, shape=(x.type.shape[0], 1))))
 
 
-def _concat(
-    b: Builder, parts: list[Traced], axis: Any, dtype: Any = None, casting: Any = "same_kind"
-) -> Traced:
+def _concat(b: Builder, parts: list[Traced], axis: Any, dtype: Any = None, casting: Any = "same_kind") -> Traced:
     if axis is None:
         parts = [flat(b, p) if p.type.ndim != 1 else p for p in parts]
         axis = 0
@@ -109,9 +107,7 @@ def stack(
         axes = (*range(1, place + 1), 0, *range(place + 1, made.type.ndim))
         return made if not place else Traced(b.op("copy_c", b.op("permute_dims", made.node, axes=axes)))
     parts = _arrays(b, arrays)
-    if not all(
-        same_shape(p.type.shape, parts[0].type.shape) or p.type.shape == parts[0].type.shape for p in parts
-    ):
+    if not all(same_shape(p.type.shape, parts[0].type.shape) or p.type.shape == parts[0].type.shape for p in parts):
         raise CannotCapture("operation-raises", "all input arrays must have the same shape")
     place = axis_in(axis, parts[0].type.ndim + 1)
     key = (*(slice(None),) * place, None, Ellipsis)

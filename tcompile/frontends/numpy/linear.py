@@ -297,9 +297,7 @@ def _linalg_cross(x1: Any, x2: Any, /, *, axis: Any = -1) -> Shape:
 
 
 @library("trace", method=True)
-def trace(
-    a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None
-) -> Shape:
+def trace(a: Any, offset: Any = 0, axis1: Any = 0, axis2: Any = 1, dtype: Any = None, out: Any = None) -> Shape:
     """The shape without both axes."""
     return without(shape_of(a), (axis1, axis2))
 

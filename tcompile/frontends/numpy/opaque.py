@@ -35,13 +35,9 @@ def along(b: Builder, x: Traced, axis: Any, name: str) -> tuple[Traced, int]:
 
 
 @function("sort", opaque=True)
-def sort(
-    b: Builder, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
-) -> Traced:
+def sort(b: Builder, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Traced:
     """``np.sort``: a sorted copy."""
-    refuse_unless(
-        "sort", kind=(kind, (None, "quicksort", "stable")), order=(order, (None,)), stable=(stable, (None,))
-    )
+    refuse_unless("sort", kind=(kind, (None, "quicksort", "stable")), order=(order, (None,)), stable=(stable, (None,)))
     x = array(b, a)
     refuse_complex(x, "sort")
     x, place = along(b, x, axis, "sort")
@@ -50,9 +46,7 @@ def sort(
 
 @function("argsort", opaque=True)
 @method("argsort")
-def argsort(
-    b: Builder, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None
-) -> Traced:
+def argsort(b: Builder, a: Any, axis: Any = -1, kind: Any = None, order: Any = None, *, stable: Any = None) -> Traced:
     """``np.argsort``. Which of equal elements comes first depends on the kind, so a kind stays with the call."""
     refuse_unless(
         "argsort",

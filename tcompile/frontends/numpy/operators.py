@@ -144,9 +144,7 @@ def _between_scalars(b: Builder, ufunc: np.ufunc, left: Traced | Weak, right: Tr
     ordered = ufunc in (np.less, np.less_equal, np.greater, np.greater_equal)
     # Between complex scalars NumPy does not report NaNs, as it does between arrays.
     if len(set(inputs)) != 1 or (inputs[0].kind == "c" and ordered):
-        raise CannotCapture(
-            "unsupported-dtype", f"{ufunc.__name__} between scalars of {inputs[0]} and {inputs[1]}"
-        )
+        raise CannotCapture("unsupported-dtype", f"{ufunc.__name__} between scalars of {inputs[0]} and {inputs[1]}")
     # NumPy's boolean scalars have no arithmetic of their own: where one of them decides, the ufunc wraps
     # silently.
     first = left if isinstance(left, Traced) else right

@@ -267,9 +267,7 @@ def _arg(b: Builder, op: str, a: Any, axis: Any, keepdims: Any) -> Traced:
     kept = keep(keepdims)
     if axis is None:
         if x.type.ndim != 1:
-            flat = (
-                b.op("reshape", x.node, shape=(x.type.size,)) if x.type.c_contiguous else ravelled(b, x).node
-            )
+            flat = b.op("reshape", x.node, shape=(x.type.size,)) if x.type.c_contiguous else ravelled(b, x).node
             _nonempty(op, Traced(flat), (0,))
             result = b.op(op, flat, axis=0, keepdims=False)
             if kept and x.type.ndim:
@@ -438,9 +436,7 @@ def reduce_method(
     where: Any = True,
 ) -> Traced:
     """``ufunc.reduce``, for the ufuncs whose reductions are rows of the op table."""
-    refuse_unless(
-        f"{ufunc.__name__}.reduce", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE)
-    )
+    refuse_unless(f"{ufunc.__name__}.reduce", out=(out, _NONE), initial=(initial, (NO_VALUE,)), where=(where, _TRUE))
     name = _REDUCED_BY.get(ufunc)
     if name is None or (dtype is not None and name not in ("sum", "prod")):
         raise CannotCapture("unknown-function", f"{ufunc.__name__}.reduce")

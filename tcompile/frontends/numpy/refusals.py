@@ -29,37 +29,44 @@ def _methods(reason: str, detail: str, names: str) -> None:
 
 
 _functions(
-    "data-dependent-shape", "the result's size depends on the values",
+    "data-dependent-shape",
+    "the result's size depends on the values",
     "argwhere unique unique_all unique_counts unique_inverse unique_values compress extract "
     "union1d intersect1d setdiff1d setxor1d trim_zeros bincount polydiv polymul roots mask_indices",
 )
 _functions(
-    "data-dependent-value", "the result's kind depends on the values",
+    "data-dependent-value",
+    "the result's kind depends on the values",
     "real_if_close may_share_memory shares_memory asarray_chkfinite linalg.lstsq",
 )
 _functions(
-    "unsupported-object", "a function of Python is called for the elements",
+    "unsupported-object",
+    "a function of Python is called for the elements",
     "frompyfunc fromiter",
 )
 _functions("unsupported-object", "the object is made in plain Python, and calls of it are fused", "vectorize")
 _functions(
-    "input-output", "it reads, writes or prints",
+    "input-output",
+    "it reads, writes or prints",
     "load save savez savez_compressed loadtxt savetxt genfromtxt fromfile memmap fromregex array2string array_repr "
     "array_str set_printoptions get_printoptions format_float_positional format_float_scientific "
     "base_repr binary_repr info show_config show_runtime get_include test linalg.test fft.test "
     "fromstring typename mintypecode einsum_path",
 )
 _functions(
-    "unsupported-object", "it gives an object that is no array",
+    "unsupported-object",
+    "it gives an object that is no array",
     "nditer nested_iters ndenumerate ndindex broadcast flatiter poly1d matrix asmatrix bmat recarray record "
     "ufunc frombuffer from_dlpack require lib.NumpyVersion histogramdd",
 )
 _functions(
-    "side-effect", "NumPy's own settings are read or changed",
+    "side-effect",
+    "NumPy's own settings are read or changed",
     "seterr geterr seterrcall geterrcall setbufsize getbufsize",
 )
 _functions(
-    "unsupported-dtype", "dates, times, text and structures stay in NumPy",
+    "unsupported-dtype",
+    "dates, times, text and structures stay in NumPy",
     "busday_count busday_offset busdaycalendar is_busday datetime_as_string datetime_data bytes_ str_ void object_ "
     "datetime64 timedelta64 character flexible longdouble clongdouble generic number inexact floating integer "
     "signedinteger unsignedinteger complexfloating",
@@ -73,12 +80,14 @@ _functions("side-effect", "it warns that it is deprecated", "row_stack in1d trap
 _functions("unsupported-argument", "it asks for memory, not for values", "isfortran")
 
 _methods(
-    "array-conversion", "values of an array become Python objects",
+    "array-conversion",
+    "values of an array become Python objects",
     "item tolist tobytes __int__ __float__ __bool__ __complex__ __index__ __array__ is_integer as_integer_ratio hex "
     "__iter__ __contains__ to_device",
 )
 _methods(
-    "writes-to-array", "it writes to its array",
+    "writes-to-array",
+    "it writes to its array",
     "resize setflags setfield byteswap __setstate__",
 )
 _methods("input-output", "the array is written to a file", "tofile dump dumps")

@@ -141,9 +141,7 @@ def _permutation(axes: Any, ndim: int) -> tuple[int, ...]:
 def transpose(b: Builder, a: Any, axes: Any = None) -> Traced:
     """``np.transpose``."""
     x = array_object(b, a)
-    return _permuted(
-        b, x, tuple(range(x.type.ndim))[::-1] if axes is None else _permutation(axes, x.type.ndim)
-    )
+    return _permuted(b, x, tuple(range(x.type.ndim))[::-1] if axes is None else _permutation(axes, x.type.ndim))
 
 
 @method("transpose")
@@ -189,8 +187,7 @@ def moveaxis(b: Builder, a: Any, source: Any, destination: Any) -> Traced:
     x = array_object(b, a)
     ndim = x.type.ndim
     sources, targets = (
-        [axis_in(i, ndim) for i in (s if isinstance(s, tuple | list) else (s,))]
-        for s in (source, destination)
+        [axis_in(i, ndim) for i in (s if isinstance(s, tuple | list) else (s,))] for s in (source, destination)
     )
     distinct = len(set(sources)) == len(sources) and len(set(targets)) == len(targets)
     if len(sources) != len(targets) or not distinct:
@@ -234,9 +231,7 @@ def squeeze(b: Builder, a: Any, axis: Any = None) -> Traced:
     else:
         axes = tuple(sorted(axis_in(i, x.type.ndim) for i in (axis if isinstance(axis, tuple) else (axis,))))
     if len(set(axes)) != len(axes) or any(x.type.shape[i] != 1 for i in axes):
-        raise CannotCapture(
-            "operation-raises", "cannot select an axis to squeeze out which has size not equal to one"
-        )
+        raise CannotCapture("operation-raises", "cannot select an axis to squeeze out which has size not equal to one")
     return Traced(b.op("squeeze", x.node, axis=axes))
 
 
@@ -501,9 +496,7 @@ def ix_(b: Builder, *args: Any) -> tuple[Traced, ...]:
     if any(isinstance(a, list | tuple) or is_zero(p.type.shape[0]) for a, p in zip(args, parts, strict=True)):
         raise CannotCapture("unsupported-argument", "np.ix_ of lists or of nothing")
     count = len(parts)
-    return tuple(
-        reshape_to(b, p, (*(1,) * i, p.type.shape[0], *(1,) * (count - i - 1))) for i, p in enumerate(parts)
-    )
+    return tuple(reshape_to(b, p, (*(1,) * i, p.type.shape[0], *(1,) * (count - i - 1))) for i, p in enumerate(parts))
 
 
 def is_zero(size: Size) -> bool:

@@ -36,9 +36,7 @@ def _reduceat(array: Any, indices: Any, axis: Any = 0, dtype: Any = None, out: A
     return along(shape_of(array), axis, count)
 
 
-def _outer(
-    A: Any, B: Any, /, *, out: Any = None, dtype: Any = None, casting: Any = None, order: Any = None
-) -> Shape:
+def _outer(A: Any, B: Any, /, *, out: Any = None, dtype: Any = None, casting: Any = None, order: Any = None) -> Shape:
     return (*shape_of(A), *shape_of(B))
 
 

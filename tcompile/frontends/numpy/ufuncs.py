@@ -75,9 +75,7 @@ def weak_kind(value: Weak) -> Any:
     return float if isinstance(value, TracedNumber) else type(value)
 
 
-def loop_dtypes(
-    ufunc: np.ufunc, operands: Sequence[Traced | Weak], dtype: DType | None = None
-) -> tuple[DType, ...]:
+def loop_dtypes(ufunc: np.ufunc, operands: Sequence[Traced | Weak], dtype: DType | None = None) -> tuple[DType, ...]:
     """``resolve`` for operands; CannotCapture where NumPy raises or the graph lacks a dtype."""
     kinds = tuple(o.type.dtype if isinstance(o, Traced) else weak_kind(o) for o in operands)
     try:
@@ -87,9 +85,7 @@ def loop_dtypes(
     # Which of C's two integer types of one size operands are cast to, no result tells.
     dtypes = (*(np.dtype(d.str) if d.kind in "iu" else d for d in dtypes[: ufunc.nin]), *dtypes[ufunc.nin :])
     if not all(takes_dtype(d) for d in dtypes):
-        raise CannotCapture(
-            "unsupported-dtype", f"{ufunc.__name__} computes in {', '.join(map(str, dtypes))}"
-        )
+        raise CannotCapture("unsupported-dtype", f"{ufunc.__name__} computes in {', '.join(map(str, dtypes))}")
     return dtypes
 
 
@@ -179,8 +175,7 @@ def emit(
         _refuse_out_of_range(operands, inputs)
     mark = len(b.graph.nodes)
     nodes: list[Operand] = [
-        cast(b, o, d) if isinstance(o, Traced) else weak_as(o, d)
-        for o, d in zip(operands, inputs, strict=True)
+        cast(b, o, d) if isinstance(o, Traced) else weak_as(o, d) for o, d in zip(operands, inputs, strict=True)
     ]
     if not any(isinstance(o, Traced) for o in operands):
         nodes[0] = constant(b, inputs[0].type(nodes[0])).node

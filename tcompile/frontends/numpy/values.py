@@ -61,10 +61,7 @@ def layout_of(array: np.ndarray[Any, Any]) -> Layout:
     if array.flags.c_contiguous and (array.size or all(a >= b for a, b in pairwise(filter(None, strides)))):
         return Layout.c(array.ndim)
     distinct = sorted({s for s in strides if s})
-    ranks = [
-        1 if n == 1 else (distinct.index(s) + 1 if s else 0)
-        for n, s in zip(array.shape, strides, strict=True)
-    ]
+    ranks = [1 if n == 1 else (distinct.index(s) + 1 if s else 0) for n, s in zip(array.shape, strides, strict=True)]
     layout = Layout(tuple(ranks))
     step = array.itemsize
     dense = all(s >= 0 for s in array.strides)
@@ -218,9 +215,7 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         items.append(item)
         if isinstance(item, Traced):
             if item.type.ndim:
-                raise CannotCapture(
-                    "array-conversion", "a list of arrays becomes an array; np.stack says so exactly"
-                )
+                raise CannotCapture("array-conversion", "a list of arrays becomes an array; np.stack says so exactly")
             leaves.append(item)
             return slot(len(leaves) - 1, item), np.zeros((), item.type.dtype)[()]
         if isinstance(item, TracedNumber):
@@ -308,9 +303,7 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
             try:
                 number = float(value)
             except OverflowError as error:
-                raise CannotCapture(
-                    "operation-raises", f"the Python int {told(value)} does not fit {dtype}"
-                ) from error
+                raise CannotCapture("operation-raises", f"the Python int {told(value)} does not fit {dtype}") from error
             with np.errstate(all="ignore"):
                 overflows = np.isfinite(number) and not np.isfinite(dtype.type(number))
             if overflows:

@@ -120,9 +120,7 @@ class _Carrying:
         self.kinds.append(kind)
         return len(self.kinds) - 1
 
-    def _move(
-        self, header: int, outside: int, moves: Sequence[tuple[tuple[Any, ...], int, tuple[int, ...]]]
-    ) -> None:
+    def _move(self, header: int, outside: int, moves: Sequence[tuple[tuple[Any, ...], int, tuple[int, ...]]]) -> None:
         """Loads go in front of the loop, and what is stored is handed on."""
         parameters, lines, end = self.blocks[header]
         _, _, counter, stop, step = lines[-1]

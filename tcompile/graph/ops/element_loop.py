@@ -256,7 +256,7 @@ def _expression(kind: Kind, name: str, rest: Sequence[Any]) -> str:
     if name in ARITHMETIC or name in COMPARISONS:
         return f"r{rest[0]} {name} r{rest[1]}"
     if name in ("negative", "invert", "positive", "not"):
-        return f"{ {'negative': '-', 'invert': '~', 'positive': '+', 'not': 'not '}[name]}r{rest[0]}"
+        return f"{ {'negative': '-', 'invert': '~', 'positive': '+', 'not': 'not '}[name] }r{rest[0]}"
     return f"{name}({', '.join(f'r{n}' for n in rest)})"
 
 

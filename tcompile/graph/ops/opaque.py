@@ -73,9 +73,7 @@ def _concat_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
     first = parts[0]
     total: Size = 0
     for part in parts:
-        if part.ndim != first.ndim or any(
-            part.shape[i] != first.shape[i] for i in range(first.ndim) if i != axis
-        ):
+        if part.ndim != first.ndim or any(part.shape[i] != first.shape[i] for i in range(first.ndim) if i != axis):
             raise GraphError(f"concat: {first} and {part} do not fit along axis {axis}")
         total = total + part.shape[axis]
     shape = (*first.shape[:axis], total, *first.shape[axis + 1 :])

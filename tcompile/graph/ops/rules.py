@@ -111,5 +111,14 @@ def only(name: str, types: Sequence[TensorType | None]) -> TensorType:
     return type
 
 
-__all__ = ["UnknownOrder", "broadcast_shapes", "common_dtype", "k_order", "like_order", "only", "tells_nothing",
-           "tensors", "walked_order"]
+__all__ = [
+    "UnknownOrder",
+    "broadcast_shapes",
+    "common_dtype",
+    "k_order",
+    "like_order",
+    "only",
+    "tells_nothing",
+    "tensors",
+    "walked_order",
+]

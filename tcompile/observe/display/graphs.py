@@ -62,9 +62,7 @@ class GraphView(View):
 
     def body(self) -> str:
         """The drawing with its legend, and the listing folded under it."""
-        legend = "".join(
-            f'<i style="background:{colour}"></i>{html.text(sort)}' for sort, colour in self.draw_legend
-        )
+        legend = "".join(f'<i style="background:{colour}"></i>{html.text(sort)}' for sort, colour in self.draw_legend)
         fused = f"fused into {html.count(len(self.kernels), 'kernel')}" if self.kernels else ""
         sizes = ((self.ops, "op"), (len(self.inputs), "input"), (len(self.outputs), "output"))
         counts = html.facts((*(html.count(*size) for size in sizes), fused))

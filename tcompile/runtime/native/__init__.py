@@ -20,6 +20,7 @@ from tcompile.runtime.native.layout import Base, complete
 if TYPE_CHECKING:
     from tcompile.runtime.cache import Entry, Region
 
+
 @reentry.slow
 def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequence[Entry]) -> None:
     """``calls.attach``."""

@@ -86,10 +86,7 @@ def machine() -> _Machine | str:
 def suits(function: types.FunctionType) -> bool:
     """Whether the machine code can bind arguments to the function's parameters."""
     code = function.__code__
-    return (
-        not code.co_flags & (_SPREAD | SUSPENDS)
-        and not code.co_cellvars
-    )
+    return not code.co_flags & (_SPREAD | SUSPENDS) and not code.co_cellvars
 
 
 def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequence[Entry]) -> None:

@@ -140,9 +140,9 @@ class Guards(Words):
                 if self.of(where).type in (list, tuple):
                     self.emit("length_is", self.at(where), self.fixed(right))
                     return True
-            case ast.Call(func=ast.Name(id=function), args=[ast.Name() as base]), ast.Eq() if (
-                self.constants.get(function) is layout_of and self.is_fixed(right)
-            ):
+            case ast.Call(func=ast.Name(id=function), args=[ast.Name() as base]), ast.Eq() if self.constants.get(
+                function
+            ) is layout_of and self.is_fixed(right):
                 return self.layout(base, self.fixed(right))
             case ast.BinOp(
                 left=ast.Attribute(value=ast.Attribute(value=ast.Name() as base, attr="flags"), attr="num"),
@@ -170,9 +170,9 @@ class Guards(Words):
                 return self.field(base, name, op, self.fixed(right))
             case ast.Attribute(value=ast.Name() as base, attr="shape"), ast.Eq() if isinstance(right, ast.Tuple):
                 return self.shape(base, right)
-            case ast.Subscript(value=ast.Attribute(value=ast.Name() as base, attr="shape")), ast.Eq() if (
-                isinstance(left, ast.Subscript) and self.is_fixed(right)
-            ):
+            case ast.Subscript(value=ast.Attribute(value=ast.Name() as base, attr="shape")), ast.Eq() if isinstance(
+                left, ast.Subscript
+            ) and self.is_fixed(right):
                 return self.axis(base, self.fixed(left.slice), self.fixed(right))
             case (ast.Compare(left=first, ops=[inner], comparators=[second]), ast.Is()) if (
                 isinstance(right, ast.Constant) and type(right.value) is bool and type(inner) in _COMPARISONS

@@ -79,9 +79,7 @@ class ColumnNest(Nest):
         sizes = tuple(kernel.axes[a].size for a in kept)
         return self.finish(kernel.name, sizes, columns)
 
-    def _strip(
-        self, stages: Stages, counters: dict[int, str], axis: int, start: str, stop: str, columns: int
-    ) -> None:
+    def _strip(self, stages: Stages, counters: dict[int, str], axis: int, start: str, stop: str, columns: int) -> None:
         """All passes over one strip."""
         strip = _Strip(self, stages, counters, axis, start, stop, columns)
         for number in range(stages.passes + 1):

@@ -157,9 +157,7 @@ class Elements:
         w.branch(full, all_of_it, part)
         w.place(all_of_it)
         self._call_for(loads, addresses)
-        whole = {
-            x: w.get(f"load {self.memory(x.dtype)}, ptr {addresses[x]}, align 1") for x in loads
-        }
+        whole = {x: w.get(f"load {self.memory(x.dtype)}, ptr {addresses[x]}, align 1") for x in loads}
         w.jump(on)
         w.place(part)
         mask_type = f"<{v.lanes} x i1>"
@@ -388,9 +386,7 @@ class Elements:
         power = small_power(value.operands[1]) if value.op == "pow" and operand.kind == "f" else None
         if power is not None and isinstance(value.operands[0], Value):
             return pointwise.small_power(v, operand, registers[value.operands[0]], power)
-        operands = [
-            registers[o] if isinstance(o, Value) else v.constant(operand, o) for o in value.operands
-        ]
+        operands = [registers[o] if isinstance(o, Value) else v.constant(operand, o) for o in value.operands]
         if value.op == "pair":
             return self._cells_of(value, operands)
         return pointwise.emit(v, value.op, operand, value.dtype, operands)
@@ -412,9 +408,7 @@ class Elements:
         return pointwise.cast(v, INT64, value.dtype, result)
 
     # -- stores ---------------------------------------------------------------------------------------------------
-    def _store(
-        self, stores: Sequence[Store], place: Place, registers: dict[Value, str], mask: str | None
-    ) -> None:
+    def _store(self, stores: Sequence[Store], place: Place, registers: dict[Value, str], mask: str | None) -> None:
         w, v = self.w, self.v
         straight: list[tuple[Store, str, str]] = []
         for store in stores:
@@ -497,5 +491,3 @@ class Elements:
             nothing = self.v.constant(reduce.dtype, reduction.identity())
             element = self.v.pick(mask, reduce.dtype, element, nothing)
         return reduction.update(self.v, held, element)
-
-

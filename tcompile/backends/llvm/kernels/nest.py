@@ -200,9 +200,7 @@ class Nest:
         found = {id(access): self.address(outer(access), access, counters) for access in self.kernel.accesses}
         return lambda access: found[id(access)]
 
-    def further(
-        self, outer: Callable[[Access], str], counters: dict[int, str]
-    ) -> Callable[[Access], str]:
+    def further(self, outer: Callable[[Access], str], counters: dict[int, str]) -> Callable[[Access], str]:
         """Addresses inside inner loops: computed where they are used."""
         if not counters:
             return outer
@@ -271,9 +269,7 @@ class Nest:
         """Where a vector begins that ends at ``stop`` at the latest."""
         return self.least(i, self.w.at_entry(f"add i64 {stop}, -{self.lanes}"))
 
-    def row_values(
-        self, values: Sequence[Value], place: Place, known: dict[Value, str]
-    ) -> None:
+    def row_values(self, values: Sequence[Value], place: Place, known: dict[Value, str]) -> None:
         """Computes values that are the same in all lanes."""
         registers, _ = self.elements.write(place, values, known)
         known.update(registers)
@@ -335,9 +331,7 @@ class Nest:
 
         return w.loop(begin, stop, lanes, carried, vector)
 
-    def _several_a_round(
-        self, start: str, stop: str, body: Callable[[str, str, list[str]], Sequence[str]]
-    ) -> str:
+    def _several_a_round(self, start: str, stop: str, body: Callable[[str, str, list[str]], Sequence[str]]) -> str:
         """Walks [start, stop) several vectors a round, as far as that goes; returns where the rest starts."""
         w = self.w
         stride = self.lanes * self.variant.unroll

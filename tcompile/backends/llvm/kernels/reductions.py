@@ -255,7 +255,5 @@ def two_sum(v: Vectors, a: str, b: str) -> tuple[str, str]:
     total = v.op("fadd", FLOAT64, a, b)
     b_part = v.op("fsub", FLOAT64, total, a)
     a_part = v.op("fsub", FLOAT64, total, b_part)
-    error = v.op(
-        "fadd", FLOAT64, v.op("fsub", FLOAT64, a, a_part), v.op("fsub", FLOAT64, b, b_part)
-    )
+    error = v.op("fadd", FLOAT64, v.op("fsub", FLOAT64, a, a_part), v.op("fsub", FLOAT64, b, b_part))
     return total, error

@@ -93,9 +93,7 @@ class TiledNest(Nest):
         low = w.get(f"and i64 {w.get(f'ptrtoint ptr {address(load.access)} to i64')}, {whole - 1}")
         return w.get(f"udiv i64 {low}, {load.dtype.itemsize}")
 
-    def _strip(
-        self, address: Callable[[Access], str], counters: dict[int, str], rows: Bounds, piece: Bounds
-    ) -> None:
+    def _strip(self, address: Callable[[Access], str], counters: dict[int, str], rows: Bounds, piece: Bounds) -> None:
         """A piece of some rows, block by block."""
         w = self.w
 
@@ -129,9 +127,7 @@ class TiledNest(Nest):
         return f"<{self.lanes} x {memory_type(load.dtype)}>"
 
     # -- buffers --------------------------------------------------------------------------------------------------
-    def _fill(
-        self, address: Callable[[Access], str], rows: Bounds, columns: Bounds, buffers: Sequence[str]
-    ) -> None:
+    def _fill(self, address: Callable[[Access], str], rows: Bounds, columns: Bounds, buffers: Sequence[str]) -> None:
         """Puts a block of each load into its buffer."""
         w, sizes = self.w, [self.kernel.axes[axis].size for axis in (self.across, self.last)]
         if all(isinstance(size, int) and size >= self.lanes for size in sizes):

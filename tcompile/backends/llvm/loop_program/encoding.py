@@ -319,9 +319,7 @@ class Level:
         points = slabs * math.prod(inner)
         return skewing.Band(slabs, tuple(parts), kernel.slabs.unit, ns=kernel.slabs.ns * points)
 
-    def _kernel(
-        self, step: Launch | Copy, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0
-    ) -> _Row:
+    def _kernel(self, step: Launch | Copy, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0) -> _Row:
         """A kernel, so many rounds ahead; ``there`` tells where arrays are then that have changed places."""
         words = self.words
         if isinstance(step, Copy):

@@ -124,10 +124,7 @@ def _layout_error() -> str | None:
             if tuple(found) != expected:
                 return "an array's shape or strides are not where they should be"
     text = b"layout"
-    if (
-        _word(id(text) + OFFSETS["OB_SIZE"]) != len(text)
-        or ctypes.string_at(id(text) + OFFSETS["BYTES_TEXT"]) != text
-    ):
+    if _word(id(text) + OFFSETS["OB_SIZE"]) != len(text) or ctypes.string_at(id(text) + OFFSETS["BYTES_TEXT"]) != text:
         return "a bytes object looks different"
     if b"ndarray" not in ctypes.string_at(_word(id(np.ndarray) + OFFSETS["TYPE_NAME"])):
         return "a type's name is not where it should be"

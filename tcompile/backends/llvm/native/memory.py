@@ -216,9 +216,7 @@ def _strides(shape: tuple[int, ...], itemsize: int, order: Sequence[int]) -> tup
     return tuple(strides)
 
 
-def empty(
-    shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] | None = None
-) -> npt.NDArray[Any]:
+def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] | None = None) -> npt.NDArray[Any]:
     """A new contiguous array with undefined contents, which owns its memory.
 
     ``order`` lists the axes outermost first, in the order in which they lie in memory; None means C order.

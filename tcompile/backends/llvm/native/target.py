@@ -157,9 +157,7 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(
-        before=_before_fork, after_in_parent=_starting.release, after_in_child=_after_fork_in_child
-    )
+    os.register_at_fork(before=_before_fork, after_in_parent=_starting.release, after_in_child=_after_fork_in_child)
 
 
 class _Thread:
@@ -446,7 +444,12 @@ def begin(
 
 
 def _load(
-    tools: _Tools, ir: str, exports: Sequence[str], symbols: Mapping[str, int], opt: int, optimise: bool,
+    tools: _Tools,
+    ir: str,
+    exports: Sequence[str],
+    symbols: Mapping[str, int],
+    opt: int,
+    optimise: bool,
     works: Callable[[], object],
 ) -> tuple[Code, Callable[[], Event]]:
     """The code, and what there is to tell of how it was had."""

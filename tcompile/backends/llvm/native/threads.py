@@ -66,9 +66,7 @@ _chosen: int | None = None
 @cache
 def code() -> target.Code:
     """The pool's machine code; ``tc_parallel`` has the signature i32(kernel, words, items, grain)."""
-    loaded = target.keep_forever(
-        target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"], opt=0)
-    )
+    loaded = target.keep_forever(target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"], opt=0))
     reset = ctypes.PYFUNCTYPE(None)(loaded["tc_reset_threads"])
     reset()
     if hasattr(os, "register_at_fork"):

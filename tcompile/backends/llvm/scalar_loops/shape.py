@@ -56,9 +56,7 @@ class Shape:
     floats that are computed for their flags alone, as far as LLVM sees.
     """
 
-    def __init__(
-        self, kinds: Sequence[str], blocks: Sequence[Block], size: Callable[[int, int], int | None]
-    ) -> None:
+    def __init__(self, kinds: Sequence[str], blocks: Sequence[Block], size: Callable[[int, int], int | None]) -> None:
         self.blocks = blocks
         self.order = reachable(blocks)
         self.ranges = Ranges(kinds, blocks, self.order, size)

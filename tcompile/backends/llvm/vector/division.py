@@ -126,9 +126,7 @@ def float_divmod(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
         divisor, dividend = v.pick(by_zero, d, v.constant(d, 1), b), v.pick(by_zero, d, zero, a)
     rest = vmath.call(v, "fmod", d, [dividend, divisor])
     has_rest = v.compare("ne", d, rest, zero)
-    apart = v.w.get(
-        f"xor <{v.lanes} x i1> {v.compare('lt', d, b, zero)}, {v.compare('lt', d, rest, zero)}"
-    )
+    apart = v.w.get(f"xor <{v.lanes} x i1> {v.compare('lt', d, b, zero)}, {v.compare('lt', d, rest, zero)}")
     adjust = v.mask("and", has_rest, apart)
     if name == "remainder":
         moved = v.pick(adjust, d, v.op("fadd", d, rest, v.pick(adjust, d, b, zero)), rest)

@@ -228,7 +228,11 @@ class Writer:
         return self.get(f"phi {type} " + ", ".join(f"[ {value}, %{block} ]" for value, block in arms))
 
     def loop(
-        self, start: str, stop: str, step: str, carried: Sequence[tuple[str, str]],
+        self,
+        start: str,
+        stop: str,
+        step: str,
+        carried: Sequence[tuple[str, str]],
         body: Callable[[str, list[str]], Sequence[str]],
     ) -> list[str]:
         """A counted loop, run only while ``counter < stop``; returns the carried values after it.

@@ -47,9 +47,7 @@ class Vectors:
         """A scalar register in every lane; ``type`` is the scalar's type."""
         vector = f"<{self.lanes} x {type}>"
         first = self.w.get(f"insertelement {vector} poison, {type} {scalar}, i64 0")
-        return self.w.get(
-            f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer"
-        )
+        return self.w.get(f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer")
 
     def widened(self, dtype: DType, one: str) -> str:
         """The lane of a vector of one in every lane."""
@@ -100,8 +98,7 @@ class Vectors:
         name = f"@llvm.experimental.constrained.{intrinsic}.{suffix(self.lanes, scalar_type(dtype))}"
         self.w.module.declare(name, f"declare {mask} {name}({type}, {type}, metadata, metadata)")
         return self.w.get(
-            f'call {mask} {name}({type} {a}, {type} {b}, metadata !"{predicate}", '
-            'metadata !"fpexcept.strict") strictfp'
+            f'call {mask} {name}({type} {a}, {type} {b}, metadata !"{predicate}", metadata !"fpexcept.strict") strictfp'
         )
 
     def _compare_extremes(self, predicate: str, dtype: DType, a: str, b: str) -> str:

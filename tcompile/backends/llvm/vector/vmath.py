@@ -74,6 +74,7 @@ FUNCTIONS: dict[str, Function] = {
 
 Compute = Callable[..., str]
 
+
 def libmvec_name(function: Function, dtype: DType, lanes: int) -> tuple[str, int] | None:
     """The widest libmvec function that takes at most ``lanes`` lanes, and how many it takes."""
     single = dtype == FLOAT32
@@ -297,9 +298,7 @@ def _in_parts(v: Vectors, name: str, width: int, dtype: DType, operands: list[st
     parts = []
     for start in range(0, v.lanes, width):
         mask = ", ".join(f"i32 {start + i}" for i in range(width))
-        pieces = [
-            w.get(f"shufflevector {type} {o}, {type} poison, <{width} x i32> <{mask}>") for o in operands
-        ]
+        pieces = [w.get(f"shufflevector {type} {o}, {type} poison, <{width} x i32> <{mask}>") for o in operands]
         parts.append(w.get(f"call {part} @{name}({', '.join(f'{part} {p}' for p in pieces)})"))
     while len(parts) > 1:
         mask = ", ".join(f"i32 {i}" for i in range(2 * width))

@@ -9,6 +9,16 @@ from tcompile.capture.interpreter.opcodes.control import at_header
 from tcompile.capture.interpreter.opcodes.registry import HANDLERS, Handler, Returned, Yielded
 
 __all__ = [
-    "HANDLERS", "Handler", "Returned", "Yielded", "at_header", "building", "calls", "control", "items", "matching",
-    "names", "operators",
+    "HANDLERS",
+    "Handler",
+    "Returned",
+    "Yielded",
+    "at_header",
+    "building",
+    "calls",
+    "control",
+    "items",
+    "matching",
+    "names",
+    "operators",
 ]

@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from tcompile.capture.values.constant import Constant
 
 
-def call_special(
-    tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]
-) -> Value | None:
+def call_special(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
     """The value of a call that has a meaning of its own; None for all others. Raises where it must not be followed."""
     handler = SPECIAL.get(id(function.value))
     if handler is not None:

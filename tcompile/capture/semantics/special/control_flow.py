@@ -86,9 +86,7 @@ def _kind(leaf: Value) -> bool:
     return leaf.traced.scalar
 
 
-def _branch(
-    tx: Capture, function: Value, operands: Sequence[Value], arrays: Sequence[ArrayValue], name: str
-) -> Region:
+def _branch(tx: Capture, function: Value, operands: Sequence[Value], arrays: Sequence[ArrayValue], name: str) -> Region:
     def call(inside: list[Value]) -> Value:
         for value, array in zip(inside, arrays, strict=True):
             assert isinstance(value, ArrayValue)
@@ -134,9 +132,7 @@ def _while_loop(tx: Capture, function: Constant, args: Sequence[Value], kwargs: 
             region.spec = (tuple, region.spec[1])
         return _carry(tx, "body_fn", region, region.leaves, region.spec, spec, types, region.graph.inputs)
 
-    condition = capture_region(
-        tx, "while_cond", types, lambda inside: cond_fn.call(tx, unpack(inside), {}), holds
-    )
+    condition = capture_region(tx, "while_cond", types, lambda inside: cond_fn.call(tx, unpack(inside), {}), holds)
     body = capture_region(tx, "while_body", types, lambda inside: body_fn.call(tx, unpack(inside), {}), goes_on)
     outer, (_, passed_on) = lift([condition, body])
     body.graph.outputs += passed_on
@@ -261,9 +257,7 @@ def _scanned(
     graph.inputs = [*graph.inputs[:fixed], *passed_on, *body]
     graph.outputs = [*graph.outputs[:fixed], *passed_on, *graph.outputs[fixed:]]
     carried = [*types, *(_type(node) for node in outer)]
-    nodes = control_node(
-        tx, ops.SCAN, [*state, *outer, *columns], [*carried, *row_types], [graph], carry=len(carried)
-    )
+    nodes = control_node(tx, ops.SCAN, [*state, *outer, *columns], [*carried, *row_types], [graph], carry=len(carried))
     return nodes[:fixed], nodes[len(carried) :], found[1][1]
 
 

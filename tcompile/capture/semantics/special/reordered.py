@@ -46,9 +46,7 @@ class LaterCall(Value):
         return [f"{program.constant(self.function)}({', '.join(given)})"]
 
 
-def call_later(
-    tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]
-) -> Value | None:
+def call_later(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
     """Notes the call; None where it cannot wait."""
     given = [_as_it_is_now(tx, arg) for arg in args]
     named = {name: _as_it_is_now(tx, value) for name, value in kwargs.items()}

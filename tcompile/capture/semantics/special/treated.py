@@ -38,9 +38,7 @@ if TYPE_CHECKING:
 _LITERALS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice)
 
 
-def call_treated(
-    tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]
-) -> Value | None:
+def call_treated(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
     """The value of a call, or None where nothing was said about the function."""
     treatment = treatment_of(function.value)
     if treatment is None:

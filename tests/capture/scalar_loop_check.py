@@ -1,0 +1,106 @@
+"""Generated scalar loops, run plainly and compiled.
+
+Input: a program's text and a ``Plan``. Output: nothing, or ``Difference``. Compared are values, dtypes, errors with
+their texts, warnings, and the arguments after each call.
+"""
+
+from __future__ import annotations
+
+import math
+import types
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
+
+import numpy as np
+
+import tcompile
+
+from .language_check import Difference, TooLong, checks, shrink, time_limit
+from .scalar_loop_programs import program
+
+SECONDS, LONGEST = 5, 60  # for a plain run, and for a compiled one
+SIZES = (8, 8, 5, 0, 9)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How a program is run: by which backend, with arrays of which numbers, for these sizes one after the other."""
+
+    backend: str
+    numbers: int
+    sizes: tuple[int, ...] = SIZES
+
+    def simpler(self) -> Iterator[Plan]:
+        """Plans with less in them."""
+        yield replace(self, backend="eager")
+        for size in dict.fromkeys(self.sizes):
+            yield replace(self, sizes=(size,))
+
+    @classmethod
+    def random(cls, random: Random, backend: str | None = None, stress: bool = False) -> Plan:
+        """Some plan; ``stress`` adds nothing to it."""
+        return cls(backend or random.choice(("eager", "llvm", "llvm")), random.randrange(1000))
+
+
+def run(function: Any, numbers: int, size: int) -> Any:
+    """What a call returns or raises, warns, and leaves in its arguments."""
+    rng = np.random.default_rng(numbers)
+    a, b = rng.integers(-4, 9, 8) * 0.5, rng.integers(-3, 9, 8)
+    w = "".join(rng.choice(list("abcde"), 8))[: max(size, 2)]
+    m, q, h = rng.integers(-4, 9, (4, 5)) * 0.25, rng.random(8) < 0.5, rng.integers(-5, 5, 8).astype("int16")
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            result = function(a, b, m, q, h, size, w)
+        except Exception as error:
+            result = type(error), str(error)
+    told = sorted({str(w.message) for w in caught if w.category is RuntimeWarning})
+    return [picture(x) for x in (result, a, b, m, q, h)], told
+
+
+def picture(x: Any) -> Any:
+    """All that can be seen of a value."""
+    if isinstance(x, tuple):
+        return [picture(item) for item in x]
+    if isinstance(x, np.ndarray):
+        if x.dtype.kind == "f":  # whatever the sign of a NaN
+            x = np.where(np.isnan(x), x.dtype.type(np.nan), x)
+        return x.dtype, x.shape, x.tobytes()
+    return type(x), hex(x) if type(x) is int else repr(x)  # of many digits Python makes no text
+
+
+def nodes_of(source: str, plan: Plan) -> int | None:
+    """How many loops became nodes; None where the program takes too long. Raises Difference."""
+    names: dict[str, Any] = {"np": np, "math": math}
+    exec(compile(source, "<elements>", "exec"), names)
+    plain = names["f"]
+    calls = [(plan.numbers + number, size) for number, size in enumerate(plan.sizes)]
+    try:
+        with time_limit(SECONDS):
+            wanted = [run(plain, *call) for call in calls]
+    except TooLong:
+        return None
+    tcompile.reset()
+    compiled = tcompile.compile(types.FunctionType(plain.__code__, names), backend=plan.backend)
+    try:
+        with time_limit(LONGEST), tcompile.config.patch(verify=True):
+            for call, want in zip(calls, wanted, strict=True):
+                got = run(compiled, *call)
+                if got != want:
+                    raise Difference(f"size={call[1]}: {got} instead of {want}")
+    except TooLong as error:
+        raise Difference(f"took more than {LONGEST} seconds") from error
+    return sum(node.op.name == "scalar_loop" for graph in compiled.graphs for node in graph.nodes)
+
+
+def compare(source: str, plan: Plan) -> bool:
+    """Runs a program both ways; False where it takes too long to be looked at. Raises Difference."""
+    return nodes_of(source, plan) is not None
+
+
+check, difference = checks(program, Plan.random, compare)
+
+__all__ = ["Difference", "Plan", "check", "compare", "difference", "nodes_of", "program", "shrink"]

@@ -1,0 +1,215 @@
+"""Generates scalar loops: branches, whiles, every kind of number, indices that wrap or miss, ints that overflow.
+
+Input: a ``Random``. Output: the text of a function of some arrays, a size, and a str.
+"""
+
+from __future__ import annotations
+
+from random import Random
+
+from .lines import Lines
+
+ARRAYS = {"a": 1, "b": 1, "m": 2, "q": 1, "h": 1, "v": 1}
+INTS, FLOATS = ("k", "n", "c"), ("s", "t")
+
+
+class Writer(Lines):
+    """Writes one program."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__(random)
+        self.whiles = 0
+        self.item = self.pick("{}", "int({})", "float({})", "np.float64({})", "({}, 2 * {})", "(int({}), a[{}])")
+        self.appends = False
+        self.letters: list[str] = []
+
+    def index(self, size: int) -> str:
+        forms = ["0", "-1", "2", *self.counters * 3]
+        text = self.pick(*forms)
+        if text in self.counters:
+            near = f"{text} - 1", f"{text} + 1", f"-{text} - 1", f"{text} % {size}", f"{text} // 2"
+            text = self.pick(text, text, *near)
+        return self.pick(text, text, text, text, "k % 4", "b[0] % 3")
+
+    def element(self) -> str:
+        name = self.pick(*ARRAYS)
+        if ARRAYS[name] == 1:
+            return f"{name}[{self.index(8)}]"
+        return self.pick(f"{name}[{self.index(4)}, {self.index(5)}]", f"{name}[{self.index(4)}][{self.index(5)}]")
+
+    def number(self, depth: int = 0) -> str:
+        if depth > 2 or self.random.random() < 0.35:
+            return self.pick(
+                *INTS, *FLOATS, *self.counters * 2, self.element(), self.element(), self.element(), "1", "2", "0.5",
+                "-3", "7", "True", "1 << 40", "1e200", "0.0", "-0.0", f"ord({self.letter()})", "len(w)",
+                *(["len(found)"] if self.appends else []),
+            )  # fmt: skip
+        one, two = self.number(depth + 1), self.number(depth + 1)
+        sign = self.pick("+", "-", "*", "+", "-", "*", "/", "//", "%", "&", "|", "^", ">>", "<<", "**")
+        if sign in ("&", "|", "^", ">>", "<<"):
+            one, two = (self.pick(*INTS, *self.counters, "b[1]", "3", "q[0]", "h[2]") for _ in range(2))
+        if sign == "**":
+            two = self.pick("2", "3", "0.5")
+        return self.pick(
+            f"({one} {sign} {two})", f"({one} {sign} {two})", f"({one} {sign} {two})", f"min({one}, {two})",
+            f"max({one}, {two})", f"abs({one})", f"-{one}", f"({one} if {self.test(depth + 1)} else {two})",
+            f"float({one})", f"int({one})", f"({one} or {two})", f"math.sqrt({one})", f"np.sqrt(abs({one}))",
+        )  # fmt: skip
+
+    def letter(self) -> str:
+        return self.pick(f"w[{self.index(8)}]", *self.letters * 2)
+
+    def of_letters(self, sign: str) -> str:
+        """A test of characters, or of whether a number is among some."""
+        return self.pick(
+            f"{self.letter()} {sign} {self.pick(self.letter(), repr(self.pick(*'abc')))}",
+            f"{self.letter()} {self.pick('==', '!=', sign)} {self.pick(repr('ab'), repr('b'))}",
+            f"{self.letter()} {self.pick('in', 'not in')} {self.pick(repr('ace'), repr(''), repr('bb'))}",
+            f"{self.number(2)} {self.pick('in', 'not in')} {self.pick('(1, 2.0, True)', '(k, n)', '(0, s, 5)')}",
+        )
+
+    def test(self, depth: int = 0) -> str:
+        sign = self.pick("<", "<=", "==", "!=", ">", ">=")
+        if self.random.random() < 0.12:
+            return self.of_letters(sign)
+        text = f"{self.number(depth + 1)} {sign} {self.number(depth + 1)}"
+        if depth < 2:
+            text = self.pick(text, text, f"({text}) and {self.test(depth + 1)}", f"not ({text})",
+                             f"({text}) or {self.test(depth + 1)}", "q[2]", self.number(2))  # fmt: skip
+        return text
+
+    def statement(self) -> None:
+        kind = self.random.randrange(19)
+        if kind < 4:
+            self.add(f"{self.element()} = {self.number()}")
+        elif kind < 6:
+            self.add(f"{self.element()} {self.pick('+=', '-=', '*=')} {self.number()}")
+        elif kind < 8:
+            self.add(f"{self.pick(*FLOATS)} = {self.number()}")
+        elif kind == 8:
+            self.add(f"{self.pick(*INTS)} = {self.pick(*INTS, *self.counters)} {self.pick('+', '-', '*')} 3")
+        elif kind == 9:
+            self.add(f"{self.pick('s, t = t, s', 's, k = k, 1', 'a, h = h, a', 'k, n = n, k')}")
+        elif kind in (10, 11):
+            self.add(f"if {self.test()}:")
+            self.block()
+            if self.pick(True, False):
+                self.add(f"elif {self.test()}:")
+                self.block()
+            if self.pick(True, False):
+                self.add("else:")
+                self.block()
+        elif kind == 12 and self.counters:
+            self.add(f"if {self.test()}:")
+            self.add(f"    {self.pick('break', 'continue', 'return a, s, k, -1', 'break')}")
+        elif kind == 13 and self.depth < 4:
+            self.loop()
+        elif kind == 14 and self.depth < 4:
+            self.whiles += 1
+            name = f"w{self.whiles}"
+            self.add(f"{name} = 0")
+            self.add(f"while {name} < {self.pick('5', '3', 'k % 4')} and ({self.test(1)}):")
+            self.depth += 1
+            self.add(f"{name} += 1")
+            self.depth -= 1
+            self.counters.append(name)
+            self.block()
+            self.counters.pop()
+        elif kind == 15:
+            self.row()
+        elif kind == 18:
+            self.appends = True
+            item = self.item.format(self.pick("s", "k", "c", *self.counters * 3, self.element()), self.pick("0", "c"))
+            self.add(f"{self.pick('', f'if {self.test()}: ', f'if {self.test()}: ')}found.append({item})")
+        elif kind == 16 and self.depth < 4:
+            steps = self.pick("((1, 0), (0, -1))", "((1, 2), (k, c), (-1, 0))", "((0, n),)", "((0, 1), (1, 0))")
+            self.add(f"for d, e in {steps}:")
+            self.counters += ["d", "e"]
+            self.block()
+            del self.counters[-2:]
+        else:
+            self.add(f"c = {self.pick(*self.counters, 'k', '2')}")
+
+    def row(self) -> None:
+        """Numbers that are stored in a row, or read from one; and the larger of several."""
+        items = ", ".join(self.number(2) for _ in range(self.pick(5, 5, 5, 4)))
+        self.add(
+            self.pick(
+                f"m[{self.index(4)}] = {items}", f"m[{self.index(4)}] = [{items}]",
+                f"m[{self.index(4)}] = {items}", f"m[[{self.index(4)}, {self.index(4)}]] = {self.number(2)}",
+                f"s, t, c, c, k = m[{self.index(4)}]", f"z = m[{self.index(4)}]; z[1] = {self.number(2)}",
+                f"s = max({', '.join(self.number(2) for _ in range(3))})",
+                f"{self.element()} = min({', '.join(self.number(2) for _ in range(4))})",
+            )
+        )  # fmt: skip
+
+    def block(self) -> None:
+        self.depth += 1
+        for _ in range(self.random.randint(1, 3)):
+            self.statement()
+        self.depth -= 1
+
+    def loop(self) -> None:
+        counter = "ijl"[len([c for c in self.counters if c in "ijl"]) % 3]
+        bounds = self.pick(
+            "8", "7", "1, 8", "7, -1, -1", "0, 8, 3", "size", "size - 1", "len(a)", "m.shape[1]", "1, 4", "9",
+            *(f"{c}, 5" for c in self.counters), *(f"{c} + 1" for c in self.counters),
+        )  # fmt: skip
+        form, more = self.random.random(), f"x{counter}"
+        if form < 0.8:
+            self.add(f"for {counter} in range({bounds}):")
+        elif form < 0.9:
+            what = self.pick("w", "w", "a", "q", "range(9, 1, -2)", "m[2]", "m[1:, 0]")
+            start = self.pick("", "", ", 1", ", k", f", {self.pick('c', *self.counters)}")
+            self.add(f"for {counter}, {more} in enumerate({what}{start}):")
+            (self.letters if what == "w" else self.counters).append(more)
+        else:
+            self.add(f"for {more} in w:")
+            self.add(f"    {counter} = ord({more}) % {self.pick(8, 4)}")
+            self.letters.append(more)
+        self.counters.append(counter)
+        self.block()
+        self.letters = [letter for letter in self.letters if letter != more]
+        self.counters = [name for name in self.counters if name not in (counter, more)]
+        if self.random.random() < 0.2:
+            self.add("else:")
+            self.block()
+
+    def whole(self) -> None:
+        """A statement about whole arrays, before a loop or after one."""
+        self.add(
+            self.pick(
+                "v = a[::-1]", "v = a.copy()", "v = a * 2", "v = m.reshape(-1)[4:12]", "a[1:-1] = b[2:] * 0.5",
+                "a *= 0.5", "m[1:] += m[0]", "m[2, 1] = a[3]", "h[::2] = 3", "a[-1] = m[1, 2] / a[0]", "b = b + 1",
+                "a = a + 0.5", "s = a.max()", "m[:, 1] = np.sqrt(a[:4])",
+            )
+        )  # fmt: skip
+
+    def comprehension(self) -> None:
+        """A list of numbers, or what is made of it. What it reads is in cells from there on, before 3.12."""
+        self.counters.append("i")
+        item = self.pick("{}", "{}", "float({})", "({}, i)").format(self.number(1))
+        test = self.pick("", f" if {self.test(1)}", f" if {self.test(1)}")
+        self.counters.pop()
+        text = f"[{item} for i in range({self.pick('8', '1, 7', 'size', 'len(a)', '9')}){test}]"
+        self.add(f"found.append({self.pick('{}', 'len({})', 'np.array({})', '{}[-1:]').format(text)})")
+
+    def program(self) -> str:
+        self.lines = ["def f(a, b, m, q, h, size, w):"]
+        self.add("k, n, c, s, t, v = 0, 5, 1, 0.5, a[1], a[::-1]")
+        self.add(f"found = [{self.pick('', '', '', 'k')}]")
+        for _ in range(self.random.randint(1, 3)):
+            for _ in range(self.pick(0, 0, 1, 2)):
+                self.whole()
+            self.loop()
+        if self.random.random() < 0.15:
+            self.comprehension()
+        if self.pick(True, False):
+            self.whole()
+        self.add(f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't', 'v', 'v[2:], m[1]')}, n, a[0], found")
+        return "\n".join(self.lines) + "\n"
+
+
+def program(random: Random) -> str:
+    """The text of one program."""
+    return Writer(random).program()
