@@ -27,7 +27,7 @@ FAST := tests/golden tests/graph tests/stance tests/transforms \
 	$(addprefix tests/test_,callables.py dtypes.py error_states.py inputs.py programs.py style.py workflows.py) \
 	$(addprefix tests/backends/test_llvm_,fusion.py loops_in_place.py sums.py) \
 	tests/bytecode/test_roundtrip.py \
-	$(addprefix tests/capture/test_,breaks.py classes.py containers.py element_loops.py exits.py functions.py) \
+	$(addprefix tests/capture/test_,breaks.py classes.py containers.py scalar_loops.py exits.py functions.py) \
 	$(addprefix tests/capture/test_,loops.py opcodes.py writes.py) \
 	tests/debug/test_diagnose.py tests/frontends/test_functions.py tests/frontends/test_programs.py \
 	$(addprefix tests/jupyter/test_,cell.py displays.py report.py) \
@@ -94,7 +94,7 @@ test-python:  ## make TARGET=test with PYTHON=python3.14 or python3.15, or with 
 	python3 tools/other_pythons.py $(or $(TARGET),test) $(filter-out python3,$(PYTHON))
 
 # What depends on the processor most, some 300 tests: kernels, vector math, flags, transposes, reductions, scans, sorts,
-# loops over elements, calls in machine code, the thread pool, interrupts. A name after :: is a test of the file before.
+# scalar loops, calls in machine code, the thread pool, interrupts. A name after :: is a test of the file before.
 of = $(addprefix tests/$(1)::test_,$(2))
 ARM := tests/backends/test_llvm_extrema.py \
 	$(call of,backends/test_llvm_sums.py,special_values_in_sums_and_means sums_are_as_close_as_numpys products_of_infinities_and_nans) \
@@ -106,8 +106,8 @@ ARM := tests/backends/test_llvm_extrema.py \
 	$(call of,backends/test_llvm_nontemporal.py,rows_with_reductions) \
 	$(call of,backends/test_llvm_tiles.py,more_axes flags_at_the_edges several_of_several_dtypes sizes_that_are_known_later) \
 	$(call of,backends/test_llvm_scans.py,dtypes) $(call of,backends/test_llvm_sorts.py,dtypes nans_and_infinities) \
-	$(call of,capture/test_element_loops.py,programs elements_of_every_kind an_interrupt_ends_a_loop_without_effects rows ways_out) \
-	$(call of,capture/test_element_loops.py,long_loops_go_in_strips signed_zeros_and_nan warnings_are_numpys overflow_warnings_are_raised_once) \
+	$(call of,capture/test_scalar_loops.py,programs elements_of_every_kind an_interrupt_ends_a_loop_without_effects rows ways_out) \
+	$(call of,capture/test_scalar_loops.py,long_loops_go_in_strips signed_zeros_and_nan warnings_are_numpys overflow_warnings_are_raised_once) \
 	$(call of,runtime/test_native_calls.py,writes_to_arguments arguments_are_bound_as_python_binds_them arrays_in_one_block_of_memory) \
 	$(call of,native/test_launch.py,exception_flags flags_of_several_chunks_are_merged chunks_are_multiples_of_the_grain) \
 	$(call of,native/test_threads.py,many_regions many_threads_launch_at_once workers_take_over_the_rounding_mode child_of_a_fork_works_and_ends_well) \

@@ -1,6 +1,6 @@
 """The command ``python -m benchmarks.against_numpy programs|everyday|draws|small``: tcompile beside NumPy alone.
 
-Enters: the command line. Leaves: a table on the terminal; JSON, Markdown and a picture in a folder. ``programs`` runs
+Input: the command line. Output: a table on the terminal; JSON, Markdown and a picture in a folder. ``programs`` runs
 the whole programs of ``programs.py``, ``everyday`` those of ``everyday.py``, at a small size first and then at another
 one, ``draws`` those of ``draws.py``, which draw random numbers; ``small`` runs the functions of ``small.py`` at 1 to
 10^7 elements, and flags what is slower compiled. All run NumPy and tcompile in turn, in one process, on equal inputs,
@@ -128,9 +128,13 @@ def _compile(function: Callable[..., Any], options: argparse.Namespace) -> Any:
 
 
 def _measure(
-    what: Any, inputs: Callable[[], Any], rounds: int, seconds: float, options: argparse.Namespace,
+    what: Any,
+    inputs: Callable[[], Any],
+    rounds: int,
+    seconds: float,
+    options: argparse.Namespace,
     first: Callable[[], Any] | None = None,
-) -> Data:  # fmt: skip
+) -> Data:
     """Compiles, checks and times one function. Times in ms: median, first and third quartile.
 
     ``first`` are inputs of another size, for its first calls.

@@ -1,6 +1,6 @@
 """What ``against_numpy`` shows: a table for the terminal, Markdown, JSON and a picture.
 
-Enters: the data of one run. Leaves: text, and files in a folder. Exists apart so that results measured elsewhere can be
+Input: the data of one run. Output: text, and files in a folder. Exists apart so that results measured elsewhere can be
 drawn again: ``python -m benchmarks.against_report results/NAME.json``.
 """
 
@@ -202,9 +202,12 @@ def plain(axis: Any) -> None:
 
 # -- files -------------------------------------------------------------------------------------------------------------
 def write(
-    data: Data, folder: Path, name: str, draw: Callable[[Data, Path], None] = draw,
+    data: Data,
+    folder: Path,
+    name: str,
+    draw: Callable[[Data, Path], None] = draw,
     markdown: Callable[[Data, str | None], str] = markdown,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Writes NAME.json, NAME.png and NAME.md. Returns lines that say what was written, or why something was not."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / f"{name}.json"]

@@ -1,6 +1,6 @@
 """What one call costs beside NumPy's own: as a function, as a method, with four arguments of mixed kinds.
 
-Enters: the peers that were loaded. Leaves: for each kind of call, µs of the plain function and of the compiled one, on
+Input: the peers that were loaded. Output: for each kind of call, µs of the plain function and of the compiled one, on
 8 elements, and of the compiled form of a function that returns an attribute: what a call costs by itself.
 """
 

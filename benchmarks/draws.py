@@ -1,6 +1,6 @@
 """Random numbers, drawn by a ``Generator`` of NumPy's: many at once, or in a loop.
 
-Leaves: ``DRAWS``, a table of programs as that of ``programs.py``. ``benchmarks/against_numpy.py`` times them. Exists
+Output: ``DRAWS``, a table of programs as that of ``programs.py``. ``benchmarks/against_numpy.py`` times them. Exists
 apart because here NumPy itself does all the work, so that only how a number is drawn makes a difference.
 """
 

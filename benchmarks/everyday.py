@@ -1,6 +1,6 @@
 """Programs as they stand in notebooks: loops over rows, early returns, steps that print, objects that keep a state.
 
-Leaves: ``EVERYDAY``, a table like that of ``programs.py``. A notebook calls its functions with a small array first, and
+Output: ``EVERYDAY``, a table like that of ``programs.py``. A notebook calls its functions with a small array first, and
 with the whole one then: ``benchmarks/against_numpy.py`` does so, and times them at the second size, which is open by
 then. ``tests/test_programs.py`` compares each with plain Python, at two sizes one after the other.
 """
@@ -323,9 +323,13 @@ def _knapsack(n):
 
 
 def _program(
-    function: Callable[..., Any], about: str, inputs: Callable[[int], tuple[Any, ...]], small: int, large: int,
+    function: Callable[..., Any],
+    about: str,
+    inputs: Callable[[int], tuple[Any, ...]],
+    small: int,
+    large: int,
     ulp: float = 8,
-) -> Program:  # fmt: skip
+) -> Program:
     return Program(function.__name__, about, function, inputs, small, large, ulp)
 
 

@@ -1,6 +1,6 @@
 """The command: ``python -m benchmarks.gpu [--out DIR]``: kernels on a GPU beside its peers, and beside a copy.
 
-Enters: the command line; needs a GPU, Triton and CuPy. Leaves: lines on the terminal, and JSON, a page and a picture
+Input: the command line; needs a GPU, Triton and CuPy. Output: lines on the terminal, and JSON, a page and a picture
 with the GPU's name in a folder. The kernels are those of ``kernels``, and one that multiplies matrices. Every result,
 those of the peers (``gpu_peers``) too, is checked against NumPy's before anything is timed. What is timed are calls on
 arrays that are on the GPU already, by the GPU's own clock, with a cold cache, in turn with the peers': medians of many
@@ -96,9 +96,14 @@ def copy_bandwidth(cupy: Any, device: Any, shape: tuple[int, int], dtype: str) -
 
 
 def measured(
-    cupy: Any, device: Any, kernel: Kernel, shape: tuple[int, int], dtype: str, bandwidth: float,
+    cupy: Any,
+    device: Any,
+    kernel: Kernel,
+    shape: tuple[int, int],
+    dtype: str,
+    bandwidth: float,
     without: Sequence[str],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """What a kernel takes, its peers' times, and why some have none."""
     given = kernel.inputs(shape, dtype)
     want, there = kernel.numpy(*given), tuple(map(device.placed, given))
@@ -169,11 +174,11 @@ def calls(cupy: Any, device: Any) -> dict[str, float]:
     for ways in (own, peers):  # peers last: they leave processes behind that compile
         for function in (one, many):
             for way, run in ways(function).items():
-                found[f"{WORDS[function.__name__]}, {way}"] = 1e3 * by_the_host(cupy, run)
+                found[f"{WORDS[function.__name__]}, {way}"] = 1e3 * by_the_rewritten_code(cupy, run)
     return found
 
 
-def by_the_host(cupy: Any, run: Callable[[], object], rounds: int = 20, times: int = 50) -> float:
+def by_the_rewritten_code(cupy: Any, run: Callable[[], object], rounds: int = 20, times: int = 50) -> float:
     """The least time of a call in ms, as the host sees it; the GPU is waited for between rounds."""
     best = math.inf
     for _ in range(rounds):

@@ -1,6 +1,6 @@
 """Who else runs a kernel of ``kernels`` on a GPU: CuPy, eager and fused; PyTorch, eager and compiled; JAX.
 
-Enters: a kernel, and its arrays, CuPy's. Leaves: by name, what runs it (as ``forms`` writes it) on arrays of the peer's
+Input: a kernel, and its arrays, CuPy's. Output: by name, what runs it (as ``forms`` writes it) on arrays of the peer's
 own in the same memory. Peers that are not installed, or find no GPU, are left out, and a peer that cannot run a kernel
 says so.
 """

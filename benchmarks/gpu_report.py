@@ -1,6 +1,6 @@
 """What ``gpu`` shows: a line a kernel for the terminal, Markdown, JSON and a picture.
 
-Enters: the rows of one run. Leaves: text, and files in a folder. Exists apart so that results measured elsewhere can be
+Input: the rows of one run. Output: text, and files in a folder. Exists apart so that results measured elsewhere can be
 drawn again: ``python -m benchmarks.gpu_report results/NAME.json``.
 """
 
@@ -71,9 +71,9 @@ def closing(data: Data) -> list[str]:
         " with a cold cache; ratios are how many times as long others take.",
         "Geometric means: " + ", ".join(f"{peer} {mean:.2f}" for peer, mean in means if mean is not None) + ".",
     ]
-    by_the_host = [peer for peer in gpu_peers.FINISH if any(peer in row["ms"] for row in data["rows"])]
+    by_the_rewritten_code = [peer for peer in gpu_peers.FINISH if any(peer in row["ms"] for row in data["rows"])]
     lines += [f"{peer}, which has streams of its own, is timed by the host's clock in a row of calls: of small arrays"
-              " that is what starting them takes." for peer in by_the_host]  # fmt: skip
+              " that is what starting them takes." for peer in by_the_rewritten_code]  # fmt: skip
     lines += [f"max-autotune chose for `{row['title']}`: {'; '.join(row['tuned'])}." for row in data["rows"]
               if row.get("tuned")]  # fmt: skip
     for what, found in data["host"].items():

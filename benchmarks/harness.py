@@ -1,6 +1,6 @@
 """Timing: everybody in one process, in turn, on the same data, after the results were checked.
 
-Enters: kernels, peers, shapes and dtypes. Leaves: a ``Report``: plain data that becomes JSON. Exists to make
+Input: kernels, peers, shapes and dtypes. Output: a ``Report``: plain data that becomes JSON. Exists to make
 comparisons fair:
 
 - A round runs every contestant once, in an order that shifts from round to round, so that a machine that slows down

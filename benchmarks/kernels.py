@@ -1,6 +1,6 @@
 """What is computed: one entry a kernel, in plain NumPy.
 
-Leaves: ``KERNELS``. The NumPy function is the meaning and also what tcompile compiles, unchanged; ``forms.py`` has what
+Output: ``KERNELS``. The NumPy function is the meaning and also what tcompile compiles, unchanged; ``forms.py`` has what
 users of the other libraries would write. ``inputs`` makes the arguments for a shape and a dtype.
 """
 

@@ -1,6 +1,6 @@
 """What the JupyterLab extension costs a page, measured in the browser.
 
-Enters: nothing. Leaves: a JSON file with every figure, and the table in ``docs/jupyterlab.md``. Needs the extra ``ui``
+Input: nothing. Output: a JSON file with every figure, and the table in ``docs/jupyterlab.md``. Needs the extra ``ui``
 and a Chromium; a few minutes.
 
     python -m benchmarks.labextension --out benchmarks/results/2026-11-22-labextension.json

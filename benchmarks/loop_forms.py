@@ -1,6 +1,6 @@
-"""Stencils of ``loops.py`` as one writes them for Numba: explicit loops over elements, rows shared out by ``prange``.
+"""Stencils of ``loops.py`` as one writes them for Numba: explicit scalar loops, rows shared out by ``prange``.
 
-Enters: what the NumPy forms take. Leaves: what they return. Exists because the same source in NumPy's notation is not
+Input: what the NumPy forms take. Output: what they return. Why: the same source in NumPy's notation is not
 the best that Numba can do. Without ``parallel=True`` ``prange`` is ``range``. Importing this module imports Numba.
 """
 

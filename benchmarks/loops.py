@@ -1,6 +1,6 @@
 """Loops beside NumPy and Numba: ``python -m benchmarks.loops [--seconds 3] [--only jacobi,heat] [--out FOLDER]``.
 
-Enters: time steps over stencils, iterations until convergence, and loops over elements, as one writes them. Leaves: a
+Input: time steps over stencils, iterations until convergence, and scalar loops, as one writes them. Output: a
 table, and with ``--out`` JSON, a page and a picture: medians of runs in turn on the same data, what a cold compile
 takes, and the compile for another number of rounds. Exists to see that compile times do not depend on the rounds, and
 what a round costs. Results are checked before anything is timed. Numba compiles the same source where it can

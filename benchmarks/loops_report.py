@@ -1,6 +1,6 @@
 """What ``loops`` shows: a line a program for the terminal, Markdown, JSON and a picture.
 
-Enters: the rows of one run. Leaves: text, and files in a folder. Exists apart so that results measured elsewhere can be
+Input: the rows of one run. Output: text, and files in a folder. Exists apart so that results measured elsewhere can be
 drawn again: ``python -m benchmarks.loops_report results/NAME.json``.
 """
 

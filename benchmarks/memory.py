@@ -1,6 +1,6 @@
 """Peak memory of one call, NumPy's and tcompile's.
 
-Enters: names of kernels, a shape. Leaves: for each kernel and dtype how far the process grew beyond its inputs, in
+Input: names of kernels, a shape. Output: for each kernel and dtype how far the process grew beyond its inputs, in
 MB, at the call's worst moment: the result and all temporary arrays. Exists apart from harness.py because only the
 system knows what a process really holds, and only while nobody else is in it.
 """

@@ -1,6 +1,6 @@
 """How each library is driven: loaded, given the data, compiled, waited for.
 
-Enters: a kernel and its inputs as NumPy arrays. Leaves: a ``Contestant``: a compiled function, the same data as that
+Input: a kernel and its inputs as NumPy arrays. Output: a ``Contestant``: a compiled function, the same data as that
 library's kind of arrays, and how long the way from the plain function to machine code took. Exists so that the
 harness treats all of them alike. A library is imported only when it is measured.
 """

@@ -1,6 +1,6 @@
 """The page docs/performance.md and the README's table, written from the newest results.
 
-Enters: the JSON files in benchmarks/results. Leaves: the page, in which nothing is written by hand but what stands
+Input: the JSON files in benchmarks/results. Output: the page, in which nothing is written by hand but what stands
 here, and the README with the figures of that page. Exists so that no page shows figures that no result has.
 
     python -m benchmarks.performance

@@ -1,6 +1,6 @@
 """Whole programs in plain NumPy, as people write them: what a scientist would run, nothing shaped for a compiler.
 
-Leaves: ``PROGRAMS``, a table of name, function and inputs by size. ``tests/test_programs.py`` compares each, compiled
+Output: ``PROGRAMS``, a table of name, function and inputs by size. ``tests/test_programs.py`` compares each, compiled
 on every backend, with plain Python at the small size; ``benchmarks/against_numpy.py`` times each at the large one.
 Inputs are made anew for each run, since programs may write to their arguments or draw from a generator among them.
 """

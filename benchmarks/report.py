@@ -1,6 +1,6 @@
 """What is shown: a table for the terminal, Markdown, JSON and a picture, all of one Report.
 
-Enters: a ``Report``. Leaves: text, and files in a folder. Exists apart from the harness so that results measured
+Input: a ``Report``. Output: text, and files in a folder. Exists apart from the harness so that results measured
 elsewhere can be drawn again: ``python -m benchmarks.report results/NAME.json``.
 """
 
@@ -168,7 +168,7 @@ def cases(data: Data) -> dict[str, list[Data]]:
 
 
 def means(case: str, tables: Sequence[Data]) -> list[str]:
-    """How many times faster tcompile is than the best peer and than NumPy: geometric means, and where it is behind."""
+    """How many times faster tcompile is than the best peer and than NumPy: geometric means, and where it is after."""
     rows = [(table, row) for table in tables for row in table["rows"] if row["peer"] == "tcompile"]
     told = []
     for name, title in (("to_best_peer", "the best peer"), ("to_numpy", "NumPy")):
@@ -181,7 +181,7 @@ def means(case: str, tables: Sequence[Data]) -> list[str]:
             told.append(f"{figure(math.exp(sum(map(math.log, known)) / len(known)))} times {title}")
     behind = [table["title"] for table, row in rows if (row["to_best_peer"] or 0) > 1]
     line = f"{case}: tcompile is at {', '.join(told)} in the geometric mean" if told else f"{case}: no comparison"
-    return [line + (f"; behind the best peer in {', '.join(behind)}." if behind else ".")]
+    return [line + (f"; after the best peer in {', '.join(behind)}." if behind else ".")]
 
 
 def summary(tables: Sequence[Data]) -> list[str]:

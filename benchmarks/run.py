@@ -1,6 +1,6 @@
 """The command: ``python -m benchmarks.run [--quick] [--shapes A,B] [--kernels a,b] [--peers a,b] [--out DIR] ...``.
 
-Enters: the command line. Leaves: tables on the terminal; JSON, Markdown and pictures in a folder. Limits the process
+Input: the command line. Output: tables on the terminal; JSON, Markdown and pictures in a folder. Limits the process
 to its threads before any numerical library is imported, since some of them look only once.
 """
 
@@ -78,9 +78,14 @@ def tell(line: str) -> None:
 def limit(threads: int) -> None:
     """Gives every library the same number of threads: by its variable, and by the processors it may use at all."""
     for variable in (
-        "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "NUMEXPR_NUM_THREADS",
-        "NUMEXPR_MAX_THREADS", "TCOMPILE_NUM_THREADS",
-    ):  # fmt: skip
+        "OMP_NUM_THREADS",
+        "MKL_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "NUMEXPR_NUM_THREADS",
+        "NUMEXPR_MAX_THREADS",
+        "TCOMPILE_NUM_THREADS",
+    ):
         os.environ[variable] = str(threads)
     if "TCOMPILE_CACHE_DIR" not in os.environ:  # an empty cache: every compile is a cold one
         folder = os.environ["TCOMPILE_CACHE_DIR"] = tempfile.mkdtemp(prefix="bench-cache-")

@@ -1,6 +1,6 @@
 """Small functions that a compiler can hardly make faster, and must not make slower.
 
-Leaves: ``SMALL``: name, function and inputs by number of elements. Among them are the shapes that loops of one's own
+Output: ``SMALL``: name, function and inputs by number of elements. Among them are the shapes that loops of one's own
 lose at (strided, transposed, a tiny inner axis, sums over either axis) and what NumPy's own libraries do best (matrix
 products, sorting, Fourier transforms). ``benchmarks/against_numpy.py`` times them from 1 to 10^7 elements.
 """

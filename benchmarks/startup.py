@@ -1,6 +1,6 @@
 """What a process pays before its first compiled call.
 
-Leaves: times of importing tcompile (and llvmlite, which it loads when the first kernel is made) in fresh processes,
+Output: times of importing tcompile (and llvmlite, which it loads when the first kernel is made) in fresh processes,
 and the first call in a fresh process, with an empty cache on disk and with a full one. Exists apart from harness.py
 because each figure needs a process of its own.
 """

@@ -1,6 +1,6 @@
 """What an open dashboard costs: calls of compiled functions, compiles, and messages to the page.
 
-Enters: nothing. Leaves: a line for each figure, and ``build/widgets.json``. Exists because a widget that slows down
+Input: nothing. Output: a line for each figure, and ``build/widgets.json``. Why: a widget that slows down
 what it shows is worse than none.
 
     python -m benchmarks.widgets

@@ -1,6 +1,6 @@
 """The public functions.
 
-Enters: what a user types. Leaves: checked arguments, handed to the runtime and the compiler. Exists to be thin: every
+Input: what a user types. Output: checked arguments, handed to the runtime and the compiler. Exists to be thin: every
 error about an argument is made here, and names the argument, what is valid and what came.
 """
 
@@ -297,7 +297,7 @@ def list_options() -> list[str]:
     function writes a debug folder into ``tcompile_debug``, in which ``graph.svg`` is the drawing of its graph.
     ``epilogue_fusion``: kernels that multiply matrices of CuPy's, together with what their factors are computed from
     and what is computed of the product, are among those that ``max_autotune`` times beside cuBLAS; it is on unless it
-    is False. ``shape_padding``: such a product is timed with zeros behind rows of odd length, too. ``fallback_random``,
+    is False. ``shape_padding``: such a product is timed with zeros after rows of odd length, too. ``fallback_random``,
     which is always on: random numbers are NumPy's own.
 
     >>> list_options()[:4]

@@ -1,6 +1,6 @@
 """Exceptions that are the caller's: those of signals' handlers, and of effects that have begun.
 
-Enters: exceptions that came up in our own code. Leaves: whether they go on to the caller. Exists because a handler runs
+Input: exceptions that came up in our own code. Output: whether they go on to the caller. Why: a handler runs
 between any two lines of Python's, ours too, and much of ours takes an exception for a reason to go another way.
 """
 

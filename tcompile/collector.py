@@ -1,9 +1,9 @@
 """No cycle collection while something is compiled.
 
-Enters and leaves nothing: ``no_collection`` is a ``with`` block. Exists because compiling makes objects by the
+Enters and leaves nothing: ``no_collection`` is a ``with`` block. Why: compiling makes objects by the
 thousand, so that the collector would start in the midst of it, look through all that the process holds (30 ms where
 large libraries are loaded, several times what the compile takes), and find next to nothing. What is new it would look
-through right behind the block: who waits in it for something else has that done meanwhile (``catch_up``).
+through right after the block: who waits in it for something else has that done meanwhile (``catch_up``).
 
 Generation 0 is what is new in all versions: also in the first releases of CPython 3.14, whose collector took the old
 objects in increments. Later ones, and 3.15, have three generations again, as 3.13 does.
@@ -50,7 +50,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def catch_up() -> None:
-    """Collects what is new, where a block has stopped the collector and it would do so behind the block."""
+    """Collects what is new, where a block has stopped the collector and it would do so after the block."""
     if _stopped and 0 < gc.get_threshold()[0] < gc.get_count()[0]:
         gc.collect(0)
 

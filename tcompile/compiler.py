@@ -1,6 +1,6 @@
 """The pipeline as one column of named steps.
 
-Enters: the cache of a function, the region where a stretch of it starts, and what the frame holds there. Leaves: one
+Input: the cache of a function, the region where a stretch of it starts, and what the frame holds there. Output: one
 entry for the region. Exists so that a reader sees the whole compiler at once: capture, transforms, backend, entry
 program.
 """
@@ -21,7 +21,7 @@ from tcompile import transforms
 from tcompile.backends import Backend, find_backend, why_no_native, why_not_on
 from tcompile.backends.compiled import CompiledGraph
 from tcompile.callers import raise_if_callers
-from tcompile.capture.context.loop_plan import Loops
+from tcompile.capture.context.loop_plan import LoopPlans
 from tcompile.capture.entry.codegen import Captured, Rest
 from tcompile.capture.entry.driver import Outcome, capture
 from tcompile.capture.guards.entry_protocol import Start, start_of
@@ -53,8 +53,8 @@ from tcompile.observe.source_location import UserLine
 from tcompile.observe.warn import warn
 from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
 from tcompile.runtime.debuggers import counts_lines
-from tcompile.runtime.host import goes_on, host_of, open_gates, open_gates_after
 from tcompile.runtime.regions import Compiler, StaysPlain
+from tcompile.runtime.rewritten import goes_on, open_resume_points, open_resume_points_after, rewritten_of
 
 # Not ours to hide: errors for the user, and the recursion limit, near which the runtime goes on in plain Python.
 _PASSED_ON = (BackendError, InvalidArgument, InvalidType, StanceError)
@@ -126,7 +126,7 @@ def _compile_region(
     def capture_it() -> Outcome:
         return capture(
             code, cache.namespace, region.start, values, name=f"graph_{cache.number}_{index}", frontends=frontends(),
-            options=_options(cache), profile=cache.profile, host=lambda: host_of(cache, code, compiler),
+            options=_options(cache), profile=cache.profile, rewritten=lambda: rewritten_of(cache, code, compiler),
         )  # fmt: skip
 
     try:
@@ -185,17 +185,26 @@ def _compile_region(
 
 
 def _write_entry(
-    cache: FunctionCache, region: Region, values: Sequence[Any], backend: Backend, compiler: Compiler,
-    phases: dict[str, float], started: float, index: int, captured: Captured, broke: GraphBreak | None, plans: Loops,
-) -> Entry:  # fmt: skip
+    cache: FunctionCache,
+    region: Region,
+    values: Sequence[Any],
+    backend: Backend,
+    compiler: Compiler,
+    phases: dict[str, float],
+    started: float,
+    index: int,
+    captured: Captured,
+    broke: GraphBreak | None,
+    plans: LoopPlans,
+) -> Entry:
     """What was captured as an entry, its graph compiled."""
     compiled: Callable[..., Any] | None = None
     if captured.graph is not None:
         compiled = _compile_graph(captured.graph, captured, values, backend, cache.settings, phases)
     route: tuple[bool, ...] = ()
     if captured.exit is not None and cache.built is not None:
-        cache.host = cache.host or cache.built
-        open_gates(cache, captured, region)
+        cache.rewritten = cache.rewritten or cache.built
+        open_resume_points(cache, captured, region)
         if captured.graph is not None:
             route = cache.built.route(captured.exit)
     follow = functools.partial(compiler.follow, cache, region)
@@ -226,7 +235,12 @@ def _write_entry(
 
 
 def _continuation(
-    held: weakref.ref[FunctionCache], region: Region, compiler: Compiler, plans: Loops, loop: str, values: Sequence[Any]
+    held: weakref.ref[FunctionCache],
+    region: Region,
+    compiler: Compiler,
+    plans: LoopPlans,
+    loop: str,
+    values: Sequence[Any],
 ) -> Captured | None:
     """The program that leads from the start of a stretch to the next iteration of the loop of this name.
 
@@ -242,7 +256,7 @@ def _continuation(
     )  # fmt: skip
     outcome = capture(
         code, cache.namespace, region.start, values, name=f"continuation_{cache.number}", frontends=frontends(),
-        options=options, profile=cache.profile, host=lambda: host_of(cache, code, compiler), plans=plans,
+        options=options, profile=cache.profile, rewritten=lambda: rewritten_of(cache, code, compiler), plans=plans,
     )  # fmt: skip
     if outcome.graph_break is not None or outcome.captured.exit is None:  # the loop was not met
         return None
@@ -250,20 +264,20 @@ def _continuation(
 
 
 def _resumable(settings: Settings, compiler: Compiler, function: types.FunctionType) -> Resumable | None:
-    """The host of a function that was followed; None where it cannot be resumed. It compiles for itself."""
+    """The rewritten code of a function that was followed; None where it cannot be resumed. It compiles for itself."""
     cache = FunctionCache.of(function, settings)
-    host = host_of(cache, function.__code__, compiler)
-    if host is None:
+    rewritten = rewritten_of(cache, function.__code__, compiler)
+    if rewritten is None:
         return None
 
     def resume(
         function: types.FunctionType, offset: int, answer: tuple[Any, ...], stays_plain: bool
-    ) -> types.FunctionType:  # fmt: skip
+    ) -> types.FunctionType:
         if not stays_plain:
-            open_gates_after(cache, offset)
+            open_resume_points_after(cache, offset)
         return goes_on(cache, compiler, function, lambda _: answer, stays_plain)
 
-    return Resumable(host, resume)
+    return Resumable(rewritten, resume)
 
 
 def _options(cache: FunctionCache) -> CaptureOptions:
@@ -352,7 +366,7 @@ def _is_trifling(captured: Captured, compiled: Any) -> bool:
     return answer
 
 
-_OWN = (ops.PYTHON_CALL, ops.ELEMENT_LOOP)  # operations that NumPy does not have
+_OWN = (ops.PYTHON_CALL, ops.SCALAR_LOOP)  # operations that NumPy does not have
 _FEW = 12  # operations on numbers, which take as long as a stretch is entered and left
 
 
@@ -450,7 +464,7 @@ def _tell_loops(outcome: Outcome) -> None:
     """What became of the loops that were met."""
     for plan in outcome.loops if bus.active() else ():
         done = "one node" if plan.outcome == "node" else "unrolled" if plan.finished else "python"
-        bus.emit(LoopDecided(outcome=done, reason=plan.reason, rounds=plan.rounds, where=plan.where))
+        bus.emit(LoopDecided(outcome=done, reason=plan.reason, iterations=plan.iterations, where=plan.where))
 
 
 def _timed(phases: dict[str, float], name: str, run: Callable[[], Any]) -> Any:

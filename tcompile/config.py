@@ -1,6 +1,6 @@
 """The settings.
 
-Enters: assignments by the user (``tcompile.config.recompile_limit = 4``). Leaves: values read by capture
+Input: assignments by the user (``tcompile.config.recompile_limit = 4``). Output: values read by capture
 and by the runtime. Exists as the one place that says which settings there are, what type each has and what
 it means. A misspelt name or a wrong type is refused where it is written, not met later as odd behaviour.
 """
@@ -154,8 +154,8 @@ class Config:
     rest_when_slower = Setting(
         True,
         "Time some calls of functions that Python and compiled stretches run in turn, of loops of numbers, and of loops"
-        " of which Python runs the rounds; where plain Python takes less time, and gives the same bits, leave further"
-        " calls to it.",
+        " of which Python runs the iterations; where plain Python takes less time, and gives the same bits, leave"
+        " further calls to it.",
     )
     trace_numpy = Premise(
         True,

@@ -1,7 +1,7 @@
 """Dataclasses that cost next to nothing before the first of them is made.
 
-Enters: a class with annotated fields. Leaves: the same class, which behaves as ``dataclasses.dataclass`` would make it.
-Exists because the standard decorator writes and compiles up to six functions for each class: for all of ours that was
+Input: a class with annotated fields. Output: the same class, which behaves as ``dataclasses.dataclass`` would make it.
+Why: the standard decorator writes and compiles up to six functions for each class: for all of ours that was
 a third of the time from ``import tcompile`` to the first result. Here comparison, hash and text are shared functions,
 and ``__init__`` is written when the first object is made, to which most classes do not come in a process. What the
 standard library looks for in a dataclass (``dataclasses.fields``, ``replace``, ``asdict``) is there when it is looked

@@ -1,7 +1,7 @@
 """Trying out what a function does: what warns raises, or is not heard of, in this thread alone.
 
-Enters: nothing. Leaves: the contexts ``strict`` and ``silent``, and ``state``, which puts right what an interrupt in
-them has left. Exists because ``warnings.catch_warnings`` changes the filters for all threads, so that another one's
+Input: nothing. Output: the contexts ``strict`` and ``silent``, and ``state``, which puts right what an interrupt in
+them has left. Why: ``warnings.catch_warnings`` changes the filters for all threads, so that another one's
 warnings would become errors meanwhile; and because leaving it makes Python forget which warnings it has shown, so that
 these would be shown again.
 """

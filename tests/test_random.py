@@ -25,7 +25,7 @@ OLD = np.random.RandomState(0)
 
 
 class Sampler:
-    """A generator as an attribute, and one behind a property."""
+    """A generator as an attribute, and one after a property."""
 
     shared = np.random.default_rng(0)
 

@@ -1,6 +1,6 @@
 """Builds the JupyterLab extension: labextension/src becomes labextension/prebuilt, which is packed into the wheel.
 
-Enters: the TypeScript sources. Leaves: the bundle, and beside it the sum of what it was made of, by which
+Input: the TypeScript sources. Output: the bundle, and beside it the sum of what it was made of, by which
 ``tests/labextension`` sees that it is fresh. The bundle is part of the repository, so that whoever installs tcompile
 needs neither node nor the npm registry; whoever changes the extension runs
 

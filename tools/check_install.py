@@ -35,7 +35,7 @@ def reduced(x: Any) -> Any:
 
 
 def looped(x: Any) -> Any:
-    """A loop over elements."""
+    """A scalar loop."""
     total = 0.0
     for i in range(len(x)):
         if x[i, 0] > 0.5:

@@ -1,6 +1,6 @@
 """Compares many generated programs, run plainly and compiled.
 
-Enters: how many programs, and a seed. Leaves: each program that shows a difference, made as short as possible, on the
+Input: how many programs, and a seed. Output: each program that shows a difference, made as short as possible, on the
 terminal; a JSON summary with the seed, the versions, and the differences. Exists for long runs: the tests run the same
 generator for some seconds.
 
@@ -39,7 +39,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 CHUNK = 1000
 MEMORY = 8 << 30  # bytes for a process: a statement that may make a list of a billion elements raises instead
 KINDS = {
-    "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.element_check",
+    "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.scalar_loop_check",
     "async": "capture.async_check", "numpy": "frontends.numpy_check", "special": "frontends.special_check",
     "cells": "frontends.cell_check", "small": "frontends.small_check",
 }  # fmt: skip

@@ -1,6 +1,6 @@
 """An example for each reason of the break catalogue: a program that breaks, and the rewrite that does not.
 
-Enters: nothing. Leaves: ``EXAMPLES``, by reason id. Exists so that docs/graph_breaks.md shows programs that tests run:
+Input: nothing. Output: ``EXAMPLES``, by reason id. Exists so that docs/graph_breaks.md shows programs that tests run:
 the break is recorded at the line marked ``# here``, and the rewrite gives the same result as one graph. Kept out of the
 package, which has no use for it when it runs.
 """

@@ -1,6 +1,6 @@
 """Interrupts compilation at random moments, as Ctrl-C does, and checks that everything stays usable and right.
 
-Enters: a number of tries and a seed. Leaves: a count of what was interrupted, as text and as JSON; the exit status says
+Input: a number of tries and a seed. Output: a count of what was interrupted, as text and as JSON; the exit status says
 whether every check held. A short run is among the tests; the long one is run by hand:
 
     python tools/interrupt_check.py --tries 1000 --json interrupts.json

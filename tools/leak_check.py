@@ -1,6 +1,6 @@
 """Compiles and forgets over and over, and checks that memory stays flat.
 
-Enters: a number of cycles. Leaves: memory in use along the way, as text and as JSON; the exit status says whether it
+Input: a number of cycles. Output: memory in use along the way, as text and as JSON; the exit status says whether it
 stayed flat. A short run is among the tests; the long one is run by hand:
 
     python tools/leak_check.py --cycles 10000 --json leaks.json

@@ -1,6 +1,6 @@
 """Runs a notebook from top to bottom without a screen.
 
-Enters: a notebook and a folder. Leaves: in the folder, the notebook with its outputs, also as an HTML page;
+Input: a notebook and a folder. Output: in the folder, the notebook with its outputs, also as an HTML page;
 on the terminal, a line for each cell while it runs, and at the end the text of the cells tagged ``summary``.
 Exists so that the demo needs no browser. The exit status is 1 where a cell failed; what ran is written all
 the same.

@@ -1,8 +1,8 @@
 """Runs the project's differential tests with the graph broken after every k-th instruction; counts wrong answers.
 
-Enters: values of k, test files, how many generated programs. Leaves: each wrong answer on the terminal, and a JSON
+Input: values of k, test files, how many generated programs. Output: each wrong answer on the terminal, and a JSON
 summary: for each k, the tests and programs run, those in which plain and compiled runs could be told apart, and those
-that ended for another reason. Exists because a break may fall anywhere: whatever a frame holds in between has to be
+that ended for another reason. Why: a break may fall anywhere: whatever a frame holds in between has to be
 carried over it.
 
 A test is wrong where a comparison of plain and compiled runs fails, where tcompile itself fails (bugs raise under

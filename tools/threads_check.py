@@ -1,6 +1,6 @@
 """Threads that call one compiled function with arrays of different sizes, and check every result and the memory.
 
-Enters: a number of threads and of seconds. Leaves: how many calls there were, wrong results, and memory in use along
+Input: a number of threads and of seconds. Output: how many calls there were, wrong results, and memory in use along
 the way, as text and as JSON; the exit status says whether all were right and memory stayed flat. A short run is among
 the tests; the long one is run by hand:
 

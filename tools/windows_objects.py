@@ -167,8 +167,10 @@ class Recorder:
         self.names |= {entries.entry(n): f"tc_enter_{n}" for n in range(entries.MOST + 1)}
         with contextlib.ExitStack() as stack:
             for name, stand_in in (
-                ("begin", self.begin), ("launcher", lambda: self.launch), ("has_symbol", lambda name: False),
-            ):  # fmt: skip
+                ("begin", self.begin),
+                ("launcher", lambda: self.launch),
+                ("has_symbol", lambda name: False),
+            ):
                 stack.enter_context(mock.patch.object(native, name, stand_in))
             for limit in ("LEAST_NS", "SHARED_NS"):  # small launches are shared among threads, too
                 stack.enter_context(mock.patch.object(host, limit, 1000))

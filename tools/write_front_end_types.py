@@ -1,6 +1,6 @@
 """Writes the TypeScript types of what the kernel tells the JupyterLab extension.
 
-Enters: the JSON Schemas of the events and of the displays. Leaves: ``labextension/src/generated/``, one file for each.
+Input: the JSON Schemas of the events and of the displays. Output: ``labextension/src/generated/``, one file for each.
 Exists so that the front end cannot disagree with the classes: ``tests/labextension/test_types.py`` fails when the files
 are not what this makes.
 

@@ -1,6 +1,6 @@
 """Writes docs/numpy_coverage.md: what becomes of every public name of NumPy.
 
-Enters: the tables of the NumPy frontend. Leaves: the page. Exists so that the page is what the code does; a test
+Input: the tables of the NumPy frontend. Output: the page. Exists so that the page is what the code does; a test
 fails where it is not.
 
     python tools/write_numpy_coverage.py
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tcompile.frontends.numpy import coverage
-from tcompile.frontends.numpy.coverage import SECTIONS, Row
+from tcompile.frontends.numpy.coverage import SECTIONS, CoverageRow
 from tcompile.numpy_versions import VERSION
 from tcompile.versions import dotted
 
@@ -55,7 +55,7 @@ def page() -> str:
     return "\n".join([INTRODUCTION, *_counts(rows), *(line for s in SECTIONS for line in _section(s, rows))])
 
 
-def _counts(rows: list[Row]) -> Iterator[str]:
+def _counts(rows: list[CoverageRow]) -> Iterator[str]:
     yield f"| NumPy {version()} | fused | call | break |"
     yield "|---|---|---|---|"
     for section in SECTIONS:
@@ -64,7 +64,7 @@ def _counts(rows: list[Row]) -> Iterator[str]:
     yield ""
 
 
-def _section(section: str, rows: list[Row]) -> Iterator[str]:
+def _section(section: str, rows: list[CoverageRow]) -> Iterator[str]:
     yield f"## {TITLES[section]}\n"
     mine = [row for row in rows if row.section == section]
     for state in ("fused", "call"):

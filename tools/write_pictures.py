@@ -1,6 +1,6 @@
 """Writes the pictures in docs/pictures: cells of a notebook with the displays under them, in both themes.
 
-Enters: the cells below. Leaves: a PNG for each that has a name, light and dark. Exists so that the pictures are what
+Input: the cells below. Output: a PNG for each that has a name, light and dark. Exists so that the pictures are what
 the code shows; run it when a display has changed. Needs playwright and a Chromium on the machine.
 
     python tools/write_pictures.py

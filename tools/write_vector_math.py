@@ -1,6 +1,6 @@
 """Writes docs/vector_math.md: the error and the speed of vector functions, tcompile's beside NumPy's.
 
-Enters: nothing but this machine. Leaves: the page: for each function and dtype the largest error in units in the last
+Input: nothing but this machine. Output: the page: for each function and dtype the largest error in units in the last
 place over arguments of every size, and nanoseconds an element on one thread, on an array that fits the second cache,
 the shortest of many turns. The references are the same functions in extended precision.
 

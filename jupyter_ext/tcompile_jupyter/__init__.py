@@ -1,6 +1,6 @@
 """tcompile in a notebook: the magics, the report under a cell, and comparisons with plain Python.
 
-Enters: IPython's shell, when the user types ``%load_ext tcompile``. Leaves: the magics ``%%tcompile`` and
+Input: IPython's shell, when the user types ``%load_ext tcompile``. Output: the magics ``%%tcompile`` and
 ``%tcompile``. Exists apart from the compiler so that tcompile itself never imports a Jupyter package;
 everything here reads the event stream and calls the public API.
 

@@ -231,7 +231,7 @@ def prepare(shell: InteractiveShell, result: ExecutionResult | None, body: str) 
 
     Raises SyntaxError as IPython would, at the line that the user sees.
 
-    The lines above ``body``, which hold the magic itself, stay in front of it as comments: lines are counted
+    The lines above ``body``, which hold the magic itself, stay before it as comments: lines are counted
     from the top of the cell, in tracebacks as in the editor.
     """
     raw = result.info.raw_cell if result is not None else ""

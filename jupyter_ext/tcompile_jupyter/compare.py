@@ -1,6 +1,6 @@
 """The same work in plain Python and compiled, timed and checked against each other.
 
-Enters: a function with its arguments, or a cell. Leaves: a ``Comparison`` of median times and results. Exists
+Input: a function with its arguments, or a cell. Output: a ``Comparison`` of median times and results. Exists
 to answer "is it faster, and is it the same?" without a benchmark being written. All work is done on copies,
 so that neither the user's arrays nor their names change. How it is timed is the business of ``measure``.
 """
@@ -24,7 +24,7 @@ from tcompile_jupyter.status import is_compiled
 
 @dataclass(frozen=True)
 class Comparison:
-    """Medians in milliseconds over ``rounds`` runs of each kind, and how far the results are apart.
+    """Medians in milliseconds over ``repeats`` runs of each kind, and how far the results are apart.
 
     ``uncertainty`` is how far off the worse known of the two medians may be, relative to it, with 95% confidence.
     """
@@ -33,7 +33,7 @@ class Comparison:
     eager_ms: float
     compiled_ms: float
     difference: Difference
-    rounds: int
+    repeats: int
     graphs: int | None = None
     kernels: int | None = None
     uncertainty: float | None = None
@@ -50,7 +50,7 @@ class Comparison:
         return (
             f"{self.name}: plain {format_ms(self.eager_ms)}, compiled {format_ms(self.compiled_ms)}, "
             f"{self.speed_up:.1f}x; largest difference {self.difference} "
-            f"(medians of {self.rounds} runs{', ' + self.sure() if self.sure() else ''})"
+            f"(medians of {self.repeats} runs{', ' + self.sure() if self.sure() else ''})"
         )
 
     def sure(self) -> str:
@@ -105,7 +105,7 @@ class Comparisons(Sequence[Comparison]):
             ComparisonRow(
                 name=one.name, eager_ms=one.eager_ms, compiled_ms=one.compiled_ms,
                 speed_up=one.speed_up if math.isfinite(one.speed_up) else None,
-                equal=one.difference.equal, difference=str(one.difference), rounds=one.rounds, graphs=one.graphs,
+                equal=one.difference.equal, difference=str(one.difference), repeats=one.repeats, graphs=one.graphs,
                 kernels=one.kernels, uncertainty=one.uncertainty if one.sure() else None,
             )
             for one in self._rows
@@ -154,7 +154,7 @@ def comparison(name: str, known: Measured, state: Any = None) -> Comparison:
     """What was measured; ``state`` is asked for its graphs and kernels."""
     graphs, kernels = counts(state)
     medians = known.eager.median, known.compiled.median
-    return Comparison(name, *medians, known.difference, known.rounds, graphs, kernels, known.uncertainty)
+    return Comparison(name, *medians, known.difference, known.repeats, graphs, kernels, known.uncertainty)
 
 
 def counts(compiled: Any) -> tuple[int | None, int | None]:

@@ -1,6 +1,6 @@
 """``%%tcompile --compare`` and ``--each``: a whole cell, or each of its statements, in plain Python and compiled.
 
-Enters: a parsed cell, and a snapshot of the names that it mentions, taken before it ran. Leaves: a
+Input: a parsed cell, and a snapshot of the names that it mentions, taken before it ran. Output: a
 ``Comparison`` of the cell, or ``Comparisons``, a row for each statement. Exists apart from ``compare`` because
 a cell is repeated in copies of the user's namespace.
 
@@ -31,7 +31,7 @@ from tcompile.runtime.cell import forget
 from tcompile.stance import set_stance
 from tcompile_jupyter.cells import SHOWN, Cell, Settings, one_statement
 from tcompile_jupyter.compare import Comparison, Comparisons, comparison, take_turns
-from tcompile_jupyter.measure import ROUNDS, TOLERANCE, Measured, Sample
+from tcompile_jupyter.measure import REPEATS, TOLERANCE, Measured, Sample
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
@@ -140,8 +140,8 @@ def compare_statements(cell: Cell, settings: Settings, before: Snapshot, *, budg
                 taken[kind].append(seconds * 1e3)
         known = [Measured(Sample(tuple(e)), Sample(tuple(c)), d) for (e, c), d in zip(samples, apart, strict=True)]
         sure = all(known[number].uncertainty <= TOLERANCE for number in timed)
-        rounds = len(samples[0][0]) if samples else ROUNDS[-1]
-        if rounds >= ROUNDS[0] and (sure or rounds >= ROUNDS[-1] or time.perf_counter() > end):
+        repeats = len(samples[0][0]) if samples else REPEATS[-1]
+        if repeats >= REPEATS[0] and (sure or repeats >= REPEATS[-1] or time.perf_counter() > end):
             break
     lines = [alone[number][0].lineno for number in timed]
     return Comparisons(

@@ -1,7 +1,7 @@
 """Completes the options of ``%%tcompile`` and ``%tcompile``, and what they take.
 
-Enters: the line under the cursor. Leaves: what may stand there: options, commands, stances, backends, modes, sizes.
-Exists because a magic's line is no Python, of which IPython's own completion knows nothing. The names come from where
+Input: the line under the cursor. Output: what may stand there: options, commands, stances, backends, modes, sizes.
+Why: a magic's line is no Python, of which IPython's own completion knows nothing. The names come from where
 they are defined: the magic's parser and the public API.
 """
 

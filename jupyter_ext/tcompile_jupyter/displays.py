@@ -1,6 +1,6 @@
 """The displays that only notebooks have: comparisons, and the report under a cell.
 
-Enters: facts, gathered by ``compare`` and ``report``. Leaves: views, as those of ``tcompile.observe.display`` are, and
+Input: facts, gathered by ``compare`` and ``report``. Output: views, as those of ``tcompile.observe.display`` are, and
 the JSON Schema of all views, for front ends that draw them by themselves. ``tools/write_display_schema.py`` writes it
 to ``displays.schema.json`` beside this file.
 """
@@ -28,7 +28,7 @@ PATH = Path(__file__).with_name("displays.schema.json")
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
-    """The same work in plain Python and compiled; times are medians of ``rounds`` runs of each, in milliseconds.
+    """The same work in plain Python and compiled; times are medians of ``repeats`` runs of each, in milliseconds.
 
     ``difference`` says how far the results are apart; where they are not ``equal``, what differs. ``uncertainty`` is
     how far off the worse known median may be, relative to it, with 95% confidence.
@@ -40,7 +40,7 @@ class ComparisonRow:
     speed_up: float | None = None
     equal: bool = True
     difference: str = ""
-    rounds: int = 0
+    repeats: int = 0
     graphs: int | None = None
     kernels: int | None = None
     uncertainty: float | None = None
@@ -74,7 +74,7 @@ class ComparisonView(View):
         else:
             result = f'<span class="tcd-bad">DIFFERENT: {difference}</span>'
         sure = "" if row.uncertainty is None else f", ±{100 * row.uncertainty:.2g}%"
-        sure = f' title="medians of {row.rounds} runs{sure}"'
+        sure = f' title="medians of {row.repeats} runs{sure}"'
         return (
             f'<code style="white-space:nowrap">{html.short(row.name, 52)}</code>', *counts,
             html.time(row.eager_ms), html.time(row.compiled_ms), self._bars(row),

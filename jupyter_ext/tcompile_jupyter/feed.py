@@ -1,6 +1,6 @@
 """Carries the compiler's events to the page, in batches.
 
-Enters: events, from the bus. Leaves: calls of the readers, each with a tuple of events, a few times a second at most.
+Input: events, from the bus. Output: calls of the readers, each with a tuple of events, a few times a second at most.
 Exists so that widgets and the JupyterLab panel cost a program next to nothing however much it compiles: they share one
 listener, which only keeps the event, and one thread, which tells them. While nothing is open there is neither.
 

@@ -1,6 +1,6 @@
 """What is known of each compiled function, for the JupyterLab extension.
 
-Enters: the code caches. Leaves: JSON-able records, one for each function, with a mark for each line of the user's of
+Input: the code caches. Output: JSON-able records, one for each function, with a mark for each line of the user's of
 which something can be said: it is in a graph, a graph broke there, or it runs in plain Python.
 """
 

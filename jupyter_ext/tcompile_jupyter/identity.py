@@ -1,6 +1,6 @@
 """Which cell runs, and which cell a function was written in.
 
-Enters: IPython's notice that a cell begins or ends. Leaves: ``bus.current_cell``, and the answer to "which cell does
+Input: IPython's notice that a cell begins or ends. Output: ``bus.current_cell``, and the answer to "which cell does
 this file of code come from?". A cell is named by JupyterLab's id of it, or by its execution count (``In[3]``) where
 the front end sends no id. Exists so that every event names its cells, those of plain cells included.
 """

@@ -1,6 +1,6 @@
 """The magics ``%%tcompile`` and ``%tcompile``: options in, a run or an answer out.
 
-Enters: the line and the text that IPython hands to a magic. Leaves: a cell that ran, its report, or a usage
+Input: the line and the text that IPython hands to a magic. Output: a cell that ran, its report, or a usage
 error that names what is valid. Exists as the thin layer between IPython and the public API; names of stances,
 backends and modes are checked by that API alone, so that its lists and this magic's never differ.
 """

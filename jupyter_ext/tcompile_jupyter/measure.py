@@ -1,6 +1,6 @@
 """Measures the same work in plain Python and compiled, honestly.
 
-Enters: two ways to do the same work, or a function with its arguments. Leaves: a ``Measured`` after each round, with
+Input: two ways to do the same work, or a function with its arguments. Output: a ``Measured`` after each repeat, with
 the times so far, their medians and how sure those are. Exists apart from everything that shows times, so that a
 table, a sentence and a plot all measure in this one way:
 
@@ -35,7 +35,7 @@ from tcompile_jupyter.status import is_compiled
 Run = Callable[[int], tuple[float, Any]]
 """Does the work so many times in a row. Returns the seconds that one took, and the last result."""
 
-ROUNDS = range(6, 201)
+REPEATS = range(6, 201)
 """The fewest and the most samples of each kind. Six are the fewest that enclose a median with 95% confidence."""
 
 CONFIDENCE = 0.95
@@ -94,7 +94,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known after some rounds. ``done``: nothing more is measured."""
+    """What is known after some repeats. ``done``: nothing more is measured."""
 
     eager: Sample
     compiled: Sample
@@ -102,7 +102,7 @@ class Measured:
     done: bool = False
 
     @property
-    def rounds(self) -> int:
+    def repeats(self) -> int:
         """How many samples there are of each kind."""
         return len(self.eager.ms)
 
@@ -138,10 +138,10 @@ def measure(
     repeat: bool = True,
     after_first: Callable[[], Difference] = Difference,
 ) -> Iterator[Measured]:
-    """Compares the results of both, then times them in turn, and yields what is known after each round.
+    """Compares the results of both, then times them in turn, and yields what is known after each repeat.
 
     It ends when both medians are known to within ``tolerance`` with 95% confidence, when ``budget`` seconds are spent,
-    or when nobody asks for the next round any more; at least the fewest rounds are run. ``repeat``: short work may be
+    or when nobody asks for the next repeat any more; at least the fewest repeats are run. ``repeat``: short work may be
     done several times in a row for one sample. ``after_first`` adds a difference once both have run once.
 
     >>> def quick(calls):
@@ -159,8 +159,8 @@ def measure(
         times[0].append(eager(calls[0])[0] * 1e3)
         times[1].append(compiled(calls[1])[0] * 1e3)
         known = Measured(Sample(tuple(times[0])), Sample(tuple(times[1])), apart)
-        enough = known.rounds >= ROUNDS[0] and (
-            known.uncertainty <= tolerance or known.rounds >= ROUNDS[-1] or time.perf_counter() > end
+        enough = known.repeats >= REPEATS[0] and (
+            known.uncertainty <= tolerance or known.repeats >= REPEATS[-1] or time.perf_counter() > end
         )
         yield known if not enough else Measured(known.eager, known.compiled, apart, done=True)
         if enough:
@@ -246,4 +246,4 @@ def timed(work: Callable[..., Any], arguments: tuple[Any, dict[str, Any]], calls
     return (time.perf_counter() - start) / calls, result
 
 
-__all__ = ["CONFIDENCE", "ROUNDS", "TOLERANCE", "Measured", "Pair", "Run", "Sample", "crossings", "measure"]
+__all__ = ["CONFIDENCE", "REPEATS", "TOLERANCE", "Measured", "Pair", "Run", "Sample", "crossings", "measure"]

@@ -1,6 +1,6 @@
 """What the options of ``%%tcompile`` take, and how help and errors speak of them.
 
-Enters: the magic's own parser, and the public API. Leaves: valid names, the help text, and errors that say what would
+Input: the magic's own parser, and the public API. Output: valid names, the help text, and errors that say what would
 be right. Exists so that help, completion and errors name the same things, which are those that the API names.
 """
 

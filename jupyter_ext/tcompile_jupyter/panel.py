@@ -1,6 +1,6 @@
 """The kernel's end of the JupyterLab extension: tells pages what happens, and answers their questions.
 
-Enters: the comms of pages, the events in batches, and questions. Leaves: news, while anybody looks, and answers. Exists
+Input: the comms of pages, the events in batches, and questions. Output: news, while anybody looks, and answers. Exists
 so that a page that comes late, or twice, or after a restart, knows what any other one knows. The other end is
 ``labextension/src/protocol.ts``.
 

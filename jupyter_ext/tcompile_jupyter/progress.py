@@ -1,6 +1,6 @@
 """Says what a compile is at that takes longer than a moment.
 
-Enters: the compiles that are going on (``tcompile.observe.context``). Leaves: a line under the running cell, renewed a
+Input: the compiles that are going on (``tcompile.observe.context``). Output: a line under the running cell, renewed a
 few times a second, with the function, the phase, how far it is and the seconds so far; in a terminal, a line that goes
 away again. Exists so that nobody wonders whether the kernel hangs. A compile of the usual few milliseconds costs it one
 look at a flag.

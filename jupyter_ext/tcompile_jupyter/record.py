@@ -1,6 +1,6 @@
 """What happened while a cell ran: the compiler's events, sorted by function.
 
-Enters: events, from the bus. Leaves: a ``Record`` with one ``FunctionRecord`` for each function that the
+Input: events, from the bus. Output: a ``Record`` with one ``FunctionRecord`` for each function that the
 events speak of, in the order of their first event. Exists so that the report is a plain function of data.
 """
 

@@ -1,6 +1,6 @@
 """The report under a cell: a few lines that say what was compiled, what was not, and why.
 
-Enters: a ``Record``, and the sections that the cell's options asked for. Leaves: an object that displays
+Input: a ``Record``, and the sections that the cell's options asked for. Output: an object that displays
 itself, as HTML in a notebook and as text in a terminal. Exists as the one place where events are put into
 words; all text that comes from the user's code is escaped here.
 

@@ -1,6 +1,6 @@
 """``%tcompile`` alone: which functions of the namespace are compiled, and how it goes with them.
 
-Enters: the user's namespace. Leaves: a ``Status`` that displays itself as a table. Exists so that the state
+Input: the user's namespace. Output: a ``Status`` that displays itself as a table. Exists so that the state
 of the compiler can be seen at any time, not only under the cell that compiled.
 """
 

@@ -1,6 +1,6 @@
 """``%tcompile watch``: a line under every cell that compiled something.
 
-Enters: IPython's notice that a cell begins or ends, and the events between. Leaves: one line, which opens the cell's
+Input: IPython's notice that a cell begins or ends, and the events between. Output: one line, which opens the cell's
 report. Exists for functions that are compiled by a decorator, whose cells bear no magic. It listens in the background:
 calls of compiled functions run as fast as without it.
 """

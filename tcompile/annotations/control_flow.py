@@ -1,6 +1,6 @@
 """Control flow as functions: ``cond``, ``while_loop``, ``scan``, ``map`` and ``associative_scan`` in plain Python.
 
-Enters: a user's call. Leaves: its plain result. ``capture.semantics.special.control_flow`` captures the same calls as
+Input: a user's call. Output: its plain result. ``capture.semantics.special.control_flow`` captures the same calls as
 one node of the graph each; both give the same arrays. They are apart so that importing tcompile does not load capture.
 
 Values that a loop carries or goes along are *trees* of arrays: an array or number, or a tuple, list or dict of trees.

@@ -1,6 +1,6 @@
 """Functions of tcompile that a user may call inside a compiled function: what they do in plain Python.
 
-Enters: a user's call. Leaves: its plain result. ``capture.semantics.special`` says what the same calls mean to capture;
+Input: a user's call. Output: its plain result. ``capture.semantics.special`` says what the same calls mean to capture;
 they are apart so that importing tcompile does not load capture.
 """
 

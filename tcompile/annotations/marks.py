@@ -1,6 +1,6 @@
 """What a user says about the sizes of an array: they vary, they may vary, they are fixed.
 
-Enters: arrays and axes. Leaves: for an array that is captured, the marks of its axes. An ndarray takes no attributes,
+Input: arrays and axes. Output: for an array that is captured, the marks of its axes. An ndarray takes no attributes,
 so the marks are kept beside it, in a table that forgets an array when it dies. They belong to the array object alone,
 not to its views or copies.
 """

@@ -1,6 +1,6 @@
 """Whether a graph break is an error: ``error_on_graph_break`` as a ``with`` block and as a decorator.
 
-Enters: a user's statement. Leaves: ``breaks_are_errors()``, which capture asks when it starts. Captured code that
+Input: a user's statement. Output: ``breaks_are_errors()``, which capture asks when it starts. Captured code that
 enters such a block is followed without leaving the graph: ``capture.semantics.special.policy``.
 """
 

@@ -1,6 +1,6 @@
 """What a user says about calls of a function inside compiled code.
 
-Enters: functions. Leaves: for a function that captured code calls, its ``Treatment``. In plain Python nothing changes:
+Input: functions. Output: for a function that captured code calls, its ``Treatment``. In plain Python nothing changes:
 each of these returns the function itself. The table forgets a function when it dies, so that a cell which is run again
 leaves nothing behind. What the treatments mean to capture is in
 ``capture.semantics.special.treated``.
@@ -137,7 +137,7 @@ def _treat(name: str, fn: Any, treatment: Treatment) -> Any:
         if isinstance(function, types.MethodType):
             raise InvalidType(f"{name} takes a function, got a bound method: give {function.__func__.__qualname__}")
     for function in functions:
-        inner = getattr(type(function), "__tcompile_inline__", None)  # already compiled: the function behind it, too
+        inner = getattr(type(function), "__tcompile_inline__", None)  # already compiled: the function after it, too
         for one in (function, *((inner(function),) if inner is not None else ())):
             set_treatment(one, treatment)
     return fn

@@ -1,6 +1,6 @@
 """Backends: a graph becomes a callable.
 
-Enters: a graph and the example inputs of one call. Leaves: a callable over the graph's inputs. ``registry`` knows them
+Input: a graph and the example inputs of one call. Output: a callable over the graph's inputs. ``registry`` knows them
 by name; ``schedule`` fuses graphs into kernels, ``llvm`` makes kernels machine code.
 """
 

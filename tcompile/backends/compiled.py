@@ -1,6 +1,6 @@
 """What a code generator makes of a graph: one callable, with its kernels.
 
-Enters: a host program, the kernels that it starts, the schedule, and what the graph's regions were compiled to. Leaves:
+Input: a host program, the kernels that it starts, the schedule, and what the graph's regions were compiled to. Leaves:
 ``CompiledGraph``, with a ``CompiledKernel`` for each kernel, which the code generators add their own to. Exists so that
 whoever shows kernels need not know which of them wrote these.
 """
@@ -90,9 +90,13 @@ class CompiledGraph(Generic[K]):
     """
 
     def __init__(
-        self, program: Callable[..., tuple[Any, ...]], source: str, kernels: list[K], plan: Schedule,
+        self,
+        program: Callable[..., tuple[Any, ...]],
+        source: str,
+        kernels: list[K],
+        plan: Schedule,
         regions: Mapping[Graph, Any],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.program = program
         self.source = source
         self.schedule = plan
@@ -112,9 +116,9 @@ class CompiledGraph(Generic[K]):
         return self.program(*inputs)
 
     @property
-    def rounds(self) -> frozenset[str]:
-        """Who runs the rounds of loops here and in regions: "machine code", "python rounds"."""
-        return frozenset().union(*(part.rounds for part in self.parts.values()))
+    def iterations(self) -> frozenset[str]:
+        """Who runs the iterations of loops here and in regions: "machine code", "python iterations"."""
+        return frozenset().union(*(part.iterations for part in self.parts.values()))
 
     def settle(self) -> None:
         """Waits for its machine code where that is still being made. Raises what went wrong with it."""

@@ -1,6 +1,6 @@
 """Arrays that are the same at every call: made once, when the graph is compiled.
 
-Enters: a graph. Leaves: for each node that makes an array of literals (``np.array([1.0, 2.0])``, ``np.eye(3)``) that
+Input: a graph. Output: for each node that makes an array of literals (``np.array([1.0, 2.0])``, ``np.eye(3)``) that
 array, and which of these arrays some other code may come to hold. Plain Python makes a new array at every call, so
 nobody may ever see ours twice: what is returned, viewed by a result, or given to code that might keep it or write to it
 is a copy; only kernels and functions that are known to make a result of their own read the one array.
@@ -45,7 +45,7 @@ def held(graph: Graph, nodes: dict[Node, np.ndarray[Any, Any]]) -> set[Node]:
     found = set()
     for node in graph.nodes:
         shown = {shows[operand] for operand in node.inputs if operand in shows}
-        if node.op.kind == "movement" and shown:
+        if node.op.kind == "view" and shown:
             (shows[node],) = shown
         elif node.regions or node.op is ops.PYTHON_CALL or (node.op is ops.CALL and node.attrs["target"] not in _NEW):
             found |= shown

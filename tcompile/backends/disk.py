@@ -1,7 +1,7 @@
 """Machine code kept on disk, so that what was compiled once is only loaded the next time, also in another process.
 
-Enters: object code, under a key made of everything that it depends on (the intermediate code, the processor, the
-compiler's version). Leaves: the same bytes, or nothing. Exists as ``tcompile.cache``, where a person can look at it,
+Input: object code, under a key made of everything that it depends on (the intermediate code, the processor, the
+compiler's version). Output: the same bytes, or nothing. Exists as ``tcompile.cache``, where a person can look at it,
 empty it, and carry what it holds to another machine.
 
 A file is its own proof: it begins with a digest of its key and contents, it is written under another name first, and

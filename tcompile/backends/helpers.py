@@ -1,6 +1,6 @@
 """What generated host programs call.
 
-Enters: status bits of kernels, library calls with their arguments. Leaves: nothing, or results; where plain
+Input: status bits of kernels, library calls with their arguments. Output: nothing, or results; where plain
 NumPy would warn, raise or do something that only it knows, ``Replay``.
 
 NumPy's error state is asked for when a flag was raised. The underflow flag is an exception: vector functions do

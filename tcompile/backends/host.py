@@ -1,6 +1,6 @@
 """The host program: straight-line Python that allocates, launches kernels, calls libraries and makes views.
 
-Enters: a ``Schedule``. Leaves: Python source and the function it defines. Sizes come from the input arrays' shapes;
+Input: a ``Schedule``. Output: Python source and the function it defines. Sizes come from the input arrays' shapes;
 every array is dropped right after its last use, so that its memory serves the next one. How a kernel is launched, and
 where arrays come from, is each code generator's own: it extends ``Program``.
 """
@@ -20,7 +20,7 @@ import numpy as np
 
 from tcompile.backends import helpers, parts
 from tcompile.backends.constants import constants, held
-from tcompile.backends.running import KEY, Loops
+from tcompile.backends.running import KEY, RunningLoops
 from tcompile.backends.schedule import Schedule
 from tcompile.backends.schedule.lower import replaces_part
 from tcompile.backends.schedule.plan import Step
@@ -66,7 +66,7 @@ class Onto:
 
 
 @dataclass(frozen=True, eq=False)
-class Constant:
+class HostConstant:
     """``key`` is an array that has been made already, which is only read."""
 
     key: Node
@@ -150,7 +150,7 @@ class Program:
         keep_text(program, file, source)
         return source, program
 
-    def _loops(self, source: str) -> Loops:
+    def _loops(self, source: str) -> RunningLoops:
         """Where the program runs its loops, and which variables hold their results."""
         texts = enumerate(map(str.strip, source.splitlines()), 1)
         results: dict[str, dict[int, str]] = {}
@@ -159,11 +159,13 @@ class Program:
                 continue
             if node in self.arrays and node not in self.overwritten:
                 results.setdefault(node.inputs[0].name, {})[node.attrs["index"]] = self.arrays[node]
-        return Loops({number: self.loop_calls[text] for number, text in texts if text in self.loop_calls}, results)
+        return RunningLoops(
+            {number: self.loop_calls[text] for number, text in texts if text in self.loop_calls}, results
+        )
 
     def overwrites(self, node: Node) -> None:
         """Notes that something is written to the array of a node, whose value is gone then."""
-        while node.op.kind == "movement":
+        while node.op.kind == "view":
             node = node.inputs[0]
         self.overwritten.add(node)
 
@@ -187,7 +189,7 @@ class Program:
             elif step.kind == "view":
                 self._view(step)
             elif step.kind == "loop":
-                self.element_loop(step)
+                self.scalar_loop(step)
             else:
                 self._call(step)
             dead = [self.arrays[node] for node in self._last_uses.get(position, ()) if node not in self._shared]
@@ -203,7 +205,7 @@ class Program:
             self._report(self.schedule.undo if first == self.schedule.last else ())
 
     def _save(self) -> list[str]:
-        """Copies the parts of the caller's arrays that loops over elements will write; returns parts and copies."""
+        """Copies the parts of the caller's arrays that scalar loops will write; returns parts and copies."""
         found = []
         for number, (node, path) in enumerate(self.schedule.saved):
             part, old = self._fresh(f"part_{number}"), self._fresh(f"saved_{number}")
@@ -331,28 +333,28 @@ class Program:
         """Whether a step runs code that returns a status."""
         return step.kernel is not None or step.kind == "loop"
 
-    def element_loop(self, step: Step) -> None:
-        """Writes a loop over elements for which the code generator has a function."""
+    def scalar_loop(self, step: Step) -> None:
+        """Writes a scalar loop for which the code generator has a function."""
         raise NotImplementedError
 
     def loop(self, node: Node, operands: Sequence[str]) -> None:
-        """Writes a loop whose region is given the number of the round."""
+        """Writes a loop whose region is given the induction variable."""
         (region,) = node.regions
         body, missing = self._compiled(region)
         native = self.native_parts(node, [body], len(operands) - 2)
         own = parts.owner(node.regions, self.names["copy"])
-        made = TimedLoop(parts.RoundLoop(node.name, body, own, missing, native), line_of(node))
+        made = TimedLoop(parts.PythonLoop(node.name, body, own, missing, native), line_of(node))
         name = self._constant(f"{node.name}_rounds", made)
         sizes = [f"sizes=({', '.join(missing)},)"] if missing else []
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *sizes])})")
         self.loop_calls[self.lines[-1]] = node.name
 
     def native_parts(self, node: Node, bodies: Sequence[Any], carried: int) -> Any:
-        """What runs a loop's round, or its parts, without Python, as ``parts`` calls it; None where nothing does."""
+        """What runs an iteration of a loop, or its parts, without Python, as ``parts`` calls it; or None."""
         return None
 
     def exit_loop(self, node: Node, operands: Sequence[str]) -> None:
-        """Writes a loop whose rounds are in parts."""
+        """Writes a loop whose iterations are in parts."""
         compiled = [self._compiled(region) for region in node.regions]
         bodies = [body for body, _ in compiled]
         native = self.native_parts(node, bodies, len(operands) - 2)
@@ -460,7 +462,7 @@ class Program:
         name = self._number(made)
         if node in self._shared:
             self.arrays[node] = name
-            self.steps.append(Constant(node, made))
+            self.steps.append(HostConstant(node, made))
         else:
             self.arrays[node] = self._name(node)
             self.lines.append(f"{self.arrays[node]} = copy({name}){'' if made.flags.owndata else '[...]'}")
@@ -533,7 +535,7 @@ class Program:
             return False
         shown = {base}
         for node in graph.nodes:
-            if node.op.kind in ("movement", "control") and not shown.isdisjoint(node.inputs):
+            if node.op.kind in ("view", "control") and not shown.isdisjoint(node.inputs):
                 shown.add(node)  # what a loop carries may come out as it came in
         assert step.node is not None
         others = list(step.node.inputs)
@@ -547,7 +549,7 @@ class Program:
         step = steps.get(node)
         if step is None:
             return False
-        if node.op is ops.GET and node.inputs[0].op is ops.ELEMENT_LOOP:
+        if node.op is ops.GET and node.inputs[0].op is ops.SCALAR_LOOP:
             return node not in steps[node.inputs[0]].onto
         if step.onto.get(node) == "base":
             return replaces_part(node) and self._is_own(node.inputs[0])

@@ -1,8 +1,8 @@
-"""Loops that are nodes, round by round, and part by part those that may be left in the middle of a round.
+"""Loops that are nodes, iteration by iteration, and part by part those that may be left in the middle of an iteration.
 
-Enters: the compiled round of a ``fori_loop``, or the parts of an ``exit_loop``'s. Leaves: a ``RoundLoop`` or a
-``PartLoop``, which runs the loop on arrays: without Python where a backend can and it pays. Rounds write in place to
-what they carry: that is a copy, never the caller's.
+Input: the compiled iteration of a ``fori_loop``, or the parts of an ``exit_loop``'s. Output: a ``PythonLoop`` or a
+``PartLoop``, which runs the loop on arrays: without Python where a backend can and it pays. Iterations write in place
+to what they carry: that is a copy, never the caller's.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from tcompile.graph import Graph
 from tcompile.polls import Changed, Clock
 from tcompile.records import dataclass
 
-FEWEST = 8  # rounds for which going without Python pays
+FEWEST = 8  # iterations for which going without Python pays
 Native: TypeAlias = "Callable[[int, Sequence[Any], Mapping[str, int]], tuple[tuple[Any, ...], int, int]]"
 
 
 @dataclass
-class RoundLoop:
-    """A ``fori_loop`` as a host program calls it. ``own`` copies what rounds write in place of what they carry."""
+class PythonLoop:
+    """A ``fori_loop`` as a host program calls it. ``own`` copies what iterations write in place of what they carry."""
 
     name: str
     body: Callable[..., tuple[Any, ...]]
@@ -32,7 +32,7 @@ class RoundLoop:
     native: Native | None
 
     def __call__(self, start: int, stop: int, *carried: Any, sizes: tuple[int, ...] = ()) -> tuple[Any, ...]:
-        """Runs it; ``sizes`` are those that a round takes besides. Raises Changed where what was read has changed."""
+        """Runs it; ``sizes`` are those that an iteration takes too. Raises Changed where what was read has changed."""
         if self.native is not None and start == 0 and stop >= FEWEST:
             try:
                 return self.native(stop, carried, dict(zip(self.symbols, sizes, strict=True)))[0]
@@ -96,9 +96,9 @@ class PartLoop:
         self._check(i - start, way)
         return (*state, np.asarray(i), np.asarray(way))
 
-    def _check(self, rounds: int, way: int) -> None:
+    def _check(self, iterations: int, way: int) -> None:
         least = self.least[way]
-        if least is None or rounds < least:
+        if least is None or iterations < least:
             raise Replay("the loop is left in a way that its graph cannot follow")
 
 
@@ -115,4 +115,4 @@ def owner(regions: Sequence[Graph], copy: Callable[[Any], Any]) -> Callable[[Seq
     return lambda carried: tuple(copy(x) if number in updated else x for number, x in enumerate(carried))
 
 
-__all__ = ["PartLoop", "RoundLoop", "owner"]
+__all__ = ["PartLoop", "PythonLoop", "owner"]

@@ -1,6 +1,6 @@
 """``tcompile.memory``: the memory that the results of kernels come from, to look at and to give back.
 
-Enters: a person's questions and limits. Leaves: figures. Exists apart from the pool itself
+Input: a person's questions and limits. Output: figures. Exists apart from the pool itself
 (``backends.llvm.native.memory``) so that looking loads no code generators before there is something to see.
 """
 
@@ -34,7 +34,7 @@ class MemoryInfo:
         return f"<code>tcompile.memory</code> {html.escape(str(self))}"
 
 
-class Memory:
+class MemoryPool:
     """The pool that large arrays come from and go back to. ``limit`` (bytes kept for reuse) can be assigned.
 
     Small arrays are NumPy's own. An array of the pool is an ordinary one, and its memory is the pool's again when it
@@ -42,7 +42,7 @@ class Memory:
     limit is an eighth of the memory that this process may have, and at most 2 GiB. No more than a quarter of what
     RLIMIT_AS and RLIMIT_DATA leave is kept in any case, and nothing once an allocation of Python's or NumPy's fails.
 
-    >>> Memory().info().in_use >= 0
+    >>> MemoryPool().info().in_use >= 0
     True
     """
 
@@ -93,6 +93,6 @@ def _mebibytes(n: int) -> str:
     return f"{n / 2**20:.1f} MiB"
 
 
-memory = Memory()
+memory = MemoryPool()
 
-__all__ = ["Memory", "MemoryInfo", "memory"]
+__all__ = ["MemoryInfo", "MemoryPool", "memory"]

@@ -1,6 +1,6 @@
 """LLVM's library, loaded while Python is busy with something else.
 
-Enters: nothing. Leaves: the library in memory, where llvmlite finds it. Exists because mapping and relocating it takes
+Input: nothing. Output: the library in memory, where llvmlite finds it. Why: mapping and relocating it takes
 ten milliseconds in which no Python runs: another thread does it while this one imports our own modules.
 """
 

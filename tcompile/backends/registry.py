@@ -1,6 +1,6 @@
 """The backends by name.
 
-Enters: names and callables. Leaves: ``Backend`` records: what turns a graph into a callable. A backend is any
+Input: names and callables. Output: ``Backend`` records: what turns a graph into a callable. A backend is any
 ``f(graph, example_inputs) -> callable``; the callable takes the graph's inputs and returns the sequence of its outputs.
 """
 
@@ -167,7 +167,7 @@ def why_not_on(device: str) -> str | None:
 
 
 def find_backend(backend: str | Compile, device: str = "cpu") -> Backend:
-    """The record behind a name or callable, for a graph over arrays on ``device``.
+    """The record after a name or callable, for a graph over arrays on ``device``.
 
     ``auto`` is ``llvm``, or ``aot_eager`` where there is no native code; for arrays on a GPU it is ``triton``. Raises
     BackendError where tcompile's own backend of that name does not run there, or ``llvm`` not at all.

@@ -1,6 +1,6 @@
 """The exceptions by which compiled code gives a call back to plain Python.
 
-Enters: a reason. Leaves: ``Replay`` and ``Interrupted``. Exists because compiled code raises and warns nothing of its
+Input: a reason. Output: ``Replay`` and ``Interrupted``. Why: compiled code raises and warns nothing of its
 own: whatever NumPy would report is reported by NumPy itself, from the user's own line, when the same stretch runs again
 in plain Python.
 """

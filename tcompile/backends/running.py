@@ -20,7 +20,7 @@ KEY = "__loops__"  # under which a host program's global names have its Loops
 
 
 @dataclass(frozen=True)
-class Loops:
+class RunningLoops:
     """The loops of a host program.
 
     Attributes:
@@ -41,7 +41,7 @@ class Running:
     def earlier(self) -> dict[tuple[str, int], Any]:
         """Copies of what other loops have resulted in, by their names and the numbers of the results."""
         known, loops = self._frame.f_locals, self._frame.f_globals.get(KEY)
-        if isinstance(loops, Loops):
+        if isinstance(loops, RunningLoops):
             rows = loops.results.items()
             found = {(loop, at): known.get(name) for loop, row in rows for at, name in row.items()}
         else:
@@ -55,7 +55,7 @@ def running(frames: Iterable[types.FrameType]) -> Running | None:
     found = None
     for frame in frames:
         loops = frame.f_globals.get(KEY)
-        if isinstance(loops, Loops):
+        if isinstance(loops, RunningLoops):
             name = loops.lines.get(frame.f_lineno)
         elif frame.f_code is evaluate.run.__code__:
             node = frame.f_locals.get("node")
@@ -66,4 +66,4 @@ def running(frames: Iterable[types.FrameType]) -> Running | None:
     return found
 
 
-__all__ = ["KEY", "Loops", "Running", "running"]
+__all__ = ["KEY", "Running", "RunningLoops", "running"]

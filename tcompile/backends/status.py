@@ -1,6 +1,6 @@
 """The status bits that kernels of all code generators return.
 
-Enters: nothing. Leaves: the bits: NumPy's floating-point conditions, the overflow of NumPy's integer scalars, and one
+Input: nothing. Output: the bits: NumPy's floating-point conditions, the overflow of NumPy's integer scalars, and one
 for inputs of which only NumPy itself can say the result. Exists so that ``helpers`` reads the status of any kernel
 alike.
 """

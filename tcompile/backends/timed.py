@@ -1,7 +1,7 @@
 """How long the loops of a program take, told while somebody listens.
 
-Enters: what runs a loop, as a host program calls it. Leaves: the same results, and ``LoopTimed`` events. Exists because
-a call's time says nothing of a round's.
+Input: what runs a loop, as a host program calls it. Output: the same results, and ``LoopTimed`` events. Exists because
+a call's time says nothing of an iteration's.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _MS = 1.0  # later, those that come to as much are told together
 
 @dataclass
 class TimedLoop:
-    """A loop that a host program calls with the first and the last number of its rounds and what they carry.
+    """A loop that a host program calls with the first and the last number of its iterations and what they carry.
 
-    ``counts`` says that the loop's last result but one is the number of the rounds that were done. ``untold`` are the
-    runs, rounds and milliseconds that no event has told yet.
+    ``counts`` says that the loop's last result but one is the induction variable that were done. ``untold`` are the
+    runs, iterations and milliseconds that no event has told yet.
     """
 
     loop: Callable[..., tuple[Any, ...]]
@@ -43,16 +43,16 @@ class TimedLoop:
         results = self.loop(start, stop, *carried, **sizes)
         took = (time.perf_counter() - began) * 1e3
         done = int(results[-2]) if self.counts else max(stop - start, 0)
-        runs, rounds, ms = self.untold
-        self.untold = runs, rounds, ms = runs + 1, rounds + done, ms + took
+        runs, iterations, ms = self.untold
+        self.untold = runs, iterations, ms = runs + 1, iterations + done, ms + took
         if self.told < _FIRST or ms >= _MS:
             self.told, self.untold = self.told + 1, (0, 0, 0.0)
-            bus.emit(LoopTimed(function=self.where.function, where=self.where, runs=runs, rounds=rounds, ms=ms))
+            bus.emit(LoopTimed(function=self.where.function, where=self.where, runs=runs, iterations=iterations, ms=ms))
         return results
 
 
 def line_of(node: Node) -> UserLine:
-    """The user's line behind a node."""
+    """The user's line after a node."""
     return UserLine() if node.location is None else user_line(node.location)
 
 

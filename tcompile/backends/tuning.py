@@ -1,7 +1,7 @@
 """``mode="max-autotune"``: the kernels of a graph in several variants, timed on the arrays at hand.
 
-Enters: the variant that is right for most, what others are tried, how to make a program of one, and the inputs of the
-call that is being compiled. Leaves: the variant that was fastest, which is remembered, in this process and on disk.
+Input: the variant that is right for most, what others are tried, how to make a program of one, and the inputs of the
+call that is being compiled. Output: the variant that was fastest, which is remembered, in this process and on disk.
 Exists for all code generators: each says what may vary, and by which key a choice is known again.
 
 One property of a variant is tried after the other. Those that compete run in turn, and their best times are compared,
@@ -40,9 +40,15 @@ _known: dict[str, Any] = {}
 
 
 def fastest(
-    key: str, usual: V, tried: Mapping[str, Sequence[Any]], choices: Mapping[str, Sequence[Any]],
-    make: Callable[[V], Program], graph: Graph, inputs: Sequence[Any], finish: Callable[[], object] = lambda: None,
-) -> V:  # fmt: skip
+    key: str,
+    usual: V,
+    tried: Mapping[str, Sequence[Any]],
+    choices: Mapping[str, Sequence[Any]],
+    make: Callable[[V], Program],
+    graph: Graph,
+    inputs: Sequence[Any],
+    finish: Callable[[], object] = lambda: None,
+) -> V:
     """The fastest variant for ``inputs``, which are left as they are.
 
     ``tried`` is what properties may be besides the ``usual``, ``choices`` what of it can matter here. ``make`` gives
@@ -87,9 +93,12 @@ def _with(variant: V, values: Mapping[str, Any]) -> V:
 
 
 def _search(
-    usual: V, make: Callable[[V], Program], choices: Mapping[str, Sequence[Any]], given: Sequence[Any],
+    usual: V,
+    make: Callable[[V], Program],
+    choices: Mapping[str, Sequence[Any]],
+    given: Sequence[Any],
     finish: Callable[[], object],
-) -> V:  # fmt: skip
+) -> V:
     found = usual
     for name, values in choices.items():
         rivals = [found, *(_with(found, {name: value}) for value in values)]

@@ -75,7 +75,7 @@ PLAIN = numbers(
     "MAKE_CELL", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "END_FOR", "POP_ITER", "END_SEND",
     "RETURN_VALUE", "RETURN_CONST", "RERAISE",
 )  # fmt: skip
-# Of these, the ones that only put away what is on the stack: a gate waits until they are done.
+# Of these, the ones that only put away what is on the stack: a resume point waits until they are done.
 SINKS = numbers("STORE_FAST", "STORE_FAST_STORE_FAST", "POP_TOP", "POP_ITER", "NOP", "END_SEND")
 
 _FOR_ITER, _SEND, _END_FOR = OP["FOR_ITER"], OP["SEND"], OP.get("END_FOR", -1)
@@ -120,9 +120,15 @@ class Point:
     __slots__ = ("depth", "handlers", "handling", "line", "live", "maybe", "offset", "slots")
 
     def __init__(
-        self, offset: int, slots: tuple[bool, ...], live: tuple[str, ...], maybe: frozenset[str],
-        handlers: tuple[int, ...], handling: int, line: int,
-    ) -> None:  # fmt: skip
+        self,
+        offset: int,
+        slots: tuple[bool, ...],
+        live: tuple[str, ...],
+        maybe: frozenset[str],
+        handlers: tuple[int, ...],
+        handling: int,
+        line: int,
+    ) -> None:
         self.offset = offset
         self.depth = len(slots)
         self.slots = slots
@@ -162,7 +168,7 @@ class Analysis:
         return code
 
     def __init__(self, code: types.CodeType) -> None:
-        self._held = weakref.ref(code)  # a host lives in a cache that must not keep its function's code alive
+        self._held = weakref.ref(code)  # rewritten code lives in a cache that must not keep its function's code alive
         if not is_known():
             raise NotResumable("the bytecode of this Python is not known")
         if not code.co_flags & CO_OPTIMIZED and code.co_nlocals:
@@ -207,7 +213,7 @@ class Analysis:
             self.landing.append(stream.at(target))
             self.cover[low:high] = [number] * (high - low)
         leaders.update(self.landing)
-        # Where a jump really goes: FOR_ITER at the end of its iterator to behind what removes it.
+        # Where a jump really goes: FOR_ITER at the end of its iterator to after what removes it.
         skip = D.loop_ends
         self.goes = goes = [target if op in JUMPS else -1 for op, target in zip(ops, stream.target, strict=True)]
         bars: dict[int, int] = {}  # instructions that are no points, with the unit's start
@@ -512,9 +518,9 @@ class Analysis:
     # -- the points --
 
     @cached_property
-    def spans(self) -> list[positions.Span]:
+    def spans(self) -> list[positions.ListSlice]:
         """The entries of the table of lines, of which only rewritten code needs to know. Raises NotResumable."""
-        spans: list[positions.Span] = _read(positions.parse, self.code.co_linetable)
+        spans: list[positions.ListSlice] = _read(positions.parse, self.code.co_linetable)
         if spans and spans[-1][-1] > len(self.code.co_code) // 2:
             raise NotResumable("the table of lines is longer than the code")
         return spans

@@ -23,7 +23,7 @@ EXTENDED_ARG = OP["EXTENDED_ARG"]
 
 
 class NotResumable(Exception):
-    """The code cannot be given gates; the text says why."""
+    """The code cannot be given resume points; the text says why."""
 
 
 def _caches() -> list[int]:
@@ -99,7 +99,7 @@ _RESUME, _RETURN_GENERATOR = OP["RESUME"], OP["RETURN_GENERATOR"]
 
 
 def end_of_prologue(ops: Sequence[int]) -> int:
-    """The place of the RESUME behind which a function's own code begins: before it, cells and generators are made.
+    """The place of the RESUME after which a function's own code begins: before it, cells and generators are made.
 
     >>> end_of_prologue([OP["RETURN_GENERATOR"], OP["POP_TOP"], OP["RESUME"], OP["LOAD_CONST"]])
     2

@@ -1,6 +1,6 @@
 """The instructions of a code object with what they name: what capture walks through.
 
-What enters is a ``types.CodeType``; what leaves is a list of `Instruction`. Exists because ``dis`` takes several
+What enters is a ``types.CodeType``; what leaves is a list of `Instruction`. Why: ``dis`` takes several
 microseconds an instruction, most of them for texts that only people read.
 """
 
@@ -25,7 +25,7 @@ class Instruction(NamedTuple):
         arg: the full argument, None where it has none.
         argval: what that means: a constant, a name, two names, or the offset that a jump leads to.
         argrepr: for an operator, a comparison or an intrinsic function its sign or name, as ``dis`` has it.
-        start, offset: where it begins, and where its own unit is, behind the prefixes; in bytes.
+        start, offset: where it begins, and where its own unit is, after the prefixes; in bytes.
         is_jump_target: whether a jump leads here.
         positions: first and last line, first and last column.
     """

@@ -24,12 +24,12 @@ def _signed(value: int) -> bytes:
 
 
 # code, line difference, the bytes after the line difference, first unit, unit after the last
-Span = tuple[int, int, bytes, int, int]
+ListSlice = tuple[int, int, bytes, int, int]
 
 
-def parse(table: bytes) -> list[Span]:
+def parse(table: bytes) -> list[ListSlice]:
     """The entries of a line table."""
-    spans: list[Span] = []
+    spans: list[ListSlice] = []
     at, unit, stop = 0, 0, len(table)
     while at < stop:
         head = table[at]
@@ -62,7 +62,7 @@ def parse(table: bytes) -> list[Span]:
     return spans
 
 
-def lines(spans: Iterable[Span], first: int) -> tuple[list[int | None], int]:
+def lines(spans: Iterable[ListSlice], first: int) -> tuple[list[int | None], int]:
     """The line of every unit (None where it has none), and the line that the last entry left."""
     found: list[int | None] = []
     line = first
@@ -72,7 +72,7 @@ def lines(spans: Iterable[Span], first: int) -> tuple[list[int | None], int]:
     return found, line
 
 
-def move(spans: Iterable[Span], place: Callable[[int], int]) -> list[bytes]:
+def move(spans: Iterable[ListSlice], place: Callable[[int], int]) -> list[bytes]:
     """The entries again, where unit ``u`` now starts at ``place(u)``."""
     parts: list[bytes] = []
     for code, delta, payload, start, end in spans:

@@ -1,6 +1,6 @@
 """Capture: Python bytecode becomes a graph, guards and a residual program.
 
-Enters: a function, a place in it, what its frame holds there, and what earlier compiles saw. Leaves: ``Captured``,
+Input: a function, a place in it, what its frame holds there, and what earlier compiles saw. Output: ``Captured``,
 whose graph is None where the frame runs in plain Python, and where capture stopped before the function returned, a
 ``GraphBreak`` that says where and why.
 

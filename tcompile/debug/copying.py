@@ -1,6 +1,6 @@
 """Copies of arguments on which a call behaves as on the arguments themselves.
 
-Enters: the arguments of a call. Leaves: deep copies that share nothing with them, in which arrays lie in memory as
+Input: the arguments of a call. Output: deep copies that share nothing with them, in which arrays lie in memory as
 before: views of one array are views of one copy, strides and read-only flags included. What cannot be copied stays
 what it is.
 """

@@ -1,6 +1,6 @@
 """Which stage is at fault: the debugging ladder as one call.
 
-Enters: a function, its arguments, and how to compile it with a given backend. Leaves: a ``Diagnosis``: for plain
+Input: a function, its arguments, and how to compile it with a given backend. Output: a ``Diagnosis``: for plain
 Python, ``eager`` (capture), ``aot_eager`` (the transforms) and the function's own backend, what came of a call; which
 of them is the first that differs; and, where that is not capture, the smallest graph that shows it, and the
 transform.

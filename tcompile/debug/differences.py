@@ -1,6 +1,6 @@
 """How far two results are apart.
 
-Enters: what plain Python gave and what compiled code gave. Leaves: a ``Difference``: the largest distance
+Input: what plain Python gave and what compiled code gave. Output: a ``Difference``: the largest distance
 between numbers, and the first place where anything but rounding differs. Exists so that a comparison that
 claims a speed-up has looked at the answers first, and as what ``diagnose`` finds a stage at fault by.
 

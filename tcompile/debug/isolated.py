@@ -1,7 +1,7 @@
 """Judges graphs in another process, which may crash or hang.
 
-Enters: graphs and inputs, one after the other. Leaves: verdicts; "crash" where the process died of it, "hang" where it
-did not answer in time. Exists because a wrong pointer in a kernel ends the process that runs it. The other process is
+Input: graphs and inputs, one after the other. Output: verdicts; "crash" where the process died of it, "hang" where it
+did not answer in time. Why: a wrong pointer in a kernel ends the process that runs it. The other process is
 started once; where there is ``fork``, it judges each graph in a child of its own, which costs milliseconds.
 
 Run as a module (``python -m tcompile.debug.isolated``) this is the other process: a line of JSON in, a line out.

@@ -1,6 +1,6 @@
 """Judges one graph: does a part of the compiler give what NumPy gives?
 
-Enters: a graph, inputs, and a ``Column``: which part of the compiler to run it through. Leaves: a ``Verdict``. Exists
+Input: a graph, inputs, and a ``Column``: which part of the compiler to run it through. Output: a ``Verdict``. Exists
 as the one question that the minifier asks over and over, and that a script asks once.
 """
 
@@ -33,7 +33,7 @@ _MOST = 1000  # characters of a detail
 class Column:
     """A part of the compiler.
 
-    ``after`` says what its graphs have behind them: after "capture" they go through the transforms, if the backend
+    ``after`` says what its graphs have after them: after "capture" they go through the transforms, if the backend
     takes graphs after these, and the backend; after "transforms" through the backend alone. ``backend`` is a name, or
     ``module:function`` for one that another process can find, or a callable; ``exact`` is the option of that name.
     """
@@ -207,7 +207,7 @@ def _compare_arrays(one: Any, other: Any, tolerance: float | None, slack: float)
 
 def _slack(graph: Graph, inputs: Sequence[Any]) -> float:
     """What rounding may add where elements are summed, in units of the last place: cancellation leaves it visible."""
-    if all(node.op.kind in ("pointwise", "movement", "creation") for node in graph.nodes):
+    if all(node.op.kind in ("pointwise", "view", "creation") for node in graph.nodes):
         return 0.0
     total = 0.0
     for value in inputs:

@@ -1,6 +1,6 @@
 """The minifier: the smallest piece of a graph that still goes wrong in the same way.
 
-Enters: a graph with inputs on which a part of the compiler fails. Leaves: ``Minified``: a piece of it, its inputs, and
+Input: a graph with inputs on which a part of the compiler fails. Output: ``Minified``: a piece of it, its inputs, and
 what was found. The steps: sizes fixed, one output instead of many, the shortest beginning that fails and the shortest
 end of that, then every run of operations that can be left out (what flowed out of them becomes an input), then smaller
 arrays. A drift that no few operations show at the tolerance asked for is looked for operation by operation, in units in
@@ -53,9 +53,14 @@ class Minified:
 
 
 def minify(
-    graph: Graph, inputs: Sequence[Any], column: Column | None = None, *, tolerance: float = TOLERANCE,
-    isolate: bool = False, seconds: float = SECONDS,
-) -> Minified:  # fmt: skip
+    graph: Graph,
+    inputs: Sequence[Any],
+    column: Column | None = None,
+    *,
+    tolerance: float = TOLERANCE,
+    isolate: bool = False,
+    seconds: float = SECONDS,
+) -> Minified:
     """The smallest piece of ``graph`` found that fails on ``column`` in the same way as the whole does.
 
     isolate: run each try in a process of its own, so that it may crash; the backend must then be one that another

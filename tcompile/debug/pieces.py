@@ -1,6 +1,6 @@
 """Cuts graphs: a part of a graph as a graph of its own, with the values that flow into it as inputs.
 
-Enters: a graph and its inputs. Leaves: smaller graphs with their inputs, for the minifier to try. No graph is edited in
+Input: a graph and its inputs. Output: smaller graphs with their inputs, for the minifier to try. No graph is edited in
 place.
 """
 

@@ -1,6 +1,6 @@
 """Graphs as files that run: what a script written by ``graph.script()`` does when it is run.
 
-Enters: the script's own file and its inputs. Leaves: a line for each backend, saying whether it agrees with NumPy, and
+Input: the script's own file and its inputs. Output: a line for each backend, saying whether it agrees with NumPy, and
 an exit status of 1 where one does not; with ``--minify``, a smaller script beside it. Exists so that a graph that goes
 wrong can be handed on as one file.
 """
@@ -25,9 +25,15 @@ from tcompile.graph.script import input_text, script
 
 
 def main(
-    file: str, inputs: Sequence[Any] = (), *, data: str = "", backend: str = "", after: str = "capture",
-    tolerance: float | None = TOLERANCE, exact: bool = False,
-) -> None:  # fmt: skip
+    file: str,
+    inputs: Sequence[Any] = (),
+    *,
+    data: str = "",
+    backend: str = "",
+    after: str = "capture",
+    tolerance: float | None = TOLERANCE,
+    exact: bool = False,
+) -> None:
     """Runs the graph in ``file``; its command line's options say how. Ends the process with status 1 on a failure.
 
     inputs: of these, None stands for one that is in the file ``data`` beside the script, or is made up. backend: the
@@ -35,7 +41,7 @@ def main(
     """
     parser = argparse.ArgumentParser(description="Compares backends with NumPy on the graph in this file.")
     parser.add_argument("--backend", default=backend, help="one backend: a name, or module:function (default: all)")
-    parser.add_argument("--after", default=after, choices=STAGES, help="which stages the graph has behind it")
+    parser.add_argument("--after", default=after, choices=STAGES, help="which stages the graph has after it")
     parser.add_argument("--tolerance", default=tolerance, type=float, help="relative; what is further off is wrong")
     parser.add_argument("--seed", default=0, type=int, help="of the inputs that are made up")
     parser.add_argument("--minify", action="store_true", help="write a smaller graph that fails in the same way")

@@ -1,6 +1,6 @@
 """Catches graphs that go wrong while a program runs: ``TCOMPILE_REPRO_AFTER``.
 
-Enters: every graph that is compiled, with the inputs of the call that it is compiled for. Leaves: scripts, in a
+Input: every graph that is compiled, with the inputs of the call that it is compiled for. Output: scripts, in a
 folder, for those that fail. Exists for a program that goes wrong somewhere: run it again under the variable, and what
 is left is a file of a few lines that shows the fault.
 
@@ -43,9 +43,12 @@ class Watcher:
     """What stands around the compile of each graph. ``written`` are the scripts of those that failed."""
 
     def __init__(
-        self, after: str = "capture", level: int = 2, folder: str | os.PathLike[str] = FOLDER,
+        self,
+        after: str = "capture",
+        level: int = 2,
+        folder: str | os.PathLike[str] = FOLDER,
         tolerance: float = TOLERANCE,
-    ) -> None:  # fmt: skip
+    ) -> None:
         if after not in STAGES:
             hint = f" Did you mean {_ELSEWHERE[after]!r}?" if after in _ELSEWHERE else ""
             raise InvalidArgument(f"there is no stage {after!r}.{hint} Stages: {', '.join(STAGES)}")
@@ -58,9 +61,13 @@ class Watcher:
         self._lock = process.lock()
 
     def __call__(
-        self, graph: Graph, examples: Sequence[Any], backend: Backend, exact: bool,
+        self,
+        graph: Graph,
+        examples: Sequence[Any],
+        backend: Backend,
+        exact: bool,
         build: Callable[[], Callable[..., Any]],
-    ) -> Callable[..., Any]:  # fmt: skip
+    ) -> Callable[..., Any]:
         """Compiles a graph with ``build``, tries the result on the example inputs, and writes what fails."""
         column = Column(backend.name if backend.builtin else backend.compile, self.after, exact)
         subject = self._subject(graph, backend)

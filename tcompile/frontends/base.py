@@ -1,6 +1,6 @@
 """What capture asks of a library's frontend.
 
-Enters: library objects, and calls on traced values. Leaves: types of library objects, and nodes in the graph under
+Input: library objects, and calls on traced values. Output: types of library objects, and nodes in the graph under
 construction. Exists so that capture knows no library: everything about NumPy is in ``numpy`` beside this file.
 
 A traced value is a graph node plus what Python can see of it. Arguments reach a frontend as plain Python (numbers,
@@ -60,7 +60,7 @@ class Selected:
     """The elements of an array where a mask holds, one after the other: an array whose size is not known.
 
     ``whole`` has them in their places, and anything in the others: ``outside``, where that is one number that is known.
-    The axes of ``mask`` are those of ``whole`` behind the first ``lead``. ``axis`` is set where the elements are the
+    The axes of ``mask`` are those of ``whole`` after the first ``lead``. ``axis`` is set where the elements are the
     indices along that axis of the mask itself: with those along all its axes, a key names what the mask selects.
     """
 
@@ -80,8 +80,8 @@ class Selected:
         return tuple(range(self.lead, self.lead + self.mask.tensor.ndim))
 
     @property
-    def behind(self) -> int:
-        """The number of axes behind them."""
+    def after(self) -> int:
+        """The number of axes after them."""
         return self.whole.tensor.ndim - self.lead - self.mask.tensor.ndim
 
 
@@ -93,7 +93,7 @@ def without_effects(function: Callable[..., Any], *args: Any, **kwargs: Any) -> 
     return function(*args, **kwargs)
 
 
-def scalar_rounds(values: range) -> range:
+def scalar_iterations(values: range) -> range:
     """``values``, which a loop in a form goes through that is scalar code.
 
     Capture makes machine code of the loop, or leaves the library's call as it is: there is no other way to be faster.
@@ -119,7 +119,7 @@ def slot(index: int, value: Traced | TracedNumber) -> Slot:
     return Slot(index) if value.at is None else Slot(index, "number")
 
 
-def _behind_whole_view(operand: Operand) -> Operand:
+def _after_whole_view(operand: Operand) -> Operand:
     if isinstance(operand, Node) and operand.op is ops.INDEX and operand.attrs["key"] == (...,):
         return operand.inputs[0]
     return operand
@@ -155,8 +155,8 @@ class Builder:
     def op(self, op: Op | str, *operands: Operand, **attrs: Any) -> Node:
         """Adds an operation at the current location. Operand types that do not fit mean CannotCapture."""
         row = op_named(op) if isinstance(op, str) else op
-        if row.kind != "movement":
-            operands = tuple(map(_behind_whole_view, operands))
+        if row.kind != "view":
+            operands = tuple(map(_after_whole_view, operands))
         try:
             return apply(self.graph, row, *operands, location=self.location, **attrs)
         except UnknownOrder as error:
@@ -241,9 +241,14 @@ class Frontend(Protocol):
         """The class that Python sees: the array class, or the scalar class of the dtype."""
 
     def checks(
-        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
+        self,
+        name: str,
+        type: TensorType,
+        scalar: bool,
+        open_axes: frozenset[int],
+        constant: Callable[[Any], str],
         own_dtype: bool = False,
-    ) -> list[Check]:  # fmt: skip
+    ) -> list[Check]:
         """How an entry recognises an object of this type, called ``name`` by the user, whose ``open_axes`` may vary.
 
         ``constant`` gives the name under which the entry holds an object. ``own_dtype``: its dtype

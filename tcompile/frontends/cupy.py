@@ -1,6 +1,6 @@
 """The CuPy frontend: NumPy's calls, operators and views on arrays that lie on a GPU, where CuPy means the same by them.
 
-Enters: CuPy arrays and functions, and NumPy's functions called with CuPy arrays. Leaves: nodes, whose types name the
+Input: CuPy arrays and functions, and NumPy's functions called with CuPy arrays. Output: nodes, whose types name the
 GPU. Exists so that CuPy code is captured as NumPy code is, and stays where its arrays are. It knows CuPy as the module
 that the user has imported.
 
@@ -136,9 +136,14 @@ class CuPyFrontend:
         return cls
 
     def checks(
-        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
+        self,
+        name: str,
+        type: TensorType,
+        scalar: bool,
+        open_axes: frozenset[int],
+        constant: Callable[[Any], str],
         own_dtype: bool = False,
-    ) -> list[Check]:  # fmt: skip
+    ) -> list[Check]:
         """How an entry recognises an array of this type, on the same GPU, where that is the current one."""
         contiguous = "{}._c_contiguous"  # which is there before the flags are an object
         found = checks.checks(name, type, scalar, open_axes, constant, self.cupy.ndarray, contiguous)

@@ -1,7 +1,7 @@
 """CuPy's own routines as calls in the graph, and arrays of integers as indices into CuPy's arrays.
 
-Enters: a function of NumPy's that CuPy has under the same name, and its arguments. Leaves: one ``call`` of CuPy's
-function (cuBLAS, cuSOLVER and Thrust are behind these), or a ``gather``. Exists apart from ``cupy``, which says what
+Input: a function of NumPy's that CuPy has under the same name, and its arguments. Output: one ``call`` of CuPy's
+function (cuBLAS, cuSOLVER and Thrust are after these), or a ``gather``. Exists apart from ``cupy``, which says what
 kernels compute: here CuPy computes, and only the type of what it gives is ours to state. Shapes and dtypes are those
 that NumPy gives; every result lies in C order. Whoever runs the graph compares, and lets plain CuPy go on where that
 does not hold, or where CuPy raises.

@@ -24,9 +24,13 @@ def operand_type(operand: Operand) -> TensorType | None:
 
 
 def apply(
-    graph: Graph, op: Op | str, *operands: Operand, location: Location | None = None, node_name: str | None = None,
+    graph: Graph,
+    op: Op | str,
+    *operands: Operand,
+    location: Location | None = None,
+    node_name: str | None = None,
     **attrs: Any,
-) -> Node:  # fmt: skip
+) -> Node:
     """Adds the operation ``op`` on ``operands`` to ``graph`` and returns the node.
 
     Raises GraphError where the operation is unknown or the operand types do not fit it.

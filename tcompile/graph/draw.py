@@ -1,11 +1,11 @@
 """Draws graphs as SVG.
 
-Enters: a ``Graph``, and perhaps which nodes each kernel holds. Leaves: the text of an SVG picture. Exists so that a
+Input: a ``Graph``, and perhaps which nodes each kernel holds. Output: the text of an SVG picture. Exists so that a
 graph is something to look at in a notebook, with nothing installed and no script.
 
 A value is a box coloured by its kind of operation, with the operation and its numbers above, the type and the number
 of the user's line below; its tooltip has the whole text and that line. Sub-graphs are drawn inside their operation,
-kernels as tinted ground behind their nodes. Colours follow the theme of JupyterLab or VS Code where there is one, and
+kernels as tinted ground after their nodes. Colours follow the theme of JupyterLab or VS Code where there is one, and
 else the system's.
 """
 
@@ -33,7 +33,7 @@ _MARGIN = 14.0
 
 KINDS = {
     "input": "#64748b", "output": "#64748b", "pointwise": "#3b82f6", "reduction": "#d97706",
-    "movement": "#0d9488", "creation": "#8b5cf6", "opaque": "#e11d48", "control": "#16a34a",
+    "view": "#0d9488", "creation": "#8b5cf6", "opaque": "#e11d48", "control": "#16a34a",
 }  # fmt: skip
 _TINTS = ("#f59e0b", "#06b6d4", "#a855f7", "#84cc16", "#ec4899", "#6366f1")
 CAPTIONS = {
@@ -153,7 +153,7 @@ def _node_box(node: Node, groups: Mapping[Graph, _Groups]) -> _Box:
     else:
         attrs = _attributes(node)
     if node.op in _LOOPS:
-        numbers, attrs = [], [_rounds(node)]
+        numbers, attrs = [], [_iterations(node)]
     shown = type if node.name == node.op.name else f"{node.name}: {type}"
     if node.location is not None and node.location.line:
         line = f" · line {node.location.line}"
@@ -181,16 +181,18 @@ def _box(
     return _Box(kind, title, detail, type, tip, width, height, name, inner)
 
 
-def _rounds(node: Node) -> str:
-    """How many rounds a loop has."""
+def _iterations(node: Node) -> str:
+    """How many iterations a loop has."""
     start, stop = (*node.operands, 0, 0)[:2]
     if isinstance(stop, int) and stop == FOREVER:
         return "until a test leaves it"
     if is_branch(node):
         return "one side of a branch"
     last = _literal(stop)
-    rounds = f"{last} rounds" if isinstance(start, int) and not start else f"rounds {_literal(start)} to {last}"
-    return f"at most {rounds}" if node.op is ops.EXIT_LOOP else rounds
+    iterations = (
+        f"{last} iterations" if isinstance(start, int) and not start else f"iterations {_literal(start)} to {last}"
+    )
+    return f"at most {iterations}" if node.op is ops.EXIT_LOOP else iterations
 
 
 def kind_of(node: Node) -> str:
@@ -268,7 +270,7 @@ def _drawn(box: _Box, x: float, y: float) -> Iterator[str]:
 
 
 def _frames(drawing: _Drawing, groups: _Groups) -> Iterator[str]:
-    """Tinted ground behind each group: a frame where that holds no other box, else a band along its nodes."""
+    """Tinted ground after each group: a frame where that holds no other box, else a band along its nodes."""
     where = _where(drawing)
     for number, (name, members) in enumerate(groups.items()):
         inside = [member for member in dict.fromkeys(members) if member in where]

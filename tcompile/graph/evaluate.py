@@ -1,6 +1,6 @@
 """Reference evaluation: runs a graph in NumPy, node by node.
 
-Enters: a graph and its input values. Leaves: the tuple of output values. Exists as the meaning of a graph: the
+Input: a graph and its input values. Output: the tuple of output values. Exists as the meaning of a graph: the
 ``eager`` backend is this function, and every other backend is compared with it.
 """
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.ir import Graph, Node, Operand
-from tcompile.graph.op import Memory
+from tcompile.graph.op import Aliasing
 from tcompile.graph.ops.opaque import CALL
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import TensorType
@@ -68,7 +68,7 @@ def run(
         if node.regions:
             attrs["regions"] = [_callable(region, bound) for region in node.regions]
         op = node.op
-        if op.memory is Memory.VIEW:
+        if op.memory is Aliasing.VIEW:
             (viewed,) = node.inputs
             if isinstance(values[viewed], np.generic):  # all views show one array, where NumPy has given a scalar
                 values[viewed] = np.asarray(values[viewed])

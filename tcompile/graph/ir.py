@@ -168,9 +168,10 @@ class Graph:
         return users
 
     def rebuild(
-        self, replace: Callable[[Graph, Node, tuple[Operand, ...]], Node | None],
+        self,
+        replace: Callable[[Graph, Node, tuple[Operand, ...]], Node | None],
         given: Callable[[Graph, Node], Node | None] = lambda graph, node: None,
-    ) -> Graph:  # fmt: skip
+    ) -> Graph:
         """A new graph in which ``replace(graph, node, operands)`` decides what stands for each node.
 
         ``operands`` are already those of the new graph; None keeps the node as it is. This is how a transform is
@@ -237,9 +238,10 @@ class Graph:
         return text
 
     def svg(
-        self, groups: Mapping[str, Sequence[str]] | None = None,
+        self,
+        groups: Mapping[str, Sequence[str]] | None = None,
         inner: Mapping[Graph, Mapping[str, Sequence[str]]] | None = None,
-    ) -> str:  # fmt: skip
+    ) -> str:
         """The drawing, as SVG text; ``groups`` maps names, say of kernels, to the names of the nodes in them.
 
         ``inner`` has such groups for sub-graphs.

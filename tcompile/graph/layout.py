@@ -1,6 +1,6 @@
 """Places boxes in layers: the geometry of graph drawings.
 
-Enters: the sizes of boxes, in an order in which every edge leads forward, and the edges. Leaves: a place
+Input: the sizes of boxes, in an order in which every edge leads forward, and the edges. Output: a place
 for each box and a route for each edge. Exists so that graphs can be drawn with nothing installed.
 
 The method is that of Sugiyama, Tagawa and Toda (1981): layers by longest path, long edges made of short

@@ -1,6 +1,6 @@
 """What a graph says of itself to whoever shows it.
 
-Enters: a ``Graph``. Leaves: a ``GraphView``, the data of its display, with the drawing. Exists so that the displays,
+Input: a ``Graph``. Output: a ``GraphView``, the data of its display, with the drawing. Exists so that the displays,
 which know no graphs, and the graphs, which know no HTML, meet in one place.
 """
 

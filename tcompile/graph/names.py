@@ -1,7 +1,7 @@
 """The user's names in the text of programs.
 
-Enters: names that ``setattr``, keyword arguments and dicts may hold, which are any texts. Leaves: Python code that
-means them. Exists because the parser takes some of them for others, refuses some, and runs the rest.
+Input: names that ``setattr``, keyword arguments and dicts may hold, which are any texts. Output: Python code that
+means them. Why: the parser takes some of them for others, refuses some, and runs the rest.
 """
 
 from __future__ import annotations

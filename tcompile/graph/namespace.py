@@ -1,6 +1,6 @@
 """The array namespace ``xp`` over which printed graphs run.
 
-Enters: calls written in a printed graph, ``xp.sum(x, axis=(1,), keepdims=False)``. Leaves: NumPy values.
+Input: calls written in a printed graph, ``xp.sum(x, axis=(1,), keepdims=False)``. Output: NumPy values.
 Exists so that the text of ``graph.code`` can be run, edited and run again with nothing but NumPy: every row
 of the op table is a function here.
 """

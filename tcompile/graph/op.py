@@ -16,10 +16,10 @@ from tcompile.errors import GraphError
 from tcompile.graph.types import TensorType
 from tcompile.records import dataclass
 
-Kind: TypeAlias = Literal["input", "pointwise", "reduction", "movement", "creation", "opaque", "control"]
+Kind: TypeAlias = Literal["input", "pointwise", "reduction", "view", "creation", "opaque", "control"]
 Fusion: TypeAlias = Literal["map", "reduce", "scan", "sort", "view", "opaque"]
 TypeRule: TypeAlias = Callable[[Sequence[TensorType | None], dict[str, Any]], TensorType]
-_FUSION: dict[Kind, Fusion] = {"pointwise": "map", "creation": "map", "reduction": "reduce", "movement": "view"}
+_FUSION: dict[Kind, Fusion] = {"pointwise": "map", "creation": "map", "reduction": "reduce", "view": "view"}
 
 
 @dataclass(frozen=True)
@@ -38,14 +38,14 @@ class Effects:
 SIGNALS, QUIET, INEXACT, CASTS = Effects(), Effects("never"), Effects("inexact"), Effects("casts")
 
 
-class Memory(Enum):
+class Aliasing(Enum):
     """Where the elements of an operation's result lie."""
 
     FRESH = "a new array, which owns its memory"
     COPY = "new memory, of which the library's result may be a view"
     VIEW = "the operand's memory, or a copy where no view shows the elements"
     MAY_ALIAS = "new memory or that of any operand"
-    WRITES = "the memory of operands that it writes to (the first one, but for element_loop), with other elements"
+    WRITES = "the memory of operands that it writes to (the first one, but for scalar_loop), with other elements"
 
 
 # ``Op.exact``: the kinds of dtypes, besides booleans and integers, on which a kernel gives NumPy's very bits.
@@ -57,7 +57,7 @@ class Op:
     """One operation. Operations are compared, and hashed, by identity; pickles hold their names.
 
     ``kind`` says how its result comes from its operands: ``pointwise`` (element by element, broadcasting),
-    ``reduction`` (over the attribute ``axis``), ``movement`` (a view of the same elements), ``creation`` (no tensor
+    ``reduction`` (over the attribute ``axis``), ``view op`` (a view of the same elements), ``creation`` (no tensor
     operands), ``opaque`` (one library call), ``control`` (has regions). ``arity`` is None where it varies.
     ``type_rule`` maps operand types (None for a bare Python number) and attributes to the result type; it is None
     where the code that builds a node states the type. ``reference`` computes the result from NumPy arrays.
@@ -74,7 +74,7 @@ class Op:
     reference: Callable[..., Any]
     doc: str = ""
     effects: Effects = SIGNALS
-    memory: Memory = Memory.FRESH
+    memory: Aliasing = Aliasing.FRESH
     exact: str = ""
     cost: float = 1.0
     fusion: Fusion = "opaque"
@@ -123,7 +123,7 @@ def _no_reference(*operands: Any) -> Any:
 
 
 # What makes the inputs of a graph: no row, for it is no operation that a graph may hold.
-INPUT = Op("input", "input", 0, None, _no_reference, effects=QUIET, memory=Memory.MAY_ALIAS)
+INPUT = Op("input", "input", 0, None, _no_reference, effects=QUIET, memory=Aliasing.MAY_ALIAS)
 
 __all__ = [
     "CASTS",
@@ -133,10 +133,10 @@ __all__ = [
     "OPS",
     "QUIET",
     "SIGNALS",
+    "Aliasing",
     "Effects",
     "Fusion",
     "Kind",
-    "Memory",
     "Op",
     "TypeRule",
     "define",

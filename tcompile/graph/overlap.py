@@ -1,6 +1,6 @@
 """Views of one array: whether they share memory, and how NumPy copies from one to another.
 
-Enters: nodes that are written to, and nodes whose elements are. Leaves: what may overlap, and ``in_turn``. Exists
+Input: nodes that are written to, and nodes whose elements are. Output: what may overlap, and ``in_turn``. Exists
 because NumPy copies what overlaps before it writes only where the target has several axes or the two lead in opposite
 directions. Else it goes from element to element, forwards, or backwards where the source begins before the target and
 reaches into it, and may read what it has just written, which no kernel does (NumPy's ``PyArray_AssignArray``).
@@ -12,15 +12,15 @@ from typing import Any
 
 from tcompile.graph import ops
 from tcompile.graph.ir import Node
-from tcompile.graph.op import Memory
+from tcompile.graph.op import Aliasing
 from tcompile.graph.ops.view import expand_key, normalise_index, slice_bounds
 from tcompile.graph.sizes import Size, always, is_one, same
 from tcompile.records import dataclass
 
 
 def is_view(node: Node) -> bool:
-    """Whether a node shows elements of another one (or copies them, where a movement must)."""
-    return node.op.memory is Memory.VIEW
+    """Whether a node shows elements of another one (or copies them, where a view op must)."""
+    return node.op.memory is Aliasing.VIEW
 
 
 def root(node: Node) -> Node:

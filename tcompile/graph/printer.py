@@ -1,6 +1,6 @@
 """Prints graphs: as Python that runs, and as a listing to read.
 
-Enters: a ``Graph``. Leaves: text. Exists so that every stage's work can be looked at, run, changed and read
+Input: a ``Graph``. Output: text. Exists so that every stage's work can be looked at, run, changed and read
 back: ``from_code(code(graph))`` is the same graph again (``reader`` is the way back).
 
 In the printed function, operations are calls on an array namespace ``xp``, each with its result's type as a
@@ -25,8 +25,8 @@ import numpy as np
 
 from tcompile.graph.ir import Graph, Location, Node, Operand
 from tcompile.graph.ops.control import GET
-from tcompile.graph.ops.element_loop import ELEMENT_LOOP, about
 from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.ops.scalar_loop import SCALAR_LOOP, about
 from tcompile.graph.ops.view import INDEX
 from tcompile.graph.ops.writing import ASSIGN
 from tcompile.graph.reader import NO_SOURCE, from_code, parse_type
@@ -253,7 +253,7 @@ def call_text(node: Node) -> str:
 
 def attribute_texts(node: Node, most: bool = False) -> list[str]:
     """The attributes as a person wants to see them: of a program, what it consists of. ``most`` leaves out False."""
-    if node.op is ELEMENT_LOOP:
+    if node.op is SCALAR_LOOP:
         return [about(node.attrs["program"])]
     attrs = dict(node.attrs)
     part = "".join(map(_step_text, attrs.pop("path", ())))
@@ -262,7 +262,7 @@ def attribute_texts(node: Node, most: bool = False) -> list[str]:
 
 
 def _step_text(step: tuple[str, tuple[tuple[str, Any], ...]]) -> str:
-    """One movement on the way to the part that is written: ``[1:-1, 0]``, ``.transpose(axes=(1, 0))``."""
+    """One view op on the way to the part that is written: ``[1:-1, 0]``, ``.transpose(axes=(1, 0))``."""
     op, attrs = step
     if op == INDEX.name:
         return f"[{', '.join(map(key_text, dict(attrs)['key']))}]"

@@ -1,6 +1,6 @@
 """Reads printed graphs back.
 
-Enters: text in the form that ``printer.code`` writes, edited by hand or not. Leaves: a ``Graph``, with
+Input: text in the form that ``printer.code`` writes, edited by hand or not. Output: a ``Graph``, with
 types worked out anew by the op table and the user's lines taken from the comments. Exists so that a graph
 can be kept as a file that a person can read, run and shrink.
 """

@@ -1,6 +1,6 @@
 """A graph as a file that runs.
 
-Enters: a ``Graph``, and inputs for it where there are some. Leaves: the text of a script: the graph as Python, its
+Input: a ``Graph``, and inputs for it where there are some. Output: the text of a script: the graph as Python, its
 inputs, and a last line by which running the file compares the backends on it. Exists so that a graph that goes wrong
 can be kept, sent, edited and run again with nothing else at hand.
 """

@@ -1,7 +1,7 @@
 """Symbolic sizes: integers that a graph leaves open.
 
-Enters: arithmetic on ``SymInt`` values by type rules and frontends. Leaves: canonical polynomials whose text is
-a Python expression over symbol names. Exists because a graph compiled for a *size that varies* must carry
+Input: arithmetic on ``SymInt`` values by type rules and frontends. Output: canonical polynomials whose text is
+a Python expression over symbol names. Why: a graph compiled for a *size that varies* must carry
 ``s0`` where a static graph carries ``4096``, and because every question asked about such a size ("is it 1?")
 has to be remembered as a guard.
 
@@ -9,7 +9,7 @@ A ``SymInt`` is a polynomial with integer coefficients over atoms; an atom is a 
 remainder that does not simplify. Two sizes are equal as far as the compiler knows exactly when their
 polynomials are equal. Questions that the polynomials cannot answer are answered with the hint (the value seen
 at capture) and recorded in the ``ShapeEnv``; a frozen environment refuses them instead. So is the question what a
-polynomial comes to that would grow without bounds, as ``k = k * k % 7`` does in rounds that are written out.
+polynomial comes to that would grow without bounds, as ``k = k * k % 7`` does in iterations that are written out.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class UnprovableSizeError(Exception):
 
 
 class VariesInLoop(UnprovableSizeError):
-    """A question about a loop's counter that not all rounds of the loop answer alike."""
+    """A question about a loop's counter that not all iterations of the loop answer alike."""
 
 
 class VariesUnevenly(VariesInLoop):
-    """The same where a counter is divided: what holds for some rounds comes again."""
+    """The same where a counter is divided: what holds for some iterations comes again."""
 
 
 @dataclass(frozen=True)
@@ -66,10 +66,11 @@ class ShapeEnv:
     Symbols made by ``symbol`` are assumed to be at least ``minimum`` (2 for array sizes, because 0 and 1 are
     specialised; nothing for Python ints), and at most ``maximum``. ``guards`` are relations between sizes, over the
     names of symbols, with what was assumed: whether they hold. ``on_guard`` hears of each new one.
-    ``counters`` gives the first and the last value of each symbol that counts the rounds of a loop: what is asked of
-    such a symbol is asked of all rounds, and the answer must be one. ``facts`` are the bounds of an atom that follow
-    from guards, by the guards' texts: those that were taken back say nothing any more. ``names`` says what symbols are
-    called, by what they stand for: where several captures of the same code share it, a name means one thing in all.
+    ``counters`` gives the first and the last value of each symbol that counts the iterations of a loop: what is asked
+    of such a symbol is asked of all iterations, and the answer must be one. ``facts`` are the bounds of an atom that
+    follow from guards, by the guards' texts: those that were taken back say nothing any more. ``names`` says what
+    symbols are called, by what they stand for: where several captures of the same code share it, a name means one thing
+    in all.
     """
 
     hints: dict[str, int] = field(default_factory=dict)
@@ -97,7 +98,7 @@ class ShapeEnv:
         return SymInt(self, {(name,): 1})
 
     def counter(self, last: Size, stands_for: Any = None) -> SymInt:
-        """Makes a symbol that counts the rounds of a loop, from 0 to ``last``."""
+        """Makes a symbol that counts the iterations of a loop, from 0 to ``last``."""
         made = self.symbol(hint(last) // 2, 0, last if isinstance(last, int) else None, stands_for)
         self.counters[str(made)] = 0, last
         return made
@@ -113,7 +114,7 @@ class ShapeEnv:
     def decide(self, text: str, hint: bool) -> bool:
         """Answers a question by its hint and records it; where no guard can be added any more, by those there are."""
         if self.counters and not self.counters.keys().isdisjoint(re.findall(r"\w+", text)):
-            raise VariesInLoop(f"{text} is not the same in all rounds of the loop")
+            raise VariesInLoop(f"{text} is not the same in all iterations of the loop")
         if self.frozen:
             if text not in self.guards:
                 raise UnprovableSizeError(f"cannot prove {text}")
@@ -203,7 +204,7 @@ class SymInt:
         return self._names
 
     def counters(self) -> list[str]:
-        """The symbols in it that count rounds of loops, the innermost loop's first."""
+        """The symbols in it that count iterations of loops, the innermost loop's first."""
         if not self.env.counters:
             return []
         found = self.env.counters.keys() & self.names
@@ -220,7 +221,7 @@ class SymInt:
             term: Size = coefficient
             for atom in monomial:
                 if atom != name and name in re.findall(r"\w+", atom):
-                    raise VariesUnevenly(f"{atom} is not the same in all rounds of the loop")
+                    raise VariesUnevenly(f"{atom} is not the same in all iterations of the loop")
                 term = term * (value if atom == name else SymInt(self.env, {(atom,): 1}))
             total = total + term
         return total
@@ -351,7 +352,7 @@ class SymInt:
         if self.env.counters:
             counters = difference.counters()
             if counters:
-                return difference._ask_rounds(counters[0], sign)
+                return difference._ask_iterations(counters[0], sign)
         text = f"{difference} {sign} 0"
         if sign == "==" and self.env.frozen and text not in self.env.guards:
             text = f"{-difference} == 0"  # as it was asked the other way round
@@ -373,14 +374,14 @@ class SymInt:
         value = -(-bound // factor) if least else bound // factor
         self.env.facts.setdefault(monomial[0], {})[text] = (value, None) if least else (None, value)
 
-    def _ask_rounds(self, name: str, sign: str) -> bool:
-        """The answer to ``self sign 0`` in all rounds that ``name`` counts.
+    def _ask_iterations(self, name: str, sign: str) -> bool:
+        """The answer to ``self sign 0`` in all iterations that ``name`` counts.
 
-        What is linear in the counter lies between what it is in the first and in the last round. Where it is known
-        whether it grows, one end is enough: a loop that may have no rounds, has none for which the other is wrong.
+        What is linear in the counter lies between what it is in the first and in the last iteration. Where it is known
+        whether it grows, one end is enough: a loop that may have no iterations, has none for which the other is wrong.
         """
         if any(monomial.count(name) > 1 for monomial in self.terms):
-            raise VariesInLoop(f"{self} is not linear in the rounds of the loop")
+            raise VariesInLoop(f"{self} is not linear in the iterations of the loop")
         compare = _COMPARE[sign]
         first, last = (self.at(name, end) for end in self.env.counters[name])
         growing = [coefficient for monomial, coefficient in self.terms.items() if name in monomial]
@@ -398,12 +399,12 @@ class SymInt:
                 return False
         elif compare(first) == compare(last):
             return compare(first)
-        raise VariesInLoop(f"{self} {sign} 0 is not the same in all rounds of the loop")
+        raise VariesInLoop(f"{self} {sign} 0 is not the same in all iterations of the loop")
 
     def bounds(self) -> _Range:
         """Lower and upper bound that follow from what is known of the symbols (None: unbounded).
 
-        A size that is linear in the rounds of a loop lies between what it is in the first and in the last one.
+        A size that is linear in the iterations of a loop lies between what it is in the first and in the last one.
 
         >>> env = ShapeEnv()
         >>> n = env.symbol(5, minimum=2)
@@ -430,9 +431,10 @@ class SymInt:
         return low, high
 
     def _at_an_end(self, sign: int) -> Size | None:
-        """The size in those rounds in which it is the largest (``sign`` 1) or the least; None where that is not known.
+        """The size in those iterations in which it is the largest (``sign`` 1) or the least; None where that is not
+        known.
 
-        A loop that may have no rounds has none for which the answer is wrong.
+        A loop that may have no iterations has none for which the answer is wrong.
         """
         size: Size = self
         while isinstance(size, SymInt) and (counters := size.counters()):
@@ -515,7 +517,7 @@ def _sizes_in(value: Any) -> Iterator[SymInt]:
 
 
 def always(test: Callable[[], bool]) -> bool:
-    """Whether ``test`` holds in all rounds of the loops around, as far as that is known."""
+    """Whether ``test`` holds in all iterations of the loops around, as far as that is known."""
     try:
         return test()
     except VariesInLoop:
@@ -578,7 +580,7 @@ def turns_out_one(size: Size) -> bool:
         return size == 1
     except VariesInLoop:
         raise
-    except UnprovableSizeError:  # behind capture, where nothing depends on what capture has not asked
+    except UnprovableSizeError:  # after capture, where nothing depends on what capture has not asked
         return False
 
 

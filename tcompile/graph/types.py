@@ -1,6 +1,6 @@
 """The types of graph values.
 
-Enters: dtypes, shapes and memory layouts. Leaves: immutable ``TensorType`` and ``ScalarType`` values. Exists so
+Input: dtypes, shapes and memory layouts. Output: immutable ``TensorType`` and ``ScalarType`` values. Exists so
 that every later stage can know, without running anything, what a value is, where it lives and in what order its
 elements lie in memory (NumPy lets a user see that order, so it is part of the type).
 """
@@ -152,5 +152,5 @@ def short_dtype(dtype: DType) -> str:
 
 
 def long_dtype(name: str) -> DType:
-    """The dtype behind a printed name."""
+    """The dtype after a printed name."""
     return np.dtype(_LONG.get(name, name))

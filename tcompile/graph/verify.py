@@ -1,6 +1,6 @@
 """Checks that a graph is well formed.
 
-Enters: a ``Graph``. Leaves: nothing, or a GraphError that names the node and the user's line. Exists so
+Input: a ``Graph``. Output: nothing, or a GraphError that names the node and the user's line. Exists so
 that a transform that breaks a graph is found where it ran, in tests and under ``config.verify``, and not by
 a wrong number three stages later.
 

@@ -1,6 +1,6 @@
 """The bus: carries events from the compiler to whoever listens.
 
-Enters: events (``emit``). Leaves: calls of the listeners, in the order in which they subscribed, in the
+Input: events (``emit``). Output: calls of the listeners, in the order in which they subscribed, in the
 thread that emitted. Exists so that a stage never knows its readers. Emitting with no listener is one truth
 test.
 """

@@ -1,7 +1,7 @@
-"""What an event belongs to: the compile that is going on, and the notebook cells behind it.
+"""What an event belongs to: the compile that is going on, and the notebook cells after it.
 
-Enters: what the compiler is at (``compiling``), which cell runs (``current_cell``), and how a front end names the cell
-that a file of code came from (``name_cells``). Leaves: the values with which an event fills what its sender does not
+Input: what the compiler is at (``compiling``), which cell runs (``current_cell``), and how a front end names the cell
+that a file of code came from (``name_cells``). Output: the values with which an event fills what its sender does not
 say, and how far a long compile is (``running``). Exists so that a pass or a kernel writer need not know for whom it
 works.
 """

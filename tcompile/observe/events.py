@@ -1,6 +1,6 @@
 """The events: the only way in which the compiler tells anything.
 
-Enters: what a stage knows when something happens. Leaves: frozen records that become JSON. Exists so that
+Input: what a stage knows when something happens. Output: frozen records that become JSON. Exists so that
 logs, ``explain``, profilers, notebook displays and the JupyterLab panel read one stream and nothing else.
 
 Every record has an id that grows within the process, a time (seconds since the epoch), a thread id, the qualified
@@ -28,7 +28,7 @@ from tcompile.observe.html_form import html_form
 from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 
 E = TypeVar("E", bound="Event")
 
@@ -164,14 +164,14 @@ class GraphBroke(Event):
 class LoopDecided(Event):
     """What became of a loop, and why: ``outcome`` is "one node", "unrolled" or "python".
 
-    Of a node of the graph a backend tells besides who runs its rounds: "machine code" or "python rounds"; ``rounds`` is
-    "branch" where the node is one side of a branch.
+    Of a node of the graph a backend tells besides who runs its iterations: "machine code" or "python iterations";
+    ``iterations`` is "branch" where the node is one side of a branch.
     """
 
     kind: ClassVar[str] = "loop_decided"
     outcome: str = ""
     reason: str = ""
-    rounds: str = ""
+    iterations: str = ""
     where: UserLine = UserLine()
 
 
@@ -302,12 +302,12 @@ class CallTimed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class LoopTimed(Event):
-    """A loop of a graph was run (only while somebody listens): so often, with so many rounds in all, in so long."""
+    """A loop of a graph was run (only while somebody listens): so often, with so many iterations in all, in so long."""
 
     kind: ClassVar[str] = "loop_timed"
     where: UserLine = UserLine()
     runs: int = 1
-    rounds: int = 0
+    iterations: int = 0
     ms: float = 0.0
 
 

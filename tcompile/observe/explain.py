@@ -1,6 +1,6 @@
 """What ``explain`` answers: graphs, breaks, guards and times of a call, put together from events.
 
-Enters: the events that a call emitted. Leaves: an ``ExplainOutput``, which prints as text and draws itself
+Input: the events that a call emitted. Output: an ``ExplainOutput``, which prints as text and draws itself
 in a notebook. Knows graphs only as objects with a name, nodes and pictures of their own.
 """
 
@@ -58,7 +58,7 @@ class ExplainOutput:
     ``ops_per_graph`` names the operations of each graph, ``out_guards`` are the checks under which the
     compiled code is used again, ``compile_times`` are milliseconds for each phase and in ``total``,
     ``fell_back`` says why calls ran in plain Python, ``loops`` what became of each loop, why, and how long its
-    rounds took.
+    iterations took.
     """
 
     function: str
@@ -111,7 +111,7 @@ class ExplainOutput:
                 times["total"] += event.ms
         for place, rows in loops.items():
             if place in timed:
-                rows[_indent(f"It took {rounds_text(timed[place])}.")] = None
+                rows[_indent(f"It took {iterations_text(timed[place])}.")] = None
         return cls(
             function, tuple(graphs), len(graphs), len(reasons), tuple(reasons), op_count, tuple(operations),
             tuple(guards), dict(times), tuple(fell_back),
@@ -183,27 +183,30 @@ class ExplainOutput:
 
 
 def loop_text(event: LoopDecided) -> str:
-    """What became of a loop, or who runs its rounds, in a line."""
+    """What became of a loop, or who runs its iterations, in a line."""
     outcome = {
-        "one node": f"stays a loop: one node of the graph, {event.rounds} rounds",
+        "one node": f"stays a loop: one node of the graph, {event.iterations} iterations",
         "unrolled": "is unrolled", "python": "runs in Python, its body compiled where it can be",
-        "machine code": "runs in machine code, round after round",
-        "python rounds": "is run by Python, round after round",
+        "machine code": "runs in machine code, iteration after iteration",
+        "python iterations": "is run by Python, iteration after iteration",
     }[event.outcome]  # fmt: skip
-    if event.rounds == "branch":
-        return f"This branch {outcome.removesuffix(', round after round')}{': ' if event.reason else ''}{event.reason}."
+    if event.iterations == "branch":
+        outcome = outcome.removesuffix(", iteration after iteration")
+        return f"This branch {outcome}{': ' if event.reason else ''}{event.reason}."
     return f"This loop {outcome}{': ' if event.reason else ''}{event.reason}."
 
 
 def together(one: LoopTimed, two: LoopTimed) -> LoopTimed:
     """What two events tell of one loop."""
-    return dataclasses.replace(one, runs=one.runs + two.runs, rounds=one.rounds + two.rounds, ms=one.ms + two.ms)
+    return dataclasses.replace(
+        one, runs=one.runs + two.runs, iterations=one.iterations + two.iterations, ms=one.ms + two.ms
+    )
 
 
-def rounds_text(event: LoopTimed) -> str:
-    """How long the rounds of a loop took, in words."""
-    each = f", {event.ms / event.rounds * 1e3:.3g} µs each" if event.rounds else ""
-    return f"{event.ms:.3g} ms for {_count(event.rounds, 'round')}{each}"
+def iterations_text(event: LoopTimed) -> str:
+    """How long the iterations of a loop took, in words."""
+    each = f", {event.ms / event.iterations * 1e3:.3g} µs each" if event.iterations else ""
+    return f"{event.ms:.3g} ms for {_count(event.iterations, 'iteration')}{each}"
 
 
 def _operations(graph: Any) -> Iterator[str]:
@@ -221,4 +224,4 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-__all__ = ["BreakReason", "ExplainOutput", "Recorder", "loop_text", "rounds_text", "together"]
+__all__ = ["BreakReason", "ExplainOutput", "Recorder", "iterations_text", "loop_text", "together"]

@@ -1,6 +1,6 @@
 """The debug folder: everything about each compile, as files to read and run.
 
-Enters: events, while ``writing(folder)`` is on, or all of a process under ``TCOMPILE_DEBUG``. Leaves: one folder for
+Input: events, while ``writing(folder)`` is on, or all of a process under ``TCOMPILE_DEBUG``. Output: one folder for
 each compile, and an ``index.html`` over all of them. The graph and the kernels' IR are written as soon as they are
 there, so that a crash leaves what led to it; the rest when the compile has ended, so that its times are its own.
 
@@ -60,7 +60,7 @@ class DebugFolder:
         self.folder = self._parent / (f"{name}-{taken}" if taken else name)
         self.folder.mkdir(parents=True)
         self._running: dict[str, Compile] = {}
-        self._rows: list[page.Row] = []
+        self._rows: list[page.PageRow] = []
         self._fallbacks: list[FellBack] = []
         self._written = 0.0
         self.write_index()
@@ -72,7 +72,7 @@ class DebugFolder:
                 self._open()
             if isinstance(event, CompileStarted):
                 number = len(self._rows)
-                row = page.Row(f"{number:03}_{_file_name(event.function)}", event)
+                row = page.PageRow(f"{number:03}_{_file_name(event.function)}", event)
                 self._rows.append(row)
                 self._running[event.compile_id] = Compile(self.folder / row.name, row)
             elif isinstance(event, FellBack):
@@ -86,7 +86,7 @@ class DebugFolder:
                     self.write_index()
 
     def write_index(self) -> None:
-        """Writes the page over all compiles, which it otherwise lags half a second behind."""
+        """Writes the page over all compiles, which it otherwise lags half a second after."""
         text = page.index(self.folder.name, self._rows, self._fallbacks)
         _write(self.folder / "index.html", text)
         self._written = time.monotonic()
@@ -95,7 +95,7 @@ class DebugFolder:
 class Compile:
     """One compile, and its folder."""
 
-    def __init__(self, folder: Path, row: page.Row) -> None:
+    def __init__(self, folder: Path, row: page.PageRow) -> None:
         self.folder = folder
         self.row = row
         self.page = page.CompilePage(row)

@@ -1,6 +1,6 @@
 """The last compile-time events, kept always.
 
-Enters: every event but the timings of calls. Leaves: ``history``, a ``Recorder`` of the last 512. Exists so
+Input: every event but the timings of calls. Output: ``history``, a ``Recorder`` of the last 512. Exists so
 that a report asked for afterwards (why was this slow? what was recompiled?) has something to look back on,
 without anybody having listened. It costs nothing on the call path, where no event is emitted for it, and it keeps no
 graph alive: what is gone from the caches can be read about here, not looked at.

@@ -1,6 +1,6 @@
 """Logs: the event stream as text, switched on and off by artefact.
 
-Enters: ``set_logs(graph=True)``, or the variable ``TCOMPILE_LOGS`` when tcompile is imported. Leaves:
+Input: ``set_logs(graph=True)``, or the variable ``TCOMPILE_LOGS`` when tcompile is imported. Leaves:
 records of the standard loggers ``tcompile.<artefact>``. They go to stderr with no configuration, notebooks
 included, and wherever the program's own logging sends them.
 """
@@ -34,7 +34,7 @@ from tcompile.observe.events import (
     RecompileStarted,
     StanceChanged,
 )  # fmt: skip
-from tcompile.observe.explain import loop_text, rounds_text
+from tcompile.observe.explain import iterations_text, loop_text
 from tcompile.observe.source_location import file_label, format_line, format_stack
 
 Switch: TypeAlias = bool | Literal["+"] | None
@@ -283,9 +283,9 @@ def _call(event: CallTimed, detail: bool) -> str:
     return f"{event.path} call, {event.ms:.3f} ms"
 
 
-def _rounds(event: LoopTimed, detail: bool) -> str:
+def _iterations(event: LoopTimed, detail: bool) -> str:
     runs = "" if event.runs == 1 else f" in {event.runs} runs"
-    return f"the loop of {file_label(event.where.file)}, line {event.where.line}: {rounds_text(event)}{runs}"
+    return f"the loop of {file_label(event.where.file)}, line {event.where.line}: {iterations_text(event)}{runs}"
 
 
 _WRITERS: list[tuple[str, type[Event], Callable[[Any, bool], str]]] = [
@@ -308,7 +308,7 @@ _WRITERS: list[tuple[str, type[Event], Callable[[Any, bool], str]]] = [
     ("compiles", CompileFinished, _finished),
     ("stances", StanceChanged, _stance),
     ("calls", CallTimed, _call),
-    ("calls", LoopTimed, _rounds),
+    ("calls", LoopTimed, _iterations),
 ]
 
 

@@ -1,6 +1,6 @@
 """The pages of the debug folder.
 
-Enters: what ``folder`` has gathered about a compile, and a row for each compile. Leaves: HTML that needs nothing beside
+Input: what ``folder`` has gathered about a compile, and a row for each compile. Output: HTML that needs nothing beside
 it: no script, no file from elsewhere, light or dark as the reader's system is. Knows graphs only as objects that draw
 and print themselves.
 """
@@ -45,7 +45,7 @@ _COLOURS = ("var(--a)", "var(--b)", "var(--c)", "var(--d)", "var(--e)")
 
 
 @dataclass
-class Row:
+class PageRow:
     """One compile in the index: its folder's name, how it began, and what is known of it so far."""
 
     name: str
@@ -65,7 +65,7 @@ def kernels_file(language: str) -> str:
 class CompilePage:
     """What the page of one compile shows."""
 
-    row: Row
+    row: PageRow
     source: list[tuple[int, str]] = field(default_factory=list)
     breaks: list[UserLine] = field(default_factory=list)
     captured: Any = None
@@ -166,7 +166,7 @@ class CompilePage:
         yield from ("times.json", "events.jsonl")
 
 
-def index(name: str, rows: Iterable[Row], fallbacks: Iterable[FellBack]) -> str:
+def index(name: str, rows: Iterable[PageRow], fallbacks: Iterable[FellBack]) -> str:
     """The page over all compiles."""
     rows = list(rows)
     longest = max((row.finished.ms for row in rows if row.finished is not None), default=1.0)
@@ -189,7 +189,7 @@ def index(name: str, rows: Iterable[Row], fallbacks: Iterable[FellBack]) -> str:
     return _document("tcompile", parts)
 
 
-def _row(row: Row, longest: float) -> str:
+def _row(row: PageRow, longest: float) -> str:
     finished, started = row.finished, row.started
     page = f"{row.name}/index.html" if finished is not None else f"{row.name}/"
     name = f"<a href='{page}'>{_text(started.function[:80])}</a>"
@@ -253,4 +253,4 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-__all__ = ["CompilePage", "Row", "index"]
+__all__ = ["CompilePage", "PageRow", "index"]

@@ -1,6 +1,6 @@
 """Statistics over a stretch of a program: what was compiled, how often again and why, what ran in plain Python.
 
-Enters: the events emitted in a ``with`` block. Leaves: ``CompileProfiler.report()``, a text with a table of functions
+Input: the events emitted in a ``with`` block. Output: ``CompileProfiler.report()``, a text with a table of functions
 and, under it, each graph break, guard failure and fallback with how often it happened. Exists for the question "why is
 this slow?" asked of a program that runs on for a while; ``explain`` answers it for one call.
 """
@@ -164,7 +164,8 @@ class CompileProfiler:
         return [
             (
                 f"{file_label(loop.where.file)}, line {loop.where.line}: {loop.where.text}", str(loop.runs),
-                str(loop.rounds), f"{loop.ms:.1f}", f"{loop.ms / loop.rounds * 1e3:.3g}" if loop.rounds else "",
+                str(loop.iterations), f"{loop.ms:.1f}",
+                f"{loop.ms / loop.iterations * 1e3:.3g}" if loop.iterations else "",
             )
             for loop in loops
         ]  # fmt: skip
@@ -221,7 +222,7 @@ class CompileProfiler:
 
 
 _HEAD = ("function", "compiles", "ms", "graphs", "ops", "kernels", "calls", "µs a call")
-_LOOPS = ("loop", "runs", "rounds", "ms", "µs a round")
+_LOOPS = ("loop", "runs", "iterations", "ms", "µs an iteration")
 
 
 def _row(about: FunctionProfile) -> tuple[str, ...]:

@@ -1,6 +1,6 @@
 """Collects events.
 
-Enters: events from the bus. Leaves: the last so many of them, in order, and how many went before. Exists
+Input: events from the bus. Output: the last so many of them, in order, and how many went before. Exists
 for readers that look at what happened once it is over: ``explain``, reports under a notebook cell, the
 history.
 """

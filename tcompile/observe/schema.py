@@ -1,6 +1,6 @@
 """The events as a JSON Schema, for readers that are not Python.
 
-Enters: the event classes. Leaves: a schema (draft 2020-12) of which every ``Event.as_dict()`` is an instance, with one
+Input: the event classes. Output: a schema (draft 2020-12) of which every ``Event.as_dict()`` is an instance, with one
 definition for each kind. Exists so that the front end's types, and files of events, are checked against the classes
 themselves: ``tools/write_event_schema.py`` writes it to ``events.schema.json`` beside this file.
 """

@@ -1,6 +1,6 @@
 """Shows the user's own lines, with a caret under the part that matters.
 
-Enters: ``UserLine`` values. Leaves: text in the layout of Python's tracebacks, which editors and notebooks
+Input: ``UserLine`` values. Output: text in the layout of Python's tracebacks, which editors and notebooks
 turn into links. Exists so that every error and report points at user code in one and the same way.
 
 Columns are those of the compiled code's positions: 0-based offsets in UTF-8 bytes of the whole line. Where ``end_line``

@@ -1,6 +1,6 @@
 """Tables as text.
 
-Enters: a head and rows of cells. Leaves: lines with columns under their heads. Exists so that all reports look alike.
+Input: a head and rows of cells. Output: lines with columns under their heads. Exists so that all reports look alike.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How long compiling took, phase by phase, since the process began.
 
-Enters: the end of every compile. Leaves: ``compile_times()``, a table. Exists so that the question can be asked
+Input: the end of every compile. Output: ``compile_times()``, a table. Exists so that the question can be asked
 afterwards, of a program in which nobody listened. The last compiles are kept one by one, all of them in the totals.
 """
 

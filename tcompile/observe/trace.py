@@ -1,6 +1,6 @@
 """Traces: every event in a file as it happens.
 
-Enters: events, while ``tracing(folder)`` is on, or all of a process under ``TCOMPILE_TRACE``. Leaves: two files,
+Input: events, while ``tracing(folder)`` is on, or all of a process under ``TCOMPILE_TRACE``. Output: two files,
 ``events-<pid>.jsonl`` with one event a line, in the form that ``events.schema.json`` states, and ``trace-<pid>.json``
 in the trace event format, which ui.perfetto.dev and chrome://tracing draw as a time line. Each line is on disk before
 the next thing happens, so that a crash leaves what led to it.

@@ -1,6 +1,6 @@
 """The environment variables that make a whole process write files about itself.
 
-Enters: the environment, when tcompile is imported. Leaves: the readers that it asks for, listening. Exists so that a
+Input: the environment, when tcompile is imported. Output: the readers that it asks for, listening. Exists so that a
 program need not be changed to be looked at, and that nothing of the readers is loaded where nobody asks.
 """
 

@@ -1,7 +1,7 @@
 """tcompile's own warnings: shown at the user's line, and never raised into the user's program.
 
-Enters: a text. Leaves: a warning; a line on standard error where the program's filters, or what it has put in the
-place of ``warnings.showwarning``, would raise it. Exists because a program may run under ``simplefilter("error")`` for
+Input: a text. Output: a warning; a line on standard error where the program's filters, or what it has put in the
+place of ``warnings.showwarning``, would raise it. Why: a program may run under ``simplefilter("error")`` for
 the sake of its own warnings: one of ours, raised, would be a difference to plain Python.
 """
 

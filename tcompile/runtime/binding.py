@@ -1,6 +1,6 @@
 """Binding a call's arguments to a function's parameters.
 
-Enters: a function. Leaves: a callable that takes the call's arguments and returns the values of the parameters in the
+Input: a function. Output: a callable that takes the call's arguments and returns the values of the parameters in the
 order of the locals. Made once for each function by Python's own binder, so that defaults, keyword-only parameters and
 errors are exactly those of the function.
 """

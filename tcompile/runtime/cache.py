@@ -1,6 +1,6 @@
 """The code cache: what has been compiled, by code object.
 
-Enters: functions and settings. Leaves: a ``FunctionCache`` for each pair, which copies of a function share, with a
+Input: functions and settings. Output: a ``FunctionCache`` for each pair, which copies of a function share, with a
 ``Region`` for each place in the function where captured code starts. Exists apart from the callables so that ``reset``
 can forget everything, and so that two ``compile`` calls on one function with the same settings find each other's
 entries.
@@ -31,12 +31,12 @@ from tcompile.records import dataclass
 from tcompile.runtime.frames import REASON, Look
 
 if TYPE_CHECKING:
-    from tcompile.bytecode.host import Host
+    from tcompile.bytecode.rewritten import Rewritten
     from tcompile.capture.entry.codegen import Captured, Rest
     from tcompile.capture.guards.graph_breaks import GraphBreak
     from tcompile.capture.guards.prologue import Guard
     from tcompile.graph import Graph
-    from tcompile.runtime.native.words import Plan
+    from tcompile.runtime.native.words import CallPlan
     from tcompile.runtime.run import Run
 
 
@@ -100,9 +100,9 @@ class Entry:
     kernels: tuple[Any, ...] = ()
     compile_ms: float = 0.0
     stage: int = 0  # of the function's profile
-    rest: Rest | None = None  # the program behind its guards
+    rest: Rest | None = None  # the program after its guards
     trifling: bool = False  # whether plain Python computes it sooner, if that is all there is to do
-    plan: Plan | None = None
+    plan: CallPlan | None = None
     planned: bool = False  # whether it was looked for a plan
     calls: int = 0  # that fitted, those that the plan has answered apart
     replays: int = 0
@@ -133,8 +133,9 @@ class Region:
     entries: tuple[Entry, ...] = ()
     limit_warned: bool = False
     misses: int = 0  # since nothing more is compiled here
-    idle: int = 0  # since its gate was woken: calls at its end, in turn, of what is not compiled
-    # From which the machine code works that enters here, by gate: that of the whole host, and of the one in use.
+    idle: int = 0  # since its resume point was woken: calls at its end, in turn, of what is not compiled
+    # From which the machine code works that enters here, by resume point: that of the whole host, and of the one in
+    # use.
     tables: weakref.WeakKeyDictionary[Any, Any] = field(default_factory=weakref.WeakKeyDictionary)
     unchecked: tuple[tuple[Entry, ...], tuple[Callable[..., Any], ...]] = ((), ())
 
@@ -173,11 +174,15 @@ class FunctionCache:
     number: int = field(default_factory=itertools.count().__next__)  # its part of compile ids
     regions: dict[int, Region] = field(default_factory=dict)
     tops: dict[int, str] = field(default_factory=dict)  # by offset, what is on top of the stack there
-    built: Host | None = None  # made as soon as capture asks where the frame can be resumed
-    host: Host | None = None  # the one that calls run in: ``built``, or one that has only the gates in use
-    quiet_calls: int = 0  # in the host, since a gate was last opened
-    closed: set[int] = field(default_factory=set)  # offsets of gates where nothing can be captured any more
-    asleep: set[int] = field(default_factory=set)  # offsets of gates at which plain Python has gone on again and again
+    built: Rewritten | None = None  # made as soon as capture asks where the frame can be resumed
+    rewritten: Rewritten | None = (
+        None  # the one that calls run in: ``built``, or one that has only the resume points in use
+    )
+    quiet_calls: int = 0  # in the rewritten code, since a resume point was last opened
+    closed: set[int] = field(default_factory=set)  # offsets of resume points where nothing can be captured any more
+    asleep: set[int] = field(
+        default_factory=set
+    )  # offsets of resume points at which plain Python has gone on again and again
     resumable: bool = True
     profile: Profile = field(default_factory=Profile)
     breaks: list[GraphBreak] = field(default_factory=list)
@@ -252,8 +257,8 @@ class FunctionCache:
         """The region at an instruction where the frame can be resumed; made on first use."""
         found = self.regions.get(offset)
         if found is None:
-            assert self.host is not None
-            analysis = self.host.analysis
+            assert self.rewritten is not None
+            analysis = self.rewritten.analysis
             point = analysis.points[offset]
             top = self.tops.get(offset, "")
             start = Start(offset, analysis.cells, point.live, point.slots, point.maybe, top)
@@ -263,11 +268,11 @@ class FunctionCache:
     def open(self, offset: int) -> None:
         """Lets captured code start at an instruction, unless nothing can be captured there any more."""
         assert self.built is not None
-        gate = self.built.gates.get(offset)
-        if gate is not None and not gate and offset not in self.closed:
-            gate.append(offset)
+        resume_point = self.built.resume_points.get(offset)
+        if resume_point is not None and not resume_point and offset not in self.closed:
+            resume_point.append(offset)
             self.quiet_calls = 0
-            self.host = self.host and self.built
+            self.rewritten = self.rewritten and self.built
 
     def close(self, offset: int) -> None:
         """Lets no captured code start at an instruction from now on."""
@@ -276,23 +281,23 @@ class FunctionCache:
         self._shut(offset)
 
     def sleep(self, offset: int) -> None:
-        """Lets frames pass a gate by without a look at what they hold, until ``wake``."""
+        """Lets frames pass a resume point by without a look at what they hold, until ``wake``."""
         self.asleep.add(offset)
         self._shut(offset)
 
     def _shut(self, offset: int) -> None:
-        for host in (self.built, self.host):
-            if host is not None and offset in host.gates:
-                host.gates[offset].clear()
+        for rewritten in (self.built, self.rewritten):
+            if rewritten is not None and offset in rewritten.resume_points:
+                rewritten.resume_points[offset].clear()
 
     @property
     def is_quiet(self) -> bool:
         """Whether calls come to what they would without anything compiled, as far as has been seen."""
-        if self.host is None:
+        if self.rewritten is None:
             return self.first.is_missed
         if self.quiet_calls > DROWSY and all(region.has_no_work for region in list(self.regions.values())):
             return True
-        return not any(self.host.gates.values())
+        return not any(self.rewritten.resume_points.values())
 
     @property
     def looks_again(self) -> bool:
@@ -300,17 +305,17 @@ class FunctionCache:
         return not self.quiet_calls % 3 and (self.quiet_calls // 3).bit_count() == 1  # 3, 6, 12, 24, 48, 96, …
 
     def wake(self) -> None:
-        """Has every gate that is asleep looked at again."""
-        self.host = self.host and self.built
+        """Has every resume point that is asleep looked at again."""
+        self.rewritten = self.rewritten and self.built
         for offset in list(self.asleep):
             if offset in self.regions:
                 self.regions[offset].idle = 0
-            if self.built is not None and not self.built.gates[offset]:
-                self.built.gates[offset].append(offset)
+            if self.built is not None and not self.built.resume_points[offset]:
+                self.built.resume_points[offset].append(offset)
         self.asleep.clear()
 
     def add(self, region: Region, entry: Entry) -> None:
-        """Puts a new entry first. Whatever made it necessary may go for gates that are asleep, too."""
+        """Puts a new entry first. Whatever made it necessary may go for resume points that are asleep, too."""
         region.entries = (entry, *region.entries)
         if self.asleep:
             self.quiet_calls = 0
@@ -325,7 +330,7 @@ class FunctionCache:
 
 SUSPENDS = 0x2A0  # code flags of generators, coroutines and asynchronous generators: a call only makes them
 _MISSES = 256  # so often a place is missed before it is given up
-DROWSY = 256  # so often plain Python goes on at a place before its gate sleeps
+DROWSY = 256  # so often plain Python goes on at a place before its resume point sleeps
 _MOST = 1024  # functions whose compiled code is kept while nothing else holds it
 _Key = tuple[int, int, Settings]
 _caches: OrderedDict[_Key, tuple[weakref.ref[types.CodeType], FunctionCache]] = OrderedDict()

@@ -1,6 +1,6 @@
 """Runs module-level statements (a notebook cell) with their array work compiled.
 
-Enters: statements, a namespace, settings. Leaves: the statements' effects in the namespace, in program order. A cell is
+Input: statements, a namespace, settings. Output: the statements' effects in the namespace, in program order. A cell is
 code like any other: it is captured from its start, and where something cannot be captured its host goes on in plain
 Python. What differs is that its variables are globals, and that a call of an already compiled function is not followed:
 that function has entries of its own, and following it here would hide them.
@@ -42,13 +42,13 @@ def run_statements(
         exec(code, namespace)
         return
     compiler = compiler_for(compile)
-    if cache.host is None:
+    if cache.rewritten is None:
         # From CPython 3.14 on annotated statements have a cell, for a name that their code stores in the namespace.
         cells = tuple(types.CellType() for _ in code.co_cellvars)
-        found = compiler.select(cache, cache.first, cells, stance, hosted=False)
-        if found is not None and found[1] is not PLAIN and cache.host is None:
+        found = compiler.select(cache, cache.first, cells, stance, in_rewritten=False)
+        if found is not None and found[1] is not PLAIN and cache.rewritten is None:
             return
-    exec(cache.host.code if cache.host is not None else code, namespace)
+    exec(cache.rewritten.code if cache.rewritten is not None else code, namespace)
 
 
 def _cache(code: types.CodeType, namespace: dict[str, Any], settings: Settings) -> tuple[types.CodeType, FunctionCache]:

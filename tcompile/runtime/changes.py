@@ -27,7 +27,7 @@ from tcompile.observe.events import FellBack
 from tcompile.polls import Changed
 from tcompile.records import dataclass
 from tcompile.runtime.cache import FunctionCache
-from tcompile.runtime.host import open_gates
+from tcompile.runtime.rewritten import open_resume_points
 
 if TYPE_CHECKING:
     from tcompile.capture.entry.codegen import Captured
@@ -116,7 +116,7 @@ def go_on(error: Changed, cache: FunctionCache) -> Any:
             answer = None
     is_scalar = bool(len(error.variables))
     if found is not None and answer is not None and not is_scalar:
-        open_gates(cache, found.captured, cache.first)
+        open_resume_points(cache, found.captured, cache.first)
     how = "does the stretch again" if answer is None else "goes on in plain Python with the next iteration"
     bus.emit(FellBack(**cache.about, reason="what a loop reads has changed", detail=f"the call {how}"))
     return MISS if answer is None else Resumed(answer, is_scalar)

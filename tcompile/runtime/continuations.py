@@ -19,7 +19,7 @@ from tcompile.capture.entry.codegen import Captured, Rest
 from tcompile.graph import Graph, Node, TensorType, ops
 from tcompile.graph.evaluate import run
 from tcompile.graph.ops.control import LOOPS
-from tcompile.graph.ops.element_loop import PYTHON, dtype_of
+from tcompile.graph.ops.scalar_loop import PYTHON, dtype_of
 from tcompile.polls import Changed
 from tcompile.records import dataclass
 from tcompile.runtime.cache import FunctionCache

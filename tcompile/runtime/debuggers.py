@@ -108,7 +108,7 @@ def _nothing() -> None:
 
 
 def _owner(tracer: Any) -> tuple[Any, str]:
-    """The object behind a trace function, and the package that it comes from."""
+    """The object after a trace function, and the package that it comes from."""
     owner = tracer.__self__ if isinstance(tracer, types.MethodType) else tracer
     about = owner if isinstance(owner, types.FunctionType) else type(owner)
     return owner, str(about.__module__).partition(".")[0]

@@ -1,6 +1,6 @@
 """Dispatch: what happens when a compiled function is called.
 
-Enters: a call. Leaves: its result. A function whose entries all run from its start to its end is called through them
+Input: a call. Output: its result. A function whose entries all run from its start to its end is called through them
 directly. One that has a graph break, or that is a generator or coroutine, is called through its host: the rewritten
 code object in which captured stretches and plain Python take turns in one frame.
 """
@@ -33,10 +33,10 @@ from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, fun
 from tcompile.runtime.changes import Resumed
 from tcompile.runtime.debuggers import may_stop, other_watcher
 from tcompile.runtime.frames import look_at_callers
-from tcompile.runtime.host import goes_on, host_of, settle, take_defaults
 from tcompile.runtime.native import stack
 from tcompile.runtime.pickled import reduction
 from tcompile.runtime.regions import CompileFunction, Compiler, after_interrupt, note_replay
+from tcompile.runtime.rewritten import goes_on, rewritten_of, settle, take_defaults
 from tcompile.runtime.run import Run, carry_out, carry_out_unseen
 from tcompile.runtime.unseen import go_on, is_counted, pause, thread, unseen
 from tcompile.stance import DEFAULT, Stance, current
@@ -113,7 +113,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # slot is: CPython puts them in the order of their names.
     __slots__ = (
         "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
-        "__function", "__generation", "__hosted", "__once", "__plain", "__plain_code", "__private", "__settings",
+        "__function", "__generation", "__in_rewritten", "__once", "__plain", "__plain_code", "__private", "__settings",
         "__simple", "__suspends", "__timed", "__weakref__",
     )  # fmt: skip
 
@@ -136,7 +136,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__private = private  # a cache of its own, which shares nothing with other callables
         self.__bind: types.FunctionType | None = None  # made when a call first needs it
         self.__plain, self.__timed = Run(function), Run(function)
-        self.__hosted: tuple[types.CodeType | None, Run] = (None, self.__plain)
+        self.__in_rewritten: tuple[types.CodeType | None, Run] = (None, self.__plain)
         self.__attached: tuple[Entry, ...] = ()  # the entries whose plans the machine code has
         self._refresh()
 
@@ -183,17 +183,22 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         trial = cache.trial
         if trial is not None and not trial.inside:  # inside of a compiled call that is timed: as usual
             return trial.choose(self.__plain, self.__timed, self)
-        host = cache.host
+        rewritten = cache.rewritten
         if (
-            host is not None and host is not cache.built and not cache.asleep and not bus.listened[0]
+            rewritten is not None
+            and rewritten is not cache.built
+            and not cache.asleep
+            and not bus.listened[0]
             and self.__attached is cache.first.entries
-        ):  # fmt: skip
-            return self._run_of(host.code)  # nothing is left to be found out
+        ):
+            return self._run_of(rewritten.code)  # nothing is left to be found out
         timed = bus.times_call()
         started = perf_counter() if timed else 0.0
         region = cache.first
-        entries = region.entries  # before the host is looked for: only a host can run those that end inside
-        if cache.host is None and not self.__suspends:
+        entries = (
+            region.entries
+        )  # before the rewritten code is looked for: only rewritten code can run those that end inside
+        if cache.rewritten is None and not self.__suspends:
             if self.__simple and not kwargs and len(args) == self.__count:
                 values = (*self.__cells, *args) if self.__cells else args
             else:
@@ -223,7 +228,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         elif self.__attached is not entries and not self.__suspends:
             self._attach(entries)  # those that run to the function's end need no host
         found = self._through(cache, stance, args, kwargs)
-        if started and cache.host is not None:
+        if started and cache.rewritten is not None:
             if type(found) is Run:
                 return Run(found.function, _Told(self, started, timed))
             self._tell_call(started, timed)
@@ -234,26 +239,28 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         if cache.stays_plain:
             self._refresh()
             return self.__plain
-        if cache.host is None and not self.__suspends:
+        if cache.rewritten is None and not self.__suspends:
             values = self._bound(args, kwargs)
             if values is None:
                 return self.__plain
-            found = self.__compiler.select(cache, cache.first, values, stance, hosted=False)
-            if found is not None and config.verify and cache.host is None:
+            found = self.__compiler.select(cache, cache.first, values, stance, in_rewritten=False)
+            if found is not None and config.verify and cache.rewritten is None:
                 self._attach(cache.first.entries)
-            if found is not None or cache.host is None:  # another thread may have made the host meanwhile
+            if (
+                found is not None or cache.rewritten is None
+            ):  # another thread may have made the rewritten code meanwhile
                 result = PLAIN if found is None else found[1]
                 if result is PLAIN or type(result) is Resumed:
                     return self._left_to_python(result)
                 return result
-        if cache.host is None and cache.resumable and not sys.is_finalizing() and not reentry.is_inside():
+        if cache.rewritten is None and cache.resumable and not sys.is_finalizing() and not reentry.is_inside():
             # A function that is suspended starts in its host.
-            cache.host = host_of(cache, self.__function.__code__, self.__compiler)
-        host = cache.host
-        if host is None:
+            cache.rewritten = rewritten_of(cache, self.__function.__code__, self.__compiler)
+        rewritten = cache.rewritten
+        if rewritten is None:
             return self.__plain
         settle(cache, self.__compiler)
-        return self._run_of(host.code)
+        return self._run_of(rewritten.code)
 
     def _functions(self) -> Iterator[Followed]:
         """The function, and those that its entries go through."""
@@ -280,14 +287,14 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             self.__attached = entries
 
     def _run_of(self, code: types.CodeType) -> Run:
-        """The function with the host's code in place of its own."""
-        known, run = self.__hosted
+        """The function with the rewritten code's code in place of its own."""
+        known, run = self.__in_rewritten
         function = self.__function
         if known is not code:
             made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
             made.__qualname__ = function.__qualname__
             run = Run(made)
-            self.__hosted = (code, run)
+            self.__in_rewritten = (code, run)
         take_defaults(run.function, function)
         return run
 
@@ -316,7 +323,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__suspends = bool(code.co_flags & SUSPENDS)
         self.__bind = None
         self.__cells = function.__closure__ or ()
-        self.__hosted = (None, self.__plain)
+        self.__in_rewritten = (None, self.__plain)
         if self.__private is not None and self.__private.held() is not code:
             self.__private = FunctionCache.of(function, self.__settings)
         self.__cache = self.__private or function_cache(function, self.__settings)

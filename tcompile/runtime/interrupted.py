@@ -1,7 +1,7 @@
 """Interrupts of captured loops: plain Python goes as far as the loop, and raises there what a handler has raised.
 
-Enters: an ``Interrupted`` run, which has left no effects. Leaves: nothing; plain Python, which does the stretch again,
-is watched by a trace function until it is in a loop that was captured. Exists because the exception must come up where
+Input: an ``Interrupted`` run, which has left no effects. Output: nothing; plain Python, which does the stretch again,
+is watched by a trace function until it is in a loop that was captured. Why: the exception must come up where
 the user's handlers, ``finally`` clauses and contexts are in force, with the effects of what stands before the loop
 made, and the variables there that an interrupted loop of plain Python leaves.
 """
@@ -53,9 +53,9 @@ def go_on(error: Interrupted, cache: FunctionCache, entries: Iterable[Entry]) ->
     frame: types.FrameType | None = sys._getframe()
     while frame is not None and _is_own(frame):
         frame = frame.f_back
-    hosts = [host.code for host in (cache.host, cache.built) if host is not None]
+    rewrittens = [rewritten.code for rewritten in (cache.rewritten, cache.built) if rewritten is not None]
     watch = _Watch(error.error, loops)
-    if frame is not None and frame.f_code in hosts:  # goes on by itself
+    if frame is not None and frame.f_code in rewrittens:  # goes on by itself
         watch.bottom = frame
         frame.f_trace = watch.inside
     sys.settrace(watch)
@@ -74,7 +74,7 @@ def _is_own(frame: types.FrameType) -> bool:
 
 
 class _Watch:
-    """A trace function: raises at the first event behind a loop's first line, in the end where the frame is left."""
+    """A trace function: raises at the first event after a loop's first line, in the end where the frame is left."""
 
     def __init__(self, error: BaseException, loops: set[tuple[str, int]]) -> None:
         self.errors = [error]  # taken out where it is raised: its frames hold this

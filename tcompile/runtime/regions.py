@@ -1,6 +1,6 @@
 """Regions at run time: what happens where captured code may start.
 
-Enters: a region of a function and what the frame holds there. Leaves: the entry that fits and its result; or nothing,
+Input: a region of a function and what the frame holds there. Output: the entry that fits and its result; or nothing,
 and the frame goes on in plain Python. Exists as the one place where entries, stances, limits and fallbacks meet,
 whether a region is the start of a function, entered by its caller, or a place inside it, entered by its host.
 
@@ -70,8 +70,8 @@ class Compiler:
         self.by_itself = by_itself
 
     def enter(self, cache: FunctionCache, offset: int, patience: int = 0) -> Callable[..., Any]:
-        """What a gate of the function's host calls. Before it compiles, it lets ``patience`` misses run plainly."""
-        return Gate(self, cache, offset, patience)
+        """What a resume point of the function calls. Before it compiles, it lets ``patience`` misses run plainly."""
+        return ResumePoint(self, cache, offset, patience)
 
     def follow(self, cache: FunctionCache, region: Region, function: Any) -> Any:
         """What is called in place of a function at the end of a stretch, which may have been all there was to do."""
@@ -82,17 +82,17 @@ class Compiler:
         return found
 
     def select(
-        self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance, hosted: bool = True
+        self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance, in_rewritten: bool = True
     ) -> tuple[Entry, Any] | None:
         """The entry that fits and its result, compiled if need be; None: run this stretch in plain Python.
 
-        hosted: whether a host asks. Any other caller, for whom an entry that ends inside the function is no use, gets
-        None as soon as there is a host, which is then to be run.
+        hosted: whether rewritten code asks. Any other caller, for whom an entry that ends inside the function is no
+        use, gets None as soon as there is rewritten code, which is then to be run.
         """
         if stance.name == "force_eager":
             return None
         entries = region.entries
-        if not hosted and cache.host is not None:
+        if not in_rewritten and cache.rewritten is not None:
             return None
         found = try_entries(cache, entries, values, _unchecked(region) if stance.skip_guard_eval_unsafe else None)
         if found is not None:
@@ -111,7 +111,7 @@ class Compiler:
         tried: set[Entry] = set()
         while entry is None:
             with cache.lock:
-                if not hosted and cache.host is not None:
+                if not in_rewritten and cache.rewritten is not None:
                     return None
                 # Another thread may have compiled this stretch while we waited. It is run without the lock.
                 others = [other for other in region.entries if other not in tried]
@@ -127,7 +127,7 @@ class Compiler:
             if found is not None:
                 return found
             tried.update(others)
-        if entry is None or (not hosted and cache.host is not None):
+        if entry is None or (not in_rewritten and cache.rewritten is not None):
             return None
         try:
             result = entry.run(*values)
@@ -136,9 +136,7 @@ class Compiler:
         return None if result is MISS else (entry, result)  # MISS: a value changed under our hands
 
     @reentry.slow
-    def _entry_for(
-        self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance
-    ) -> Entry | None:  # fmt: skip
+    def _entry_for(self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance) -> Entry | None:
         """A new entry for these parameters, or None where they are to run in plain Python."""
         if stance.name == "eager_on_recompile":
             return None
@@ -171,10 +169,11 @@ class Compiler:
         return entry
 
 
-class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
-    """What a gate of a function's host calls: enters the region that starts there.
+class ResumePoint(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
+    """What a resume point of a function's host calls: enters the region that starts there.
 
-    It holds the cache weakly, and what leads there as well: the host's code, which holds the gate, lives in the cache.
+    It holds the cache weakly, and what leads there as well: the rewritten code's code, which holds the resume point,
+    lives in the cache.
     """
 
     __slots__ = ("__weakref__", "_table", "attached", "cache", "compiler", "offset", "patience")
@@ -247,8 +246,8 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
         if type(result) is changes.Resumed:
             return result.answer(values)
         if entry.captured.exit is None:
-            assert cache.host is not None
-            return (None, *cache.host.returned, (result,))
+            assert cache.rewritten is not None
+            return (None, *cache.rewritten.returned, (result,))
         return result
 
     def _stops(self) -> bool:
@@ -271,22 +270,24 @@ class Gate(native.Base):  # type: ignore[misc]  # which class that is depends on
     def _attach(self, cache: FunctionCache, region: Region) -> None:
         """Lets the machine code enter here, where there are other entries than the last time."""
         if region.is_plain and region is not cache.first:
-            return  # the gate will not be needed for long
+            return  # the resume point will not be needed for long
         entries = tuple(sorted(entry.index for entry in region.entries))
         if entries == self.attached or cache.built is None or not config.native_calls or bus.listened[0]:
             return
         if not reentry.is_inside():
             self.attached = entries
-            native.attach_gate(self, _TABLE, region, region is not cache.first, cache.built.returned)
+            native.attach_resume_point(self, _TABLE, region, region is not cache.first, cache.built.returned)
 
 
-_TABLE = native.complete(Gate, "_table")
+_TABLE = native.complete(ResumePoint, "_table")
 
 
 def try_entries(
-    cache: FunctionCache, entries: Sequence[Entry], values: Sequence[Any],
+    cache: FunctionCache,
+    entries: Sequence[Entry],
+    values: Sequence[Any],
     runs: Sequence[Callable[..., Any]] | None = None,
-) -> tuple[Entry, Any] | None:  # fmt: skip
+) -> tuple[Entry, Any] | None:
     """The first entry whose guards hold and its result (PLAIN where it raised); None where no entry fits.
 
     ``runs`` stand in for the entries' own programs.
@@ -363,14 +364,14 @@ def _detail(error: Exception) -> str:
 
 
 class Resting:
-    """What an entry that rests runs: its guards, behind which plain Python goes on."""
+    """What an entry that rests runs: its guards, after which plain Python goes on."""
 
     def __init__(self, entry: Entry, calls: int) -> None:
         self.entry, self.left, self.run = entry, calls, entry.run
         self.guards = entry.captured.as_plain().entry(None)
 
     def __call__(self, *values: Any) -> Any:
-        """PLAIN or MISS; behind the last call of the rest, the entry's own result."""
+        """PLAIN or MISS; after the last call of the rest, the entry's own result."""
         if self.left > 0:
             self.left -= 1
             return self.guards(*values)
@@ -410,7 +411,7 @@ def _tell_plain(cache: FunctionCache, reason: str) -> None:
 def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> None:
     """What a miss means where no more is compiled: the first is told, and a place that is always missed is closed."""
     region.misses += 1
-    if cache.host is not None and region.is_missed:
+    if cache.rewritten is not None and region.is_missed:
         cache.close(region.start.offset)
     told = region.limit_warned and not cache.settings.fullgraph
     if told or all(entry.graph is None for entry in region.entries):

@@ -1,10 +1,10 @@
 """Trials: whether compiled calls of a function take less time than plain Python's.
 
-Enters: calls of functions that may not be worth it: those that Python and captured stretches run in turn, loops of
-numbers alone, and loops of which Python runs the rounds. Leaves: the same results, for some calls are plain Python's,
-which is what compiled ones give as well; and a verdict. Where plain calls are the shorter ones, the function rests: its
-calls are plain Python's until some take much longer than those of the trial did, as with larger arrays, and it is tried
-again.
+Input: calls of functions that may not be worth it: those that Python and captured stretches run in turn, loops of
+numbers alone, and loops of which Python runs the iterations. Output: the same results, for some calls are plain
+Python's, which is what compiled ones give as well; and a verdict. Where plain calls are the shorter ones, the function
+rests: its calls are plain Python's until some take much longer than those of the trial did, as with larger arrays, and
+it is tried again.
 
 No other function is on trial, since kernels are faster than NumPy by design. Nor is one whose kernels may round in
 another way than NumPy does, or that can see whether it is compiled: two calls with the same arguments give the same
@@ -200,7 +200,7 @@ def _longest_of(entry: Entry) -> float:
     if is_run_by_python(entry):
         return LONGEST_IN_PYTHON
     graph = entry.graph
-    if graph is None or not _loops(graph) or (is_alone(graph) and not _has_element_loops(graph)):
+    if graph is None or not _loops(graph) or (is_alone(graph) and not _has_scalar_loops(graph)):
         return LONGEST
     return LONGEST_WITH_LOOPS
 
@@ -214,21 +214,21 @@ def is_alone(graph: Graph) -> bool:
 
 
 def is_run_by_python(entry: Entry) -> bool:
-    """Whether a stretch has loops, and Python runs all their rounds, which takes longer than plain ones may."""
+    """Whether a stretch has loops, and Python runs all their iterations, which takes longer than plain ones may."""
     if not _loops(entry.graph):
         return False
     from tcompile.backends.compiled import CompiledGraph  # whoever has loops has loaded it
 
     made = entry.compiled_graph
-    return isinstance(made, CompiledGraph) and made.rounds == {"python rounds"}
+    return isinstance(made, CompiledGraph) and made.iterations == {"python iterations"}
 
 
-def _has_element_loops(graph: Graph) -> bool:
-    return any(node.op is ops.ELEMENT_LOOP or any(map(_has_element_loops, node.regions)) for node in graph.nodes)
+def _has_scalar_loops(graph: Graph) -> bool:
+    return any(node.op is ops.SCALAR_LOOP or any(map(_has_scalar_loops, node.regions)) for node in graph.nodes)
 
 
 def _loops(graph: Graph | None) -> bool:
-    return graph is not None and any(node.regions or node.op is ops.ELEMENT_LOOP for node in graph.nodes)
+    return graph is not None and any(node.regions or node.op is ops.SCALAR_LOOP for node in graph.nodes)
 
 
 __all__ = ["Trial", "begin", "is_alone", "is_run_by_python", "note_compile"]

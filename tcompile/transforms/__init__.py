@@ -1,6 +1,6 @@
 """The transforms: Graph to Graph, one pass a file, run as one column.
 
-Enters: a captured graph. Leaves: an equivalent graph of fewer and simpler operations. No pass edits a graph
+Input: a captured graph. Output: an equivalent graph of fewer and simpler operations. No pass edits a graph
 in place, and each keeps every bit, every floating-point condition and which results share memory. ``rewrite`` is how
 a pass is written.
 """

@@ -1,6 +1,6 @@
 """What is computed twice is computed once.
 
-Enters: a graph. Leaves: one in which nodes that say the same are one node. Two results that Python code can
+Input: a graph. Output: one in which nodes that say the same are one node. Two results that Python code can
 tell apart (two outputs, or views of them) keep arrays of their own: a node whose memory may reach an output
 is never merged into another, nor is one that is written to: that would cost a copy.
 """
@@ -11,8 +11,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 from tcompile.graph import Graph, Node, Operand, ops
-from tcompile.graph.op import Memory
-from tcompile.graph.ops.element_loop import written_roots
+from tcompile.graph.op import Aliasing
+from tcompile.graph.ops.scalar_loop import written_roots
 from tcompile.transforms.rewrite import keep, rewrite
 
 
@@ -49,9 +49,9 @@ def _repeated(graph: Graph) -> dict[Node, Node]:
 
 def _targets(node: Node) -> Sequence[Node]:
     """What a node writes to."""
-    if node.op is ops.ELEMENT_LOOP:
+    if node.op is ops.SCALAR_LOOP:
         return [node.inputs[number] for number in written_roots(node.attrs["shows"], node.attrs["program"])]
-    return node.inputs[:1] if node.op.memory is Memory.WRITES else ()
+    return node.inputs[:1] if node.op.memory is Aliasing.WRITES else ()
 
 
 def escaping_nodes(graph: Graph) -> set[Node]:
@@ -63,7 +63,7 @@ def escaping_nodes(graph: Graph) -> set[Node]:
         if node in escaping:
             continue
         escaping.add(node)
-        if node.op.memory in (Memory.VIEW, Memory.MAY_ALIAS):
+        if node.op.memory in (Aliasing.VIEW, Aliasing.MAY_ALIAS):
             waiting.extend(node.inputs)
     return escaping
 

@@ -1,6 +1,6 @@
 """What nobody can notice is not computed.
 
-Enters: a graph. Leaves: one without the nodes that no output needs. A node that may warn or raise is needed:
+Input: a graph. Output: one without the nodes that no output needs. A node that may warn or raise is needed:
 plain NumPy would have told the user of the division by zero, though the quotient is thrown away.
 """
 

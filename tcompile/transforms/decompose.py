@@ -1,6 +1,6 @@
 """Means, variances, clips and places of extrema become the primitive rows of the op table.
 
-Enters: a graph. Leaves: one without ``mean``, ``var``, ``std`` and ``clip``, wherever their parts have the
+Input: a graph. Output: one without ``mean``, ``var``, ``std`` and ``clip``, wherever their parts have the
 same bits, and without ``argmax`` and ``argmin`` where their parts are faster. Exists so that backends fuse these parts
 with what is around them. The order of the arithmetic and the dtype of each step are NumPy's: a sum, a division by the
 count as float64, the deviations, their squares, their sum.
@@ -115,8 +115,10 @@ def _position(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) ->
     if type.dtype.kind not in "iuf" or type.dtype.name == "float16" or hint(count) >= 1 << 31:
         return None
     size = product(type.shape)
-    is_round = op.graph.scratch and hint(size) <= _FEW  # machine code goes through all rounds, or Python through each
-    if in_one_piece and not (is_round or _at_most(count, _SHORT) or _at_most(size, _FEW)):
+    is_iteration = (
+        op.graph.scratch and hint(size) <= _FEW
+    )  # machine code goes through all iterations, or Python through each
+    if in_one_piece and not (is_iteration or _at_most(count, _SHORT) or _at_most(size, _FEW)):
         return None
     extremum = op(_POSITIONS[node.op], x, axis=(axis,), keepdims=True)
     found = op("equal", x, extremum)

@@ -1,6 +1,6 @@
 """Constants and views are worked out once.
 
-Enters: a graph. Leaves: one in which rank-0 constants stand as bare numbers beside their users, arithmetic of
+Input: a graph. Output: one in which rank-0 constants stand as bare numbers beside their users, arithmetic of
 constants is done, casts of casts are one cast, and views of views are one view. Every rewrite keeps each bit,
 each floating-point condition, and which results share memory: an output stays an array object of its own.
 """
@@ -31,10 +31,10 @@ def fold(graph: Graph) -> Graph:
         kind = node.op.kind
         if kind == "pointwise":
             return _pointwise(result, node, operands)
-        if kind == "movement":
-            return _movement(result, node, operands, node in outputs)
+        if kind == "view":
+            return _view(result, node, operands, node in outputs)
         if graph.scratch and node.op in (ops.COPY, ops.COPY_C) and node not in escaping:
-            (source,) = operands  # nobody sees which array a round of a loop reads
+            (source,) = operands  # nobody sees which array an iteration of a loop reads
             return source if isinstance(source, Node) and same_type(source.type, node.type) else None
         return None
 
@@ -111,7 +111,7 @@ def _cast(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | No
 # -- views ---------------------------------------------------------------------------------------------------
 
 
-def _movement(result: Graph, node: Node, operands: tuple[Operand, ...], output: bool) -> Node | None:
+def _view(result: Graph, node: Node, operands: tuple[Operand, ...], output: bool) -> Node | None:
     (operand,) = operands
     if not isinstance(operand, Node) or not isinstance(operand.type, TensorType):
         return None

@@ -1,8 +1,8 @@
-"""In the rounds of loops, arrays put together of parts become parts that are stored at their places.
+"""In the iterations of loops, arrays put together of parts become parts that are stored at their places.
 
-Enters: a graph. Leaves: one in whose loop bodies ``concat``, ``wrap``, ``copy_c`` and ``np.roll`` are an array with
-undefined elements (``empty``) and one ``assign`` for each part. Exists because kernels store parts where they belong,
-also those that they have just computed, so that a round with a periodic or a padded stencil needs no call of the
+Input: a graph. Output: one in whose loop bodies ``concat``, ``wrap``, ``copy_c`` and ``np.roll`` are an array with
+undefined elements (``empty``) and one ``assign`` for each part. Why: kernels store parts where they belong,
+also those that they have just computed, so that an iteration with a periodic or a padded stencil needs no call of the
 library: a loop of kernels runs without Python.
 """
 
@@ -23,7 +23,7 @@ _MOST_PARTS = 9  # each of which is a kernel
 
 
 def store_parts(graph: Graph) -> Graph:
-    """Stores the parts of joined, wrapped and rolled arrays in the rounds of loops."""
+    """Stores the parts of joined, wrapped and rolled arrays in the iterations of loops."""
 
     def has_parts(node: Node) -> bool:
         return graph.scratch and (node.op in (ops.CONCAT, ops.WRAP, ops.COPY_C) or shifts(node) is not None)

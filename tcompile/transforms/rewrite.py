@@ -1,6 +1,6 @@
 """How a pass is written: one rule for nodes, applied in order, sub-graphs first.
 
-Enters: a graph, and a rule as ``Graph.rebuild`` takes it. Leaves: a new graph, or the same one where there is nothing
+Input: a graph, and a rule as ``Graph.rebuild`` takes it. Output: a new graph, or the same one where there is nothing
 to do, as there mostly is not. Exists so that every pass goes through the regions of control-flow operations without
 saying so.
 """
@@ -18,9 +18,7 @@ Pass: TypeAlias = Callable[[Graph], Graph]
 Rule: TypeAlias = Callable[[Graph, Node, tuple[Operand, ...]], Node | None]
 
 
-def rewrite(
-    graph: Graph, rule: Rule, inner: Pass, concerns: Callable[[Node], bool] = lambda node: True
-) -> Graph:  # fmt: skip
+def rewrite(graph: Graph, rule: Rule, inner: Pass, concerns: Callable[[Node], bool] = lambda node: True) -> Graph:
     """``graph`` with ``rule`` applied to every node, and ``inner`` to every sub-graph of a node.
 
     A graph without any node that the rule ``concerns`` stays as it is, if its sub-graphs do.

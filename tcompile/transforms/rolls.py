@@ -1,6 +1,6 @@
 """Rolls of one array become slices of one copy with wrapped edges.
 
-Enters: a graph. Leaves: one in which several ``np.roll`` of the same array by a few places are slices of a single
+Input: a graph. Output: one in which several ``np.roll`` of the same array by a few places are slices of a single
 ``wrap`` of it, wherever only kernels read them. Exists since periodic stencils (waves, the Game of Life) roll
 one array in every direction: each roll is a copy made by NumPy, while slices are read inside the kernel.
 """
@@ -43,7 +43,7 @@ def merge_rolls(graph: Graph) -> Graph:
         group = groups.get(node)
         if group is None:
             before, after = (getattr(o[0], "type", None) if o else None for o in (node.operands, operands))
-            if node.op.kind == "movement" and before != after:  # what it moves is no dense array now
+            if node.op.kind == "view" and before != after:  # what it moves is no dense array now
                 return apply(result, node.op, *operands, location=node.location, **node.attrs)
             return None
         widths = group.widths()
@@ -71,7 +71,7 @@ def _groups(graph: Graph) -> dict[Node, _Rolled]:
         """Whether only kernels read the node, and rolls, which are asked for themselves."""
         return node not in outputs and all(
             user in good if user in rolled
-            else user.op.kind in _FUSED or (user.op.kind == "movement" and fused(user))
+            else user.op.kind in _FUSED or (user.op.kind == "view" and fused(user))
             for user in users.get(node, ())
         )  # fmt: skip
 

@@ -1,8 +1,8 @@
-"""In the rounds of loops, views that branches and loops inside only read are made there.
+"""In the iterations of loops, views that branches and loops inside only read are made there.
 
-Enters: a graph. Leaves: one in whose loop bodies a view that a region is given, and hands back as it is, is the
-region's own: it is given the array. Exists because kernels read parts of arrays where they are, while a view that is
-handed on has to be made by somebody: a round with ``row = x[i]`` and a branch on it would be Python's.
+Input: a graph. Output: one in whose loop bodies a view that a region is given, and hands back as it is, is the
+region's own: it is given the array. Why: kernels read parts of arrays where they are, while a view that is
+handed on has to be made by somebody: an iteration with ``row = x[i]`` and a branch on it would be Python's.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def _sunk(graph: Graph) -> dict[Node, _Views]:
 
 
 def _stays(node: Node, position: int) -> bool:
-    """Whether all parts of a round hand on what they are given."""
+    """Whether all parts of an iteration hand on what they are given."""
     return all(
         region.outputs[position] is region.inputs[position + 1] and position + 1 not in region.updates.values()
         for region in node.regions
@@ -83,7 +83,7 @@ def _stays(node: Node, position: int) -> bool:
 
 
 def _chain(view: Node) -> tuple[Node, list[Node]]:
-    """The array behind views, and these, the innermost first."""
+    """The array after views, and these, the innermost first."""
     chain: list[Node] = []
     while view.op in _VIEWS:
         chain.insert(0, view)

@@ -325,9 +325,13 @@ Stream.current.append(Stream())
 
 
 def module(
-    functions: dict[bytes, Any], *, capability: str = "90", devices: int = 1, room: int = 1 << 30,
+    functions: dict[bytes, Any],
+    *,
+    capability: str = "90",
+    devices: int = 1,
+    room: int = 1 << 30,
     version: str = "14.0.0",
-) -> Any:  # fmt: skip
+) -> Any:
     """The module ``cupy``. ``functions`` maps machine code to what runs in its place: ``run(grid, arguments)``."""
 
     def alloc(nbytes: int) -> Pointer:

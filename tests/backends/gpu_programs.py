@@ -98,13 +98,13 @@ def softmax(x, y):
     return e / e.sum(axis=1, keepdims=True)
 
 
-def rounds(x, y):
+def iterations(x, y):
     for _ in range(3):
         x = x * 0.5 + y
     return x
 
 
-def rounds_in_place(x, y):
+def iterations_in_place(x, y):
     i = 0
     while i < 20:
         x[1:-1] = (x[2:] + x[:-2]) * 0.5
@@ -180,7 +180,7 @@ def places_of_a_mask(x, y):
 
 ON_CUPY = [
     pointwise, by_cupys_names, without_scalars, views, new_arrays_lie_in_c_order, writes_into_arguments, made_inside,
-    softmax, rounds, rounds_in_place, products, scans, sorts, linear, index_arrays, writes_to_places, under_masks,
-    places_of_a_mask, solves, clips, made_of_sizes,
+    softmax, iterations, iterations_in_place, products, scans, sorts, linear, index_arrays, writes_to_places,
+    under_masks, places_of_a_mask, solves, clips, made_of_sizes,
 ]  # fmt: skip
 IN_C_ORDER = {made_inside, sorts}  # in what order other arrays lie afterwards, CuPy decides

@@ -125,7 +125,7 @@ def test_lists_of_elements_are_cupys(gpu):
     compiled = tcompile.compile(f)
     for _ in range(2):
         assert_alike(compiled(on_gpu(np.arange(-9.0, 9))), f(on_gpu(np.arange(-9.0, 9))))
-    assert not any(node.op.name == "element_loop" for graph in compiled.graphs for node in graph.nodes)
+    assert not any(node.op.name == "scalar_loop" for graph in compiled.graphs for node in graph.nodes)
 
 
 def test_what_cupys_routines_raise_or_give_is_theirs(gpu, monkeypatch):

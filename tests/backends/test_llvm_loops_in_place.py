@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tcompile.backends.parts import PartLoop, RoundLoop
+from tcompile.backends.parts import PartLoop, PythonLoop
 from tcompile.backends.timed import TimedLoop
 from tests.differential import check
 
@@ -117,7 +117,7 @@ def sweeps_until(a, b, last):
     return a, b, s
 
 
-def more_each_round(a, b, last):
+def more_each_iteration(a, b, last):
     for k in range(2 * last):
         a *= 0.5
         for i in range(k + 1):
@@ -126,11 +126,11 @@ def more_each_round(a, b, last):
     return a
 
 
-@pytest.mark.parametrize("function", [sweeps, sweeps_until, more_each_round], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("function", [sweeps, sweeps_until, more_each_iteration], ids=lambda f: f.__name__)
 def test_loops_in_loops_of_kernels_run_without_python(function):
     (compiled,) = check(function, lambda: arguments("plain"), backends=["llvm"], calls=2)
     names = compiled.entries[0].compiled_graph.program.__globals__
     (loop,) = (value.loop for value in names.values() if isinstance(value, TimedLoop))
-    assert isinstance(loop, RoundLoop | PartLoop) and loop.native is not None
+    assert isinstance(loop, PythonLoop | PartLoop) and loop.native is not None
     for kind in ("zero", "none", "beyond"):
         check(function, lambda k=kind: arguments(k), backends=["llvm"], calls=2)

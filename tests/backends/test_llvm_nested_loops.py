@@ -14,13 +14,13 @@ from tests.differential import check
 
 
 def decided(f, *args, **settings):
-    """Who runs the rounds of each loop: what the backend says of them, in order."""
+    """Who runs the iterations of each loop: what the backend says of them, in order."""
     events = []
     tcompile.reset()
     with bus.listening(events.append):
         tcompile.compile(f, backend="llvm", **settings)(*args)
     told = [event for event in events if isinstance(event, LoopDecided)]
-    return [(event.outcome, event.reason) for event in told if event.outcome in ("machine code", "python rounds")]
+    return [(event.outcome, event.reason) for event in told if event.outcome in ("machine code", "python iterations")]
 
 
 def breaks(x, n):
@@ -64,7 +64,7 @@ def with_else(x, n):
     return x
 
 
-def numbers_of_rounds(x, n):
+def numbers_of_iterations(x, n):
     for i in range(n):
         y = x + i
         for j in range(50):
@@ -148,13 +148,13 @@ def exit_around_exit(x, n):
 
 
 FUNCTIONS = [
-    until_inside, breaks, results_by_way, with_else, numbers_of_rounds, continues, in_place, reads_what_was, three_deep,
-    elements_inside, exit_around_exit,
+    until_inside, breaks, results_by_way, with_else, numbers_of_iterations, continues, in_place, reads_what_was,
+    three_deep, elements_inside, exit_around_exit,
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
-def test_all_rounds_are_machine_code(f):
+def test_all_iterations_are_machine_code(f):
     for n in (30, 31, 8, 1, 0):
         check(f, lambda n=n: (line(), n), backends=("llvm",), calls=3)
     found = decided(f, line(), 30)
@@ -173,7 +173,7 @@ def test_a_way_that_only_python_knows():
                 if y.max() < 4.0:
                     break
             else:
-                raise RuntimeError(f"no convergence in round {i}")
+                raise RuntimeError(f"no convergence in iteration {i}")
             x = 0.5 * x + 0.1 * y
         return x
 
@@ -194,10 +194,10 @@ def test_another_variable_s_array_is_handed_on():
         check(f, lambda n=n: (line(), line() + 1, n), backends=("llvm",), calls=3)
 
 
-# -- loops over elements that see parts of arrays ----------------------------------------------------------------------
+# -- scalar loops that see parts of arrays ----------------------------------------------------------------------
 
 
-def row_of_the_round(a, n):
+def row_of_the_iteration(a, n):
     s = 0.0
     for i in range(n):
         a *= 0.9
@@ -251,7 +251,7 @@ def flat(a, n):
 
 
 def reads_old_elements(a, n):
-    """The loop over elements writes to an array that it also sees as it was."""
+    """The scalar loop writes to an array that it also sees as it was."""
     for _ in range(n):
         b = a * 0.5
         old = b[1:] + 0
@@ -263,7 +263,7 @@ def reads_old_elements(a, n):
     return a
 
 
-VIEWS = [row_of_the_round, rows_are_read, slices, writes_to_slices, flat, reads_old_elements]
+VIEWS = [row_of_the_iteration, rows_are_read, slices, writes_to_slices, flat, reads_old_elements]
 
 
 @pytest.mark.parametrize("f", VIEWS, ids=lambda f: f.__name__)
@@ -305,7 +305,7 @@ def test_programs_of_loops_with_other_sizes_are_kept(monkeypatch):
 
     def eliminated(a, n):
         for k in range(n):
-            p = np.argsort(np.abs(a[k:, k]))[-1] + k  # which leaves the rounds to Python
+            p = np.argsort(np.abs(a[k:, k]))[-1] + k  # which leaves the iterations to Python
             if p != k:
                 a[[k, p]] = a[[p, k]]
             for i in range(k + 1, n):
@@ -322,5 +322,5 @@ def test_programs_of_loops_with_other_sizes_are_kept(monkeypatch):
         np.testing.assert_allclose(compiled(a.copy(), 40), eliminated(a.copy(), 40), rtol=1e-9, atol=1e-12)
         counts.append(len(made))
     assert counts[0] > 20 and counts[2] == counts[1] and not compiled.breaks
-    for rounds in {level.rounds for level in made}:
-        assert rounds.spare_bytes == sum(level.size for level in rounds.spare.values()) < 1 << 22
+    for iterations in {level.iterations for level in made}:
+        assert iterations.spare_bytes == sum(level.size for level in iterations.spare.values()) < 1 << 22

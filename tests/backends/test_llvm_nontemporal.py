@@ -39,7 +39,7 @@ def test_rows_with_reductions(dtype, width):
 
 
 def anywhere(array, byte):
-    """A copy of an array that begins so many bytes behind the start of a cache line."""
+    """A copy of an array that begins so many bytes after the start of a cache line."""
     room = np.zeros(array.nbytes + 128, np.uint8)
     start = -room.ctypes.data % 64 + byte
     copy = room[start : start + array.nbytes].view(array.dtype).reshape(array.shape)

@@ -203,7 +203,7 @@ def several_at_once(x, i, w):
     np.subtract.at(x, i, 0.5)
 
 
-def in_rounds(x, i, w):
+def in_iterations(x, i, w):
     for k in range(5):
         x[i[k:]] += 1
         np.add.at(x, i, w[:, None] * k)
@@ -220,7 +220,7 @@ def overflows(x, i, w):
     x[0] = 1
 
 
-@pytest.mark.parametrize("function", [histogram, assembled, several_at_once, in_rounds, out_of_range, overflows])
+@pytest.mark.parametrize("function", [histogram, assembled, several_at_once, in_iterations, out_of_range, overflows])
 def test_programs(function):
     def arguments():
         return np.arange(400.0).reshape(20, 20), PLACES[:40].copy(), sample("float64", 40)
@@ -250,7 +250,7 @@ def test_functions_of_one_value_at_a_time(dtype, name):
 
 
 @pytest.mark.parametrize("store", [np.subtract.at, lambda x, i, y: x.__setitem__(i, y)])
-def test_no_places_behind_a_write(store):
+def test_no_places_after_a_write(store):
     """The write was made, and made again: a kernel without items was an error, for which all ran again in Python."""
 
     def f(x, i):

@@ -54,8 +54,12 @@ def test_few_elements_are_looked_through_in_a_kernel_and_long_rows_by_numpy():
         return x.argmax(axis=-1)
 
     for shape, dynamic, kernels in (
-        ((1000, 4), False, 1), ((30,), False, 1), ((100, 2000), False, 0), ((30,), True, 0), ((1000, 4), True, 0),
-    ):  # fmt: skip
+        ((1000, 4), False, 1),
+        ((30,), False, 1),
+        ((100, 2000), False, 0),
+        ((30,), True, 0),
+        ((1000, 4), True, 0),
+    ):
         compiled = tcompile.compile(first, dynamic=dynamic)
         compiled(np.ones(shape))
         assert len(compiled.entries[0].kernels) == kernels
@@ -70,9 +74,9 @@ def clusters(x, centres):
     return label, centres
 
 
-def test_rounds_with_argmin_run_without_python():
+def test_iterations_with_argmin_run_without_python():
     random = np.random.default_rng(0)
     x, centres = random.integers(0, 50, (60, 2)) * 1.0, random.integers(0, 50, (3, 2)) * 1.0  # whose sums are exact
     check(clusters, lambda: (x, centres.copy()), backends=("llvm",), calls=2)
     text = str(tcompile.explain(clusters)(x, centres.copy()))
-    assert "This loop runs in machine code, round after round." in text
+    assert "This loop runs in machine code, iteration after iteration." in text

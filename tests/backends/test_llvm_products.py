@@ -154,7 +154,7 @@ def test_the_option_exact_leaves_products_to_numpy():
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_no_kernel_looks_at_what_lies_around_an_array(dtype):
-    """Where LLVM halves vectors, a masked load with a known mask has read behind the array."""
+    """Where LLVM halves vectors, a masked load with a known mask has read after the array."""
 
     def factor(n):
         around = np.full(64, np.nan if np.dtype(dtype).kind in "fc" else 7).astype(dtype)

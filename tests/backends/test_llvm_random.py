@@ -1,4 +1,4 @@
-"""Random graphs: pointwise chains, movements, reductions and library calls, compiled and in NumPy."""
+"""Random graphs: pointwise chains, view ops, reductions and library calls, compiled and in NumPy."""
 
 import warnings
 

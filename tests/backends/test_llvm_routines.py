@@ -38,7 +38,7 @@ def product(a, b):
 
 
 def is_native(f, *args):
-    """Whether machine code runs the rounds of all loops of a function."""
+    """Whether machine code runs the iterations of all loops of a function."""
     loops = tcompile.explain(f)(*args).loops
     return bool(loops) and all("runs in machine code" in text for text in loops)
 
@@ -348,7 +348,7 @@ LOOPS = [
 
 @pytest.mark.parametrize(("f", "make"), LOOPS, ids=[f.__name__ for f, _ in LOOPS])
 def test_loops_stay_in_machine_code(f, make):
-    check(f, make, backends=("llvm",), ulp=1 << 14)  # rounding errors of many rounds
+    check(f, make, backends=("llvm",), ulp=1 << 14)  # rounding errors of many iterations
     tcompile.reset()
     assert is_native(f, *make())
 
@@ -381,7 +381,7 @@ def test_stacks_in_loops():
         assert is_native(f, a, x, 40)
 
 
-def test_a_round_that_turns_out_singular_raises_there():
+def test_an_iteration_that_turns_out_singular_raises_there():
     def f(a, n):
         for _ in range(n):
             a = np.linalg.inv(a - np.eye(5))

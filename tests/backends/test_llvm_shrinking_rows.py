@@ -74,13 +74,13 @@ def test_as_in_plain_python(f, dynamic):
 
 @pytest.mark.parametrize("dynamic", [False, True])
 @pytest.mark.parametrize("f", LOOPS)
-def test_machine_code_goes_through_the_rounds(f, dynamic):
+def test_machine_code_goes_through_the_iterations(f, dynamic):
     events = []
     with bus.listening(events.append):
         tcompile.compile(f, dynamic=dynamic)(square(20))
     told = [(event.outcome, event.reason) for event in events if isinstance(event, LoopDecided)]
     assert "machine code" in {outcome for outcome, _ in told}
-    assert "python rounds" not in {outcome for outcome, _ in told}, told
+    assert "python iterations" not in {outcome for outcome, _ in told}, told
 
 
 def test_rows_of_which_one_may_be_empty_are_numpys():

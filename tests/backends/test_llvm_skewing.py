@@ -1,4 +1,4 @@
-"""Kernels of a loop that go through the same arrays together, a few slabs each in turn, those of several rounds too."""
+"""Kernels of a loop that go through the same arrays together, a few slabs each in turn, across iterations too."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import tcompile
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.loop_program import build, skewing
 from tcompile.backends.llvm.loop_program.ir import Copy
-from tcompile.backends.llvm.loop_program.skewing import Band, Part, conflict, skew
+from tcompile.backends.llvm.loop_program.skewing import Band, SlabAccess, conflict, skew
 from tests.differential import check
 
 
@@ -62,7 +62,7 @@ def fields(h, n):
         ey[1:, :] = ey[1:, :] - 0.5 * (hz[1:, :] - hz[:-1, :])
         ex[:, 1:] = ex[:, 1:] - 0.5 * (hz[:, 1:] - hz[:, :-1])
         hz[:-1, :-1] = hz[:-1, :-1] - 0.75 * (ex[:-1, 1:] - ex[:-1, :-1] + ey[1:, :-1] - ey[:-1, :-1])
-        hz[7, 3] += 0.125 * t  # a source: one place, and another number each round
+        hz[7, 3] += 0.125 * t  # a source: one place, and another number each iteration
     return hz, ex, ey
 
 
@@ -111,7 +111,7 @@ def until(u, n):
 
 
 def ends_early(x, n):
-    """A test passes over some of a round's steps, and over the copies that put things in place there."""
+    """A test passes over some of an iteration's steps, and over the copies that put things in place there."""
     y, z, total = x * 2, x * 3, np.zeros_like(x)
     for i in range(n):
         x = 0.9 * x + 0.01 * i
@@ -138,7 +138,7 @@ PROGRAMS = [jacobi, fields, wave, borders, inside_a_loop, backwards, until, ends
 @pytest.mark.parametrize("shape", [(61, 40), (64, 64), (97, 31)])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
 def test_as_numpy(program, shape, threads, small):
-    """In all numbers of rounds: as many as are done at once, more, and some left over; for both memory orders."""
+    """In all numbers of iterations: as many as are done at once, more, and some left over; for both memory orders."""
     for dtype, order in (("float64", "C"), ("float32", "F")):
         compiled = tcompile.compile(program)
         for count in (9, 16, 23, 30):
@@ -152,7 +152,7 @@ def test_as_numpy(program, shape, threads, small):
 
 
 def test_errors_are_told(threads, small):
-    """What overflows in a round that is done with others is told as NumPy tells it."""
+    """What overflows in an iteration that is done with others is told as NumPy tells it."""
 
     def grows(u, n):
         for _ in range(n):
@@ -173,7 +173,7 @@ def test_errors_are_told(threads, small):
 
 
 def test_slabs_of_more_rows_than_a_border_has(threads, small, monkeypatch):
-    """A part of less than a slab that is written backwards, first of all in a round."""
+    """A part of less than a slab that is written backwards, first of all in an iteration."""
     monkeypatch.setattr(skewing, "SLAB_BYTES", 1 << 11)
 
     def backwards_first(u, n):
@@ -192,7 +192,7 @@ def test_slabs_of_more_rows_than_a_border_has(threads, small, monkeypatch):
 
 
 def test_interrupts_leave_nothing_of_the_loop(threads, small):
-    """Also where several rounds are done at once."""
+    """Also where several iterations are done at once."""
     array = np.random.default_rng(0).random((400, 64))
     compiled, before = tcompile.compile(backwards), array.copy()
     compiled(array.copy(), 30)
@@ -223,14 +223,14 @@ def test_plans_are_made_once(small):
 
 def test_small_arrays_stay_apart():
     """What fits in a core's own cache gains nothing."""
-    rows = Band(100, (Part(0, False, 0, 800, 800), Part(1, True, 0, 800, 800)))
+    rows = Band(100, (SlabAccess(0, False, 0, 800, 800), SlabAccess(1, True, 0, 800, 800)))
     assert skew([rows, rows], 2) is None
 
 
 def test_arrays_that_change_places_in_a_circle_are_not_copied(monkeypatch):
-    """Of three arrays the oldest is written to: no round copies, whatever their number."""
+    """Of three arrays the oldest is written to: no iteration copies, whatever their number."""
     made = []
-    loop = build.Rounds
+    loop = build.Iterations
     original = loop._exchange
     monkeypatch.setattr(loop, "_exchange", lambda self, **how: (original(self, **how), made.append(self)))
     for count in range(8, 15):
@@ -310,7 +310,7 @@ def run_generated(seed: int) -> None:
             want = [*space["f"](*sets[0], count), *sets[0]]
             got = [*compiled(*sets[1], count), *sets[1]]
             for a, b in zip(got, want, strict=True):
-                np.testing.assert_array_equal(a, b, err_msg=f"seed {seed}, {count} rounds\n{source}")
+                np.testing.assert_array_equal(a, b, err_msg=f"seed {seed}, {count} iterations\n{source}")
     finally:
         native.set_num_threads(before)
 
@@ -329,7 +329,7 @@ def test_distances_by_counting():
     for _ in range(300):
         step = chosen.choice([-8, 8, 24])
         bands = [
-            Band(9, (Part(0, written, start, start + chosen.randint(1, 40), step),))
+            Band(9, (SlabAccess(0, written, start, start + chosen.randint(1, 40), step),))
             for written in (True, chosen.random() < 0.5)
             for start in [chosen.randint(200, 280)]
         ]
@@ -346,7 +346,7 @@ def test_distances_by_counting():
 
 def test_steps_that_differ():
     """Rows against columns of one array: at any distance; where they never meet, at none."""
-    rows = Band(10, (Part(0, True, 0, 80, 80),))
-    assert conflict(rows, Band(10, (Part(0, False, 0, 728, 8),))) is None
-    least, largest = conflict(rows, Band(10, (Part(0, False, 4000, 4008, 8),)))
+    rows = Band(10, (SlabAccess(0, True, 0, 80, 80),))
+    assert conflict(rows, Band(10, (SlabAccess(0, False, 0, 728, 8),))) is None
+    least, largest = conflict(rows, Band(10, (SlabAccess(0, False, 4000, 4008, 8),)))
     assert least > largest

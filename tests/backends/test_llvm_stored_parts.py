@@ -1,4 +1,4 @@
-"""Arrays put together of parts, and reshaped ones, in the rounds of loops that run in machine code."""
+"""Arrays put together of parts, and reshaped ones, in the iterations of loops that run in machine code."""
 
 from __future__ import annotations
 

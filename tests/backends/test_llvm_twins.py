@@ -1,4 +1,4 @@
-"""An array of which each round changes one part has a twin: both change places, and are copied once."""
+"""An array of which each iteration changes one part has a twin: both change places, and are copied once."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def skips(u, n):
     return u
 
 
-def leaves_behind(u, n):
+def leaves_after(u, n):
     for i in range(n):
         u[:, 1:] = 0.5 * u[:, :-1] + 0.3
         if u.sum() * i > 200:
@@ -52,7 +52,7 @@ def other_parts(u, n):
     return u
 
 
-def part_of_the_round(u, n):
+def part_of_the_iteration(u, n):
     for i in range(min(n, 5)):
         u[i + 1 :] = 0.5 * u[: -i - 1]
     for i in range(n):
@@ -104,7 +104,7 @@ def a_loop_inside_writes_first(u, n):
     return u
 
 
-def changes_behind_a_test(u, n):
+def changes_after_a_test(u, n):
     for i in range(n):
         u[1:-1] = 0.5 * (u[2:] + u[:-2])
         if u[1, 1] * i > 70:
@@ -131,9 +131,9 @@ def moved_twice(u, n):
 
 
 FUNCTIONS = [
-    jacobi, borders_as_well, moved_twice, until, skips, leaves_behind, other_parts, part_of_the_round, outside_is_read,
-    two_arrays, inside,
-    also_handed_to_a_loop, a_loop_inside_writes_first, changes_behind_a_test,
+    jacobi, borders_as_well, moved_twice, until, skips, leaves_after, other_parts, part_of_the_iteration,
+    outside_is_read, two_arrays, inside,
+    also_handed_to_a_loop, a_loop_inside_writes_first, changes_after_a_test,
 ]  # fmt: skip
 
 
@@ -148,7 +148,7 @@ def test_twins(f):
     check(f, lambda: make(40, turned=True), backends=("llvm",), ulp=64)
     check(f, lambda: (np.tile(make(40)[0], 2)[:, ::2], 40), backends=("llvm",), ulp=64)
     check(f, lambda: make(40), backends=("llvm",), dynamic=True, ulp=64)
-    if f is not part_of_the_round:
+    if f is not part_of_the_iteration:
         assert set(decided(f, *make(40))) == {("machine code", "")}
 
 
@@ -185,7 +185,7 @@ def edges_without_a_column(p, n):  # whose elements stay as they are: both array
     return p
 
 
-def a_corner_is_seen(p, n):  # p[0, 0] is that of p[0, 1] in the round before
+def a_corner_is_seen(p, n):  # p[0, 0] is that of p[0, 1] in the iteration before
     for _ in range(n):
         p[1:-1, 1:-1] = 0.25 * (p[1:-1, 2:] + p[1:-1, :-2] + p[2:, 1:-1] + p[:-2, 1:-1])
         p[:, 0] = p[:, 1]
@@ -195,7 +195,7 @@ def a_corner_is_seen(p, n):  # p[0, 0] is that of p[0, 1] in the round before
     return p
 
 
-def an_edge_is_computed(p, n):  # of what is written behind it
+def an_edge_is_computed(p, n):  # of what is written after it
     for _ in range(n):
         p[1:-1, 1:-1] = 0.25 * (p[1:-1, 2:] + p[1:-1, :-2] + p[2:, 1:-1] + p[:-2, 1:-1])
         p[:, -1] = 0.5 * p[:, -2]
@@ -236,13 +236,13 @@ def backwards(p, n):
 def copies(monkeypatch):
     """For each array of which parts are written, whether it is copied once, in the order of the loops."""
     found = []
-    original = build.Rounds.__init__
+    original = build.Iterations.__init__
 
     def noted(self, *args):
         original(self, *args)
         found.extend(any(copy is once for once in self.copied_once) for copy, _ in self.copies)
 
-    monkeypatch.setattr(build.Rounds, "__init__", noted)
+    monkeypatch.setattr(build.Iterations, "__init__", noted)
     return found
 
 

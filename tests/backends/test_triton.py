@@ -124,7 +124,8 @@ def test_half_precision_and_complex_numbers(dtype):
         a, b = a.astype(dtype), b.astype(dtype)
     import triton
 
-    # NumPy rounds products of complex numbers once; the interpreter of older versions of Triton rounds tl.fma twice.
+    # NumPy iterations products of complex numbers once; the interpreter of older versions of Triton iterations tl.fma
+    # twice.
     rtol = 0.0 if hasattr(triton._C.libtriton.interpreter, "fma_fp64") else 1e-7
     names = ["add", "subtract", "multiply", "divide", "equal"]
     check(lambda op, x, y: [*(op(name, x, y) for name in names), op("negative", x), op("abs", y)], a, b, ulp=4,

@@ -96,7 +96,7 @@ def handed_on(x, y):
 
 @pytest.mark.parametrize("where", ["gpu", "interpreter"])
 @pytest.mark.parametrize("function", [halved, halved_until, handed_on])
-def test_rounds_write_to_copies_of_what_they_are_given(function, where, request):
+def test_iterations_write_to_copies_of_what_they_are_given(function, where, request):
     if where == "gpu":
         request.getfixturevalue("gpu")()
     for low in (0.1, -1.0):  # of which a root is told: then plain Python does the call
@@ -107,7 +107,7 @@ def test_rounds_write_to_copies_of_what_they_are_given(function, where, request)
         assert compiled.graphs and bool(fallen) == (low < 0)
 
 
-def test_what_counts_rounds_reaches_kernels_as_a_number(gpu):
+def test_what_counts_iterations_reaches_kernels_as_a_number(gpu):
     gpu()
 
     def f(x):
@@ -208,7 +208,11 @@ def test_the_benchmark_checks_times_and_writes(gpu, monkeypatch, tmp_path, capsy
     gpu()
     monkeypatch.setattr(benchmark, "SHAPE", (24, 24))
     monkeypatch.setattr(benchmark, "milliseconds", lambda cupy, run, real=benchmark.milliseconds: real(cupy, run, 0.0))
-    monkeypatch.setattr(benchmark, "by_the_host", lambda cupy, run, real=benchmark.by_the_host: real(cupy, run, 1, 1))
+    monkeypatch.setattr(
+        benchmark,
+        "by_the_rewritten_code",
+        lambda cupy, run, real=benchmark.by_the_rewritten_code: real(cupy, run, 1, 1),
+    )
     monkeypatch.setattr(benchmark, "KERNELS", {name: benchmark.KERNELS[name] for name in ("relu", "softmax")})
     monkeypatch.setattr(benchmark, "MODES", {"tcompile": "default"})
     monkeypatch.setattr(benchmark, "MANY", 2)

@@ -1,4 +1,4 @@
-"""Products of matrices in Triton kernels, with what is computed before and behind them."""
+"""Products of matrices in Triton kernels, with what is computed before and after them."""
 
 import numpy as np
 import pytest
@@ -106,11 +106,11 @@ def test_a_residual_and_columns():
 
 
 def test_several_products_in_one_kernel():
-    def gate(op, x, w, v):
+    def resume_point(op, x, w, v):
         return op("multiply", op("matmul", x, w), op("maximum", op("matmul", x, v), 0.0))
 
     x, w, v = sample("float32", (40, 50)), sample("float32", (50, 60)), sample("float32", (50, 60))
-    made = compare(gate, x, w, v)
+    made = compare(resume_point, x, w, v)
     assert made.kernels[0].ir.count("tl.dot") == 2
 
 

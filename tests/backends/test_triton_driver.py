@@ -23,7 +23,7 @@ class Driver:
         return self._answer("cuGraphCreate")
 
     def cuGraphAddKernelNode_v2(self, node, graph, before, count, about):
-        assert graph.value == 77 and count == min(1, len(self.nodes))  # behind the node before, if there is one
+        assert graph.value == 77 and count == min(1, len(self.nodes))  # after the node before, if there is one
         assert not count or before._obj.value == 100 + len(self.nodes) - 1
         node._obj.value = 100 + len(self.nodes)
         self.nodes.append(self._read(about))

@@ -40,7 +40,7 @@ def on_gpu(x):
 def afresh(gpu, monkeypatch):
     gpu()
     monkeypatch.setattr(shared, "_known", {})
-    monkeypatch.setattr(shared, "ROUNDS_S", 0.0)
+    monkeypatch.setattr(shared, "ITERATIONS_S", 0.0)
     monkeypatch.setattr(shared.cache, "find", lambda key: None)
 
 
@@ -112,9 +112,12 @@ def test_kernels_of_every_configuration(config, monkeypatch):
     for made in (
         check(lambda op, x, y: op("add", op("permute_dims", x, axes=(1, 0)), y), a, b),
         check(softmax(1), sample("float32", (3, 700)), ulp=8, rtol=1e-6),
-        check(lambda op, x: [op("sum", x, axis=(0,), keepdims=False), op("cumulative_sum", x, axis=0)],
-              sample("float64", 2000), rtol=1e-12),
-    ):  # fmt: skip
+        check(
+            lambda op, x: [op("sum", x, axis=(0,), keepdims=False), op("cumulative_sum", x, axis=0)],
+            sample("float64", 2000),
+            rtol=1e-12,
+        ),
+    ):
         assert all(function.config == config for kernel in made.kernels for function in kernel.functions)
         compile_all(made, (90,))
 

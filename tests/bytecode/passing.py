@@ -1,4 +1,4 @@
-"""Functions whose every gate is open, and whose regions do nothing but pass the frame through the protocol."""
+"""Functions whose every resume point is open, and whose regions do nothing but pass the frame through the protocol."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import types
 
 from tcompile.bytecode.analysis import analyse
 from tcompile.bytecode.decode import NotResumable
-from tcompile.bytecode.host import KEEP, UNBOUND, build
+from tcompile.bytecode.rewritten import KEEP, UNBOUND, build
 
 # What each region answers: go on; go on here with what was given; one of these; go on here, all other locals unbound.
 MODES = ("on", "same", "mixed", "forget")
 
 
 class Passing:
-    """Rewrites code objects, nested ones too, with open gates."""
+    """Rewrites code objects, nested ones too, with open resume points."""
 
     def __init__(self, mode, every, strict=True, seed=0):
         self.mode = mode
@@ -23,7 +23,7 @@ class Passing:
         self.strict = strict
         self.choose = random.Random(seed)
         self.passes = 0
-        self.hosts = []
+        self.rewrittens = []
         self.seen = {}
         self.before = None  # called with (point, values) on each pass
 
@@ -43,17 +43,19 @@ class Passing:
         inner = code.replace(co_consts=tuple(consts))
         try:
             analysis = analyse(inner)
-            host = build(analysis, lambda offset: self.region(analysis, offset, lambda: host), every=self.every)
+            rewritten = build(
+                analysis, lambda offset: self.region(analysis, offset, lambda: rewritten), every=self.every
+            )
         except NotResumable:
             if self.strict and code.co_flags & inspect.CO_OPTIMIZED:  # class bodies need not be
                 raise
             return self.seen.setdefault(code, inner)
-        for gate in host.gates.values():
-            gate.append(True)
-        self.hosts.append(host)
-        return self.seen.setdefault(code, host.code)
+        for resume_point in rewritten.resume_points.values():
+            resume_point.append(True)
+        self.rewrittens.append(rewritten)
+        return self.seen.setdefault(code, rewritten.code)
 
-    def region(self, analysis, offset, host):
+    def region(self, analysis, offset, rewritten):
         point, cells = analysis.points[offset], len(analysis.cells)
         count = len(point.live) + sum(point.slots)
         extras = tuple(
@@ -71,7 +73,7 @@ class Passing:
             if self.mode == "on" or (self.mode == "mixed" and self.choose.random() < 0.5):
                 return None
             if answers is None:
-                answers = host().route(offset)
+                answers = rewritten().route(offset)
             given = extras if self.mode == "forget" or self.choose.random() < 0.5 else None
             return (given, *answers, values[cells:])
 

@@ -1,4 +1,4 @@
-"""Generated programs of all of the language, run plainly and with every frame passing through its gates."""
+"""Generated programs of all of the language, run plainly and with every frame passing through its resume points."""
 
 from random import Random
 
@@ -12,15 +12,15 @@ from bytecode.passing import Passing
 
 @pytest.mark.parametrize("seed", range(0, 40, 5))
 def test_generated(seed, monkeypatch):
-    hosts = []
+    rewrittens = []
 
     def passing(function, backend=None, dynamic=None):
         passed = Passing(random.choice(("same", "mixed")), random.random() < 0.5, seed=seed)
-        hosts.append(passed)
+        rewrittens.append(passed)
         return passed(function)
 
     monkeypatch.setattr(tcompile, "compile", passing)
     for number in range(seed, seed + 5):
         random = Random(number)
         compare(program(Random(number)), Plan(number))
-    assert sum(passed.passes for passed in hosts)
+    assert sum(passed.passes for passed in rewrittens)

@@ -20,7 +20,7 @@ from bytecode.programs import PROGRAMS
 from tcompile import interpreter
 from tcompile.bytecode import assemble, decode, dialect, exceptions, instructions, positions
 from tcompile.bytecode.analysis import analyse
-from tcompile.bytecode.host import build
+from tcompile.bytecode.rewritten import build
 
 
 @pytest.mark.parametrize("function", PROGRAMS, ids=lambda f: f.__name__)
@@ -118,8 +118,8 @@ def test_code_is_freed_with_its_function():
         regions.append(weakref.ref(region))
         return region
 
-    host = build(analyse(functools.wraps.__code__), call)
+    rewritten = build(analyse(functools.wraps.__code__), call)
     assert regions and all(region() is not None for region in regions)
-    del host
+    del rewritten
     gc.collect()
     assert all(region() is None for region in regions)

@@ -1,4 +1,4 @@
-"""With its gates taken out again, a host is the original code: instructions, positions and handlers."""
+"""With its resume points taken out again, rewritten code is the original code: instructions, positions and handlers."""
 
 import dis
 import importlib
@@ -11,7 +11,7 @@ from bytecode.passing import functions_of
 from tcompile.bytecode import decode, dialect, exceptions
 from tcompile.bytecode.analysis import analyse
 from tcompile.bytecode.decode import NotResumable
-from tcompile.bytecode.host import build
+from tcompile.bytecode.rewritten import build
 
 MODULES = (
     "argparse", "ast", "asyncio.base_events", "asyncio.tasks", "asyncio.locks", "bdb", "calendar", "cmd", "code",
@@ -25,9 +25,9 @@ MODULES = (
 )  # fmt: skip
 
 METHODS = ("LOAD_METHOD", "LOAD_ATTR", "LOAD_SUPER_ATTR")
-# What makes a known NULL of the second item that an instruction leaves: in its place, or behind it.
+# What makes a known NULL of the second item that an instruction leaves: in its place, or after it.
 INSTEAD = {"GET_ITER": ("LOAD_CONST", "SWAP", "PUSH_NULL", "SWAP", "CALL", "PUSH_NULL")}
-BEHIND = {
+AFTER = {
     "LOAD_SPECIAL": (
         "STORE_FAST", "LOAD_FAST_CHECK", "PUSH_NULL", "STORE_FAST", "LOAD_CONST", "SWAP", "PUSH_NULL", "SWAP", "CALL",
         "JUMP_FORWARD", "POP_TOP", "PUSH_NULL",
@@ -50,20 +50,20 @@ def place(op, arg, code_names):
     return arg
 
 
-def compare(code, host):
-    old, new = decode.Stream(code), decode.Stream(host.code)
-    old_names, new_names = names(code), names(host.code)
-    positions = list(code.co_positions()), list(host.code.co_positions())
-    consts = host.code.co_consts
+def compare(code, rewritten):
+    old, new = decode.Stream(code), decode.Stream(rewritten.code)
+    old_names, new_names = names(code), names(rewritten.code)
+    positions = list(code.co_positions()), list(rewritten.code.co_positions())
+    consts = rewritten.code.co_consts
     assert consts[: len(code.co_consts)] == code.co_consts
-    at, where, gated, jumps = 0, {}, {}, []
+    at, where, resumable, jumps = 0, {}, {}, []
     for i, op in enumerate(old.ops):
         offset = old.begin[i] * 2
         name = decode.NAME[op]
-        gated[offset] = at
-        if offset in host.gates:
+        resumable[offset] = at
+        if offset in rewritten.resume_points:
             assert decode.NAME[new.ops[at]] == "LOAD_CONST"
-            assert consts[new.args[at]] is host.gates[offset]
+            assert consts[new.args[at]] is rewritten.resume_points[offset]
             at += 1 + (decode.NAME[new.ops[at + 1]] == "TO_BOOL")
             assert decode.NAME[new.ops[at]].startswith("POP_JUMP") and new.target[at] > 0
             at += 1
@@ -88,14 +88,14 @@ def compare(code, host):
         else:
             assert new.ops[at] == op
             assert place(op, old.args[i], old_names) == place(op, new.args[at], new_names)
-            made = BEHIND.get(name, ())
+            made = AFTER.get(name, ())
             if made and tuple(decode.NAME[other] for other in new.ops[at + 1 : at + 1 + len(made)]) == made:
                 at += len(made)
         for k in range(new.begin[first], new.end[at]):
             assert positions[1][k] == positions[0][old.begin[i]]
         at += 1
     for target, goes in jumps:
-        assert goes == gated[target]
+        assert goes == resumable[target]
 
     def handlers(table, stream, index):
         found = {}
@@ -108,8 +108,8 @@ def compare(code, host):
     assert [(e.start, e.end, e.target, e.depth, e.lasti) for e in dis._parse_exception_table(code)] == [
         (start * 2, end * 2, target * 2, depth, bool(lasti)) for start, end, target, depth, lasti in table
     ]
-    before = handlers(table, old, lambda offset: new.begin[gated[offset]])
-    moved = exceptions.parse(host.code.co_exceptiontable)
+    before = handlers(table, old, lambda offset: new.begin[resumable[offset]])
+    moved = exceptions.parse(rewritten.code.co_exceptiontable)
     assert all(a[1] <= b[0] for a, b in itertools.pairwise(moved))
     after = handlers(moved, new, lambda offset: offset // 2)
     for i in range(old.size):
@@ -125,14 +125,23 @@ def test_modules(module):
     for number, code in enumerate(functions_of(loaded)):
         if number % 3 == 2:  # the others tell as much
             continue
-        host = build(analyse(code), lambda offset: None, every=number % 3 == 1)
-        compare(code, host)
+        rewritten = build(analyse(code), lambda offset: None, every=number % 3 == 1)
+        compare(code, rewritten)
         for field in (
-            "co_name", "co_qualname", "co_filename", "co_firstlineno", "co_flags", "co_argcount", "co_names",
-            "co_posonlyargcount", "co_kwonlyargcount", "co_freevars", "co_cellvars",
-        ):  # fmt: skip
-            assert getattr(host.code, field) == getattr(code, field)
-        assert set(host.gates) <= host.targets <= set(host.analysis.points)
+            "co_name",
+            "co_qualname",
+            "co_filename",
+            "co_firstlineno",
+            "co_flags",
+            "co_argcount",
+            "co_names",
+            "co_posonlyargcount",
+            "co_kwonlyargcount",
+            "co_freevars",
+            "co_cellvars",
+        ):
+            assert getattr(rewritten.code, field) == getattr(code, field)
+        assert set(rewritten.resume_points) <= rewritten.targets <= set(rewritten.analysis.points)
 
 
 def test_nearly_everything_is_resumable():

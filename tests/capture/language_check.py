@@ -1,6 +1,6 @@
 """Generated programs run plainly and compiled, and the smaller program that still shows a difference.
 
-Enters: a program's text and a ``Plan`` (arguments, backend, settings). Leaves: nothing, or ``Difference``. ``shrink``
+Input: a program's text and a ``Plan`` (arguments, backend, settings). Output: nothing, or ``Difference``. ``shrink``
 enters a text and a test that fails on it, and leaves a shorter text on which it fails too; it knows Python's syntax
 tree only, so it serves any generator.
 """
@@ -311,7 +311,7 @@ def _shrunk(source: str, fails: Callable[[str], bool], end: float) -> str:
 
 
 def _edited(tree: ast.Module, number: int) -> ast.Module | None:
-    """A copy of ``tree`` with its edit of that number made; None behind the last."""
+    """A copy of ``tree`` with its edit of that number made; None after the last."""
     made = copy.deepcopy(tree)
     edit = next(itertools.islice(_edits(made), number, None), None)
     if edit is None:

@@ -1,6 +1,6 @@
 """The grammar of generated programs: what each kind of expression and statement may look like, as templates.
 
-Enters: nothing. Leaves: ``LEAVES``, ``EXPRESSIONS``, ``BREAKS``, ``NUMBER_BREAKS``, ``STATEMENTS``,
+Input: nothing. Output: ``LEAVES``, ``EXPRESSIONS``, ``BREAKS``, ``NUMBER_BREAKS``, ``STATEMENTS``,
 ``WILD``, ``WILD_SECTIONS``, ``YIELDS``,
 ``AWAITS``. In a template:
 
@@ -632,7 +632,7 @@ STATEMENTS = _weighted("""\
 WILD_SECTIONS = frozenset(("what breaks", "exceptions", "with"))
 WILD = re.compile(
     r"call\(|echo|guarded|logged|locals|sys\.|copy\.copy|pairwise|Box\b|Deep\b|Oops|missing|\.w\b|out=|\.remove|del |"
-    r"iter\(<|any: <|zip\(<ints>, <vecs>\)$|map\(<fun>, <vecs>\)$|<class_>|assert|__len__|round\(|np\.array\(\[|"
+    r"iter\(<|any: <|zip\(<ints>, <vecs>\)$|map\(<fun>, <vecs>\)$|<class_>|assert|__len__|iteration\(|np\.array\(\[|"
     r"<vec> > 0\]|\.(all|any|sum)\(\) *>|\)\.(all|any)\(\)|<sca> >|f'\{<(float|box|vec)"
 )
 

@@ -1,6 +1,6 @@
 """What generated programs find in their namespace besides what they define themselves.
 
-Enters: nothing. Leaves: ``WORLD``, names to objects: classes of every common kind, context managers, exceptions,
+Input: nothing. Output: ``WORLD``, names to objects: classes of every common kind, context managers, exceptions,
 functions that capture can follow, and ones that it cannot. They live in a module of their own, so that programs call
 across modules; what a program's run must not leave behind (class attributes) is put back by ``restore``.
 """
@@ -329,7 +329,7 @@ def opaque(value: Any) -> Any:
 
 @tcompile.disable
 def poke(values: Any, i: Any = 0) -> Any:
-    """Changes a container or an array behind capture's back; hands back what it was given."""
+    """Changes a container or an array after capture's back; hands back what it was given."""
     if isinstance(values, np.ndarray):
         if values.ndim:
             values[:1] = i

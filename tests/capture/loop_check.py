@@ -1,6 +1,6 @@
 """Generated programs with loops, run plainly and compiled.
 
-Enters: a program's text and a ``Plan``. Leaves: nothing, or ``Difference``. Compared are values, dtypes, strides, what
+Input: a program's text and a ``Plan``. Output: nothing, or ``Difference``. Compared are values, dtypes, strides, what
 shares memory with what, errors with their texts, and the arguments after each call. Small loops become nodes, too, and
 run in machine code, so that short programs show what long ones would.
 """
@@ -30,7 +30,7 @@ from .loop_programs import program
 SECONDS, LONGEST = 5, 60  # for a plain run, and for a compiled one
 FE_INEXACT = 0x10 if platform.machine() in ("aarch64", "arm64") else 0x20
 libm = ctypes.CDLL("libm.so.6")
-ROUNDS = (7, 7, 0, 1, 2, 8, 6, 20)
+ITERATIONS = (7, 7, 0, 1, 2, 8, 6, 20)
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class Plan:
     @classmethod
     def random(cls, random: Random, backend: str | None = None, stress: bool = False) -> Plan:
         """Some plan; ``stress`` adds nothing to it."""
-        return cls(backend or random.choice(("eager", "llvm")), tuple(random.sample(ROUNDS, 4)))
+        return cls(backend or random.choice(("eager", "llvm")), tuple(random.sample(ITERATIONS, 4)))
 
 
 class Box:
@@ -125,7 +125,7 @@ def nodes_of(source: str, plan: Plan) -> int | None:
             got = run(function, n, names)
             if repr(got) != repr(want):
                 raise Difference(f"n={n}: {got} instead of {want}")
-        made = ("fori_loop", "exit_loop", "element_loop")
+        made = ("fori_loop", "exit_loop", "scalar_loop")
         return sum(node.op.name in made for graph in function.graphs for node in graph.nodes)
 
     try:

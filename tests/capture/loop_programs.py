@@ -1,6 +1,6 @@
 """Writes programs with loops: arrays that are rebound, written, viewed, exchanged; scalars, counters, branches, exits.
 
-Enters: a source of random choices. Leaves: a program's text, whose ``f(a, b, n)`` takes two arrays of eight floats and
+Input: a source of random choices. Output: a program's text, whose ``f(a, b, n)`` takes two arrays of eight floats and
 an int; ``rg`` and ``rs`` are random generators. All arithmetic is exact, so that results must agree in every bit; which
 zero is the greatest is left open, so that 0 is added to each maximum. Every loop ends.
 """
@@ -166,7 +166,7 @@ class Writer(Lines):
             self.add(f"{x} = {x} * 0.5 + {self.number()}")
 
     def part(self, x: str, y: str, c: str) -> None:
-        """Work on a part that depends on the round, and may come to nothing in some."""
+        """Work on a part that depends on the iteration, and may come to nothing in some."""
         ends = f"{c}:", f"{c} + 1:", f":{c}", f":{c} + 1", f"{c}::-1", f"{c}:{c} + 3", f"-{c} - 1:", f"{c}::2"
         bounds = self.pick(*ends)
         one, two = f"{x}[{bounds}]", f"{y}[{self.pick(bounds, bounds, bounds, '::-1][' + bounds)}]"
@@ -184,7 +184,7 @@ class Writer(Lines):
             self.add(f"{x} = {x} * 0.25")
 
     def undone(self, x: str) -> None:
-        """A store that is taken back further on in the round, unless a test has ended it before."""
+        """A store that is taken back further on in the iteration, unless a test has ended it before."""
         name, attribute = self.pick(x, x, *SCALARS, *INTS), self.pick("w", "h")
         value = {"a": f"{x} * 0.5", "s": f"{name} * 0.5 + 1", "k": f"{name} + 1"}
         kind = next(first for first, names in (("a", ARRAYS), ("s", SCALARS), ("k", INTS)) if name in names)
@@ -265,7 +265,7 @@ class Writer(Lines):
             self.add(f"u.append({self.pick(*numbers)})")
 
     def elements(self, x: str, y: str) -> None:
-        """A loop over elements."""
+        """A scalar loop."""
         if self.pick(True, False, False, False):
             self.add(f"{y} = {x}{self.pick('.copy()', '[::-1].copy()', ' * 1', '')}")
         last = self.pick("8", "8", "7", "6", *(f"{c} % 8" for c in self.counters), *(f"{c}" for c in self.counters))
@@ -297,7 +297,7 @@ class Writer(Lines):
         self.depth -= 1
 
     def error(self) -> str:
-        """A statement that raises, and says in which round."""
+        """A statement that raises, and says in which iteration."""
         return f"raise {self.pick('ValueError', 'KeyError')}({self.counters[-1]})"
 
     def test(self) -> str:
@@ -316,7 +316,7 @@ class Writer(Lines):
         return self.pick(one, one, one, f"{one} and {self.pick(*ARRAYS)}[0] < 1", f"{one} or b[1] > 0")
 
     def while_loop(self, most: int = 6) -> None:
-        """A ``while`` loop, which counts its rounds first thing in each."""
+        """A ``while`` loop, which counts its iterations first thing in each."""
         counter = "ijh"[len(self.counters)]
         start, last = self.pick("-1", "0"), self.pick("n - 2", "6", "9")
         if self.counters and self.pick(True, True, False):  # it goes on from where it was left the last time
@@ -350,7 +350,7 @@ class Writer(Lines):
         self.counters.pop()
 
     def body(self, counter: str, most: int = 6) -> None:
-        """What a loop does in each round, and perhaps when all are done."""
+        """What a loop does in each iteration, and perhaps when all are done."""
         self.counters.append(counter)
         self.block(min(most, 2), most)
         self.counters.pop()

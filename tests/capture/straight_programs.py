@@ -1,7 +1,7 @@
-"""Generated loops over elements whose innermost range may do several rounds at once, or may not.
+"""Generated scalar loops whose innermost range may do several iterations at once, or may not.
 
-Enters: a seed. Leaves: a program's text, ``f(a, b, c, s, k)`` of arrays of four rows, a number and an int, and its
-arguments. Rows, offsets, views and arguments that are one array decide which rounds wait for which.
+Input: a seed. Output: a program's text, ``f(a, b, c, s, k)`` of arrays of four rows, a number and an int, and its
+arguments. Rows, offsets, views and arguments that are one array decide which iterations wait for which.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-WIDTHS = (5, 9, 12, 17, 20, 33)  # some rounds are left over, or there are too few
+WIDTHS = (5, 9, 12, 17, 20, 33)  # some iterations are left over, or there are too few
 
 
 def program(random: Random) -> str:

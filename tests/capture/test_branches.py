@@ -1,4 +1,4 @@
-"""Branches on values of the graph that stay in a round: each side is a loop of at most one round."""
+"""Branches on values of the graph that stay in an iteration: each side is a loop of at most one iteration."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def counts_unevenly(x, n):
     return x, k
 
 
-def asks_for_the_round(x, n):
+def asks_for_the_iteration(x, n):
     for i in range(n):
         x = 0.5 * np.sin(x) + (1 if i % 2 else 2)
         if i % 10 == 9:
@@ -232,7 +232,7 @@ def asks_for_the_round(x, n):
     return x
 
 
-def records_every_tenth_round(x, n):
+def records_every_tenth_iteration(x, n):
     out = np.zeros((n // 10 + 1, len(x)))
     for i in range(n):
         x = 0.5 * np.sin(x) + 0.1
@@ -299,7 +299,7 @@ ONE_NODE = [
     skips_a_part, is_tested_at_once, is_bound_by_the_branch_alone, has_two_sides, binds_what_was_not_there, nests,
     of_two_tests, writes_into_an_array, writes_into_its_argument, clips_a_gradient, keeps_the_best, has_a_loop_inside,
     leaves_from_a_branch_later, goes_on_from_a_branch, changes_an_object, counts_unevenly,
-    asks_for_the_round, records_every_tenth_round, fills_as_it_goes, chooses, calls_functions_that_branch,
+    asks_for_the_iteration, records_every_tenth_iteration, fills_as_it_goes, chooses, calls_functions_that_branch,
 ]  # fmt: skip
 
 
@@ -314,7 +314,7 @@ def test_a_loop_with_branches_is_one_node(f, n):
             tcompile.reset()
 
 
-def test_an_element_that_rounds_hand_on_is_read_by_a_kernel():
+def test_an_element_that_iterations_hand_on_is_read_by_a_kernel():
     for compiled in each(hands_an_element_on, lambda: (line(), 40)):
         assert not compiled.breaks
     assert told(hands_an_element_on, line(), 40)[0].startswith("This loop stays a loop")
@@ -390,7 +390,7 @@ def writes_to_the_last(x, n):
     return x, first
 
 
-def writes_in_each_round(x, n):
+def writes_in_each_iteration(x, n):
     first = x
     for i in range(n):
         if x.sum() > 3.5:
@@ -399,7 +399,7 @@ def writes_in_each_round(x, n):
     return x, first
 
 
-def asks_in_each_round(x, n):
+def asks_in_each_iteration(x, n):
     first, same = x, 0
     for i in range(n):
         if x.sum() > 3.5:
@@ -408,7 +408,7 @@ def asks_in_each_round(x, n):
     return x, first, same
 
 
-def asks_behind(x, n):
+def asks_after(x, n):
     first = x
     for i in range(n):
         if x.sum() > 3.5:
@@ -457,7 +457,7 @@ def in_a_function(x, n):
     return x, y
 
 
-def prints_behind(x, n):
+def prints_after(x, n):
     first = x
     for i in range(n):
         if x.sum() > 3.5:
@@ -467,7 +467,7 @@ def prints_behind(x, n):
     return x, first
 
 
-def in_a_function_each_round(x, n):
+def in_a_function_each_iteration(x, n):
     first = x
     for i in range(n):
         x = kept_or_not(x)
@@ -520,7 +520,7 @@ def in_an_attribute(x, n):
     return held.x, x
 
 
-def in_an_attribute_of_all_rounds(x, n):
+def in_an_attribute_of_all_iterations(x, n):
     held = Holder()
     held.x = x
     for i in range(n, 0, -1):
@@ -597,9 +597,9 @@ def two_that_become_one(x, n):
 
 IDENTITIES = [
     two_that_become_one, first_and_last, first_and_last_of_two_loops, writes_to_the_first, writes_to_the_last,
-    writes_in_each_round,
-    asks_in_each_round, asks_behind, has_two_names, exchanges, shows_a_part, in_a_function, prints_behind,
-    in_a_function_each_round, under_another_name, with_ways_out, in_an_attribute, in_an_attribute_of_all_rounds,
+    writes_in_each_iteration,
+    asks_in_each_iteration, asks_after, has_two_names, exchanges, shows_a_part, in_a_function, prints_after,
+    in_a_function_each_iteration, under_another_name, with_ways_out, in_an_attribute, in_an_attribute_of_all_iterations,
     in_a_dict_until_a_test_leaves, shows_a_part_before, in_a_method, in_a_tuple, in_two_items,
 ]  # fmt: skip
 
@@ -710,7 +710,7 @@ def test_nothing_is_told_of_a_side_that_is_not_taken():
 
 def test_explain_tells_of_branches():
     loop, branch = told(skips_a_part, line(), 90)
-    assert loop == "This loop stays a loop: one node of the graph, 90 rounds."
+    assert loop == "This loop stays a loop: one node of the graph, 90 iterations."
     assert branch == "This branch runs in machine code."
 
 
@@ -726,7 +726,7 @@ def counted(z):
     return z[0] > 3
 
 
-def writes_behind_or(x, n):
+def writes_after_or(x, n):
     z, found = np.zeros(3), 0
     for i in range(n):
         x = x * 0.9
@@ -735,7 +735,7 @@ def writes_behind_or(x, n):
     return found, z, x
 
 
-def writes_behind_and(x, n):
+def writes_after_and(x, n):
     z, found = np.zeros(3), 0
     for i in range(n):
         x = x * 0.9
@@ -745,7 +745,7 @@ def writes_behind_and(x, n):
     return found, z, x
 
 
-@pytest.mark.parametrize("f", [writes_behind_or, writes_behind_and])
+@pytest.mark.parametrize("f", [writes_after_or, writes_after_and])
 def test_the_second_half_of_a_test_writes_only_where_the_first_does_not_decide(f):
     for compiled in each(f, lambda: (line(), 40)):
         assert {"fori_loop", "exit_loop"} & set(ops(compiled))
@@ -774,8 +774,8 @@ def takes_over_in_two_cases(x, n):
 
 @pytest.mark.parametrize("f", [takes_over, takes_over_in_two_cases])
 @pytest.mark.parametrize("n", [0, 1, 40])
-def test_a_side_takes_over_what_the_round_has_made(f, n):
-    """Nobody reads it under its other name behind the side."""
+def test_a_side_takes_over_what_the_iteration_has_made(f, n):
+    """Nobody reads it under its other name after the side."""
     for compiled in each(f, lambda: (line(), n)):
         assert n < 40 or not compiled.breaks
 

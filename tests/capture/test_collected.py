@@ -1,4 +1,4 @@
-"""Lists that rounds append to: the loop is one node, and the lists are what plain Python has."""
+"""Lists that iterations append to: the loop is one node, and the lists are what plain Python has."""
 
 from __future__ import annotations
 
@@ -429,7 +429,7 @@ def test_branches_and_loops_with_tests_inside_leave_lists_alone():
     assert nodes_of(HEAD + body, Plan("llvm", (20,))) == 2
 
 
-# Uses of such lists behind the loop, of which many read item by item, and some cannot be captured: what a step has read
+# Uses of such lists after the loop, of which many read item by item, and some cannot be captured: what a step has read
 # until then is taken back with it.
 USES = [
     "np.unstack(out)",
@@ -489,7 +489,7 @@ USES = [
 
 
 @pytest.mark.parametrize("use", USES)
-def test_lists_behind_the_loop(use):
+def test_lists_after_the_loop(use):
     text = f"""
     kinds, flags = [], []
     for i in range(n):

@@ -315,7 +315,7 @@ def test_a_frame_by_itself_runs_plainly_and_what_it_calls_is_compiled():
         return w * 2, flags
 
     compiled = tcompile.compile(f)
-    for _ in range(80):  # also once the host has only the gates that are used
+    for _ in range(80):  # also once the rewritten code has only the resume points that are used
         made, flags = compiled(X)
         np.testing.assert_allclose(made, f(X)[0])
         assert flags == [False, {True}]

@@ -48,7 +48,7 @@ def prints(x, n):
     return x
 
 
-def even_rounds(x, n):
+def even_iterations(x, n):
     for i in range(n):
         x = 0.5 * np.sin(x) + np.cos(x) * 0.1
         if i % 2 == 0:
@@ -178,7 +178,7 @@ def reversed_view(a, n):
 
 
 OTHERS = [
-    (breaks_off, line), (returns_early, line), (appends, line), (prints, line), (even_rounds, line), (grows, line),
+    (breaks_off, line), (returns_early, line), (appends, line), (prints, line), (even_iterations, line), (grows, line),
     (large_numbers, line), (collects, line), (generates, line), (takes_next, line), (changes_a_list, line),
     (in_a_closure, line), (last_two, line), (one_object_twice, line), (keeps_the_best, line),
     (writes_before_rebinding, line), (views_move_on, line), (transposes, lambda: np.eye(5) + 0.5),
@@ -252,7 +252,7 @@ def overflows(x, n):
     return x
 
 
-def test_an_error_comes_in_its_round():
+def test_an_error_comes_in_its_iteration():
     check(runs_out, lambda: (np.arange(30.0), line(), N))
     for how in ("ignore", "warn", "raise"):
         with np.errstate(all=how):
@@ -294,14 +294,14 @@ def test_explain_says_what_became_of_each_loop():
         return x
 
     loop, few, odd, python = told(f, line(), 100)
-    assert loop == "This loop stays a loop: one node of the graph, 100 rounds."
-    assert few == "This loop is unrolled: 6 rounds of 1 operations are few."
-    assert odd.startswith("This loop is unrolled: which way its body goes depends on the number of the round")
+    assert loop == "This loop stays a loop: one node of the graph, 100 iterations."
+    assert few == "This loop is unrolled: 6 iterations of 1 operations are few."
+    assert odd.startswith("This loop is unrolled: which way its body goes depends on the induction variable")
     assert python.startswith("This loop runs in Python, its body compiled where it can be: input or output")
     assert "for i in range(n):" in tcompile.explain(f)(line(), 50).loops[0]
 
 
-def test_a_size_that_a_round_divides():
+def test_a_size_that_an_iteration_divides():
     def f(x, k, n):
         for i in range(n):
             i = k
@@ -337,7 +337,7 @@ def test_a_long_array_is_walked_through_by_python(function):
     assert sum(len(entry.graph.nodes) for entry in compiled.entries) < 10
 
 
-def branches_in_unrolled_rounds(a, b, rng, n):
+def branches_in_unrolled_iterations(a, b, rng, n):
     s, t = 0.5, 1.0
     for _ in range(n):
         j = -1
@@ -351,7 +351,7 @@ def branches_in_unrolled_rounds(a, b, rng, n):
 
 
 def test_capture_gives_up_branches_inside_of_branches_in_time(monkeypatch):
-    """Every round of the inner loop is a side of the one before: 140,000 instructions were followed in 11 seconds."""
+    """Each iteration of the inner loop is a side of the one before: 140,000 instructions were followed in 11 s."""
     followed, run = [], RootFrame.run
 
     def counted(self):
@@ -361,10 +361,12 @@ def test_capture_gives_up_branches_inside_of_branches_in_time(monkeypatch):
             followed.append(self.tx.instructions)
 
     monkeypatch.setattr(RootFrame, "run", counted)
-    check(branches_in_unrolled_rounds, lambda: (line(), line() * 2, np.random.default_rng(1), 7), backends=("eager",))
+    check(
+        branches_in_unrolled_iterations, lambda: (line(), line() * 2, np.random.default_rng(1), 7), backends=("eager",)
+    )
     assert sum(followed) < 40_000
 
 
 def test_it_says_that_it_takes_too_long():
-    told = str(tcompile.explain(branches_in_unrolled_rounds)(line(), line() * 2, np.random.default_rng(1), 7))
+    told = str(tcompile.explain(branches_in_unrolled_iterations)(line(), line() * 2, np.random.default_rng(1), 7))
     assert "to find out what branches in branches do takes too long" in told

@@ -9,8 +9,8 @@ import pytest
 
 import tcompile
 from tcompile.graph.ops.draws import DRAWS, family_of, method_of
-from tcompile.graph.ops.element_loop import filling
-from tests.capture.test_element_loops import ops
+from tcompile.graph.ops.scalar_loop import filling
+from tests.capture.test_scalar_loops import ops
 
 BACKENDS = ("eager", "llvm")
 FAMILIES = ("PCG64", "PCG64DXSM", "MT19937", "SFC64")
@@ -62,7 +62,7 @@ def same(f, make, calls=3, breaks=0):
 
 
 def loop(call):
-    """A function with a loop over elements that draws so."""
+    """A function with a scalar loop that draws so."""
     names = {"np": np}
     exec(f"def f(rng, out):\n    for i in range(len(out)):\n        out[i] = {call}\n    return rng.random()\n", names)
     return names["f"]
@@ -100,14 +100,14 @@ EACH += [(family, name) for family in FAMILIES[1:] for name in ("random", "integ
 def test_what_is_drawn(family, name):
     kind = float if "integers" not in name and "poisson" not in name else np.int64
     compiled = same(loop(CALLS[name]), lambda: (generator(family), np.zeros(40, kind)), calls=1, breaks=1)
-    assert "element_loop" in ops(compiled)
+    assert "scalar_loop" in ops(compiled)
 
 
 @pytest.mark.parametrize("name", LEGACY)
 def test_what_legacy_generators_draw(name):
     kind = np.int64 if "randint" in name else float
     compiled = same(loop(LEGACY[name]), lambda: (legacy(), np.zeros(40, kind)), calls=1, breaks=1)
-    assert "element_loop" in ops(compiled)
+    assert "scalar_loop" in ops(compiled)
 
 
 def test_every_row_of_the_table_is_tried():
@@ -212,7 +212,7 @@ PROGRAMS = [  # and in how many places they break: a Python int is divided by an
 @pytest.mark.parametrize(("f", "make", "breaks"), PROGRAMS, ids=lambda f: getattr(f, "__name__", ""))
 def test_programs(f, make, breaks):
     compiled = same(f, make, breaks=breaks)
-    assert "element_loop" in ops(compiled)
+    assert "scalar_loop" in ops(compiled)
     assert not any(node.op.name == "fori_loop" for graph in compiled.graphs for node in graph.nodes)
 
 
@@ -223,7 +223,7 @@ def test_numpys_own_functions():
         np.random.seed(5)
         found += [f(40).tolist() + f(40).tolist() + [picture(np.random.mtrand._rand)]]
     assert found[0] == found[1]
-    assert "element_loop" in ops(compiled)
+    assert "scalar_loop" in ops(compiled)
 
 
 @pytest.mark.parametrize("take", [np.random.default_rng(3).random, np.random.RandomState(3).rand, np.random.rand])
@@ -251,7 +251,7 @@ def test_one_entry_serves_all_generators():
     assert "SFC64 in the place of PCG64" in str(compiled.recompiles[-1])
 
 
-def behind_or(rng, a):
+def after_or(rng, a):
     n = 0
     for row in a:
         if row.max() <= 0.6 or rng.random() < 0.5:
@@ -259,7 +259,7 @@ def behind_or(rng, a):
     return n
 
 
-def behind_and(rng, a):
+def after_and(rng, a):
     n = 0
     for row in a:
         if not (row.max() <= 0.8 and rng.integers(10) < 5):
@@ -284,7 +284,7 @@ def skips(rng, a):
     return n
 
 
-@pytest.mark.parametrize("f", [behind_or, behind_and, until_both, skips])
+@pytest.mark.parametrize("f", [after_or, after_and, until_both, skips])
 def test_the_second_half_of_a_test_draws_only_where_the_first_does_not_decide(f):
     for seed in range(5):
         compiled = same(f, lambda seed=seed: (generator(seed=seed), generator(seed=9).random((20, 2))), calls=1)
@@ -304,7 +304,7 @@ def changed(program, of, to):
 
 def test_what_is_drawn_at_once():
     compiled = same(lambda rng, m: rng.normal(m, 2.0, (40, 30)), lambda: (generator(), 0.5), calls=1)
-    (program,) = [n.attrs["program"] for g in compiled.graphs for n in g.nodes if n.op.name == "element_loop"]
+    (program,) = [n.attrs["program"] for g in compiled.graphs for n in g.nodes if n.op.name == "scalar_loop"]
     drawn, target = filling(program)
     assert drawn[2:5] == (0, "PCG64", "normal") and target == 1
     lines = [line for _, inner, _ in program[2] for line in inner]
@@ -313,11 +313,16 @@ def test_what_is_drawn_at_once():
     one = next(line for line in lines if line[0] == "const" and line[2] == 1)
     back = next(end for _, _, end in program[2] if end[0] == "jump")
     for of, to in (
-        (store, (*store[:4], store[5], store[4])), (store, (*store[:4], store[4], store[4])),
-        (store, (*store[:3], mores[0][2], *store[4:])), (drawn, (*drawn[:5], mores[0][2], drawn[6])),
-        (mores[0], (*mores[0][:3], mores[1][3], mores[0][4])), (sizes[0], (*sizes[0][:3], 1)),
-        (sizes[0], (*sizes[0][:2], 0, 0)), (one, (*one[:2], 2)), (back, (*back[:2], (one[1],))),
-    ):  # fmt: skip
+        (store, (*store[:4], store[5], store[4])),
+        (store, (*store[:4], store[4], store[4])),
+        (store, (*store[:3], mores[0][2], *store[4:])),
+        (drawn, (*drawn[:5], mores[0][2], drawn[6])),
+        (mores[0], (*mores[0][:3], mores[1][3], mores[0][4])),
+        (sizes[0], (*sizes[0][:3], 1)),
+        (sizes[0], (*sizes[0][:2], 0, 0)),
+        (one, (*one[:2], 2)),
+        (back, (*back[:2], (one[1],))),
+    ):
         assert filling(changed(program, of, to)) is None, (of, to)
 
 
@@ -345,7 +350,7 @@ def many(call):
 def test_arrays_are_drawn_in_the_graph(name, size):
     f = many(QUICK[name].format(size))
     compiled = same(f, lambda: (generator(), 0.75, np.arange(100.0)), breaks=1)  # one number is Python's
-    assert "element_loop" in ops(compiled)
+    assert "scalar_loop" in ops(compiled)
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -435,7 +440,7 @@ def test_numbers_of_sizes_that_change():
 
 
 def rows(call):
-    """The same, where each round draws a row."""
+    """The same, where each iteration draws a row."""
     return loop(call[:-1] + (", " if call[-2] != "(" else "") + "size=3)")
 
 
@@ -548,7 +553,7 @@ def permuted(rng, n):
     return x
 
 
-def test_other_methods_and_arguments_leave_the_rounds_to_python():
+def test_other_methods_and_arguments_leave_the_iterations_to_python():
     same(permuted, lambda: (generator(), 20), breaks=2)
 
 
@@ -639,7 +644,7 @@ def test_subclasses_and_unknown_generators_are_plain_pythons():
 
 def test_threads_draw_in_turn():
     """Each call has its part of the stream: what two threads have drawn together is what one would have."""
-    n, rounds = 20_000, 6
+    n, iterations = 20_000, 6
 
     def take(rng, out):
         for i in range(len(out)):
@@ -651,7 +656,7 @@ def test_threads_draw_in_turn():
     rng, plain, found = generator(), generator(), []
 
     def work(f):
-        for _ in range(rounds):
+        for _ in range(iterations):
             found.append(f(np.zeros(n)))
 
     threads = [threading.Thread(target=work, args=(f,)) for f in (lambda o: compiled(rng, o), lambda o: rng.random(n))]
@@ -659,7 +664,7 @@ def test_threads_draw_in_turn():
         thread.start()
     for thread in threads:
         thread.join()
-    parts = {tuple(plain.random(n)) for _ in range(2 * rounds)}
+    parts = {tuple(plain.random(n)) for _ in range(2 * iterations)}
     assert {tuple(part) for part in found} == parts
 
 
@@ -677,19 +682,19 @@ def test_a_call_waits_while_another_thread_draws():
     assert found == [circle(generator(), 50)]
 
 
-def reads_behind_an_array(rng):
+def reads_after_an_array(rng):
     x = rng.standard_normal(1000)
     return x[0], rng.bit_generator.state
 
 
-def reads_behind_a_loop(rng):
+def reads_after_a_loop(rng):
     total = 0.0
     for _ in range(100):
         total += rng.random()
     return total, rng.bit_generator.state
 
 
-def reads_before_and_behind(rng):
+def reads_before_and_after(rng):
     bits = rng.bit_generator
     before = bits.state
     x = rng.integers(0, 9, 1001)
@@ -710,7 +715,7 @@ def spawns(rng):
 
 @pytest.mark.parametrize("kind", [np.random.PCG64, np.random.SFC64, np.random.MT19937])
 @pytest.mark.parametrize("f", [
-    reads_behind_an_array, reads_behind_a_loop, reads_before_and_behind, goes_back, spawns,
+    reads_after_an_array, reads_after_a_loop, reads_before_and_after, goes_back, spawns,
 ])  # fmt: skip
 def test_states_that_are_read_are_those_of_the_moment(f, kind):
     ours, plain = np.random.Generator(kind(5)), np.random.Generator(kind(5))

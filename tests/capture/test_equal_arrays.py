@@ -1,4 +1,4 @@
-"""Equal arrays become one in a graph, and a loop over elements that writes one of them still reads the other."""
+"""Equal arrays become one in a graph, and a scalar loop that writes one of them still reads the other."""
 
 from __future__ import annotations
 

@@ -247,11 +247,11 @@ def test_a_while_loop_that_counts(f, monkeypatch):
             assert "fori_loop" in ops(compiled) or n < 40
 
 
-def test_the_error_behind_a_loop():
+def test_the_error_after_a_loop():
     check(raises_without, lambda: (line(), 9, 0.1), backends=("eager", "llvm"))
 
 
-def differs_behind(x, n):
+def differs_after(x, n):
     for i in range(n):
         x = x * 0.9
         if x.max() < 0.1:
@@ -265,7 +265,7 @@ def grows_in_while(x, tol):
     return x
 
 
-def both_in_one_round_only(x, n):
+def both_in_one_iteration_only(x, n):
     y = x
     for i in range(n):
         y = x * 0.9
@@ -277,7 +277,7 @@ def both_in_one_round_only(x, n):
 
 
 def finds(x, n):
-    """The caller's own array comes back where no round is done, or the first one ends at once."""
+    """The caller's own array comes back where no iteration is done, or the first one ends at once."""
     y = x
     while x.max() > n:
         y = x
@@ -296,9 +296,9 @@ def changes_places(a, b, n):
 
 OTHERS = [
     (changes_places, lambda: (line(), line() + 1, 40)), (changes_places, lambda: (line(), line() + 1, 41)),
-    (differs_behind, lambda: (line(), 90)), (differs_behind, lambda: (line(), 9)),
-    (grows_in_while, lambda: (line(), 0.3)), (both_in_one_round_only, lambda: (line(), 90)),
-    (both_in_one_round_only, lambda: (line(), 9)), (finds, lambda: (line(), 5.0)), (finds, lambda: (line(), 1.5)),
+    (differs_after, lambda: (line(), 90)), (differs_after, lambda: (line(), 9)),
+    (grows_in_while, lambda: (line(), 0.3)), (both_in_one_iteration_only, lambda: (line(), 90)),
+    (both_in_one_iteration_only, lambda: (line(), 9)), (finds, lambda: (line(), 5.0)), (finds, lambda: (line(), 1.5)),
     (finds, lambda: (line(), 0.8)), (finds, lambda: (line(), 0.1)),
 ]  # fmt: skip
 
@@ -383,7 +383,7 @@ def keeps_the_first_in_a_list(a, limit):
     return x, held[0]
 
 
-def keeps_the_first_of_each_round(a, limit):
+def keeps_the_first_of_each_iteration(a, limit):
     x = a * 1
     for i in range(20):
         first = x
@@ -410,19 +410,19 @@ def keeps_what_a_function_was_given(a, limit):
 @pytest.mark.parametrize(
     "f",
     [
-        keeps_the_first, keeps_a_view_of_the_first, keeps_the_first_in_a_list, keeps_the_first_of_each_round,
+        keeps_the_first, keeps_a_view_of_the_first, keeps_the_first_in_a_list, keeps_the_first_of_each_iteration,
         keeps_what_a_function_was_given,
     ],
 )  # fmt: skip
-def test_an_array_that_has_another_name_where_no_round_is_done(f):
-    for limit in (1e9, 0.01):  # no round, and some
+def test_an_array_that_has_another_name_where_no_iteration_is_done(f):
+    for limit in (1e9, 0.01):  # no iteration, and some
         for compiled in each(f, lambda limit=limit: (line() + 1, limit)):
             got, want = compiled(line() + 1, limit), f(line() + 1, limit)
             assert (got[0] is got[1]) == (want[0] is want[1])
             tcompile.reset()
 
 
-def writes_behind_one_way(a, b, n):
+def writes_after_one_way(a, b, n):
     held = [None, a]
     for i in range(n):
         k = 1
@@ -437,10 +437,10 @@ def writes_behind_one_way(a, b, n):
     return held
 
 
-def test_what_one_way_out_writes_is_not_written_behind_the_others():
+def test_what_one_way_out_writes_is_not_written_after_the_others():
     for low in (0, 200):
         for n in (1, 3):
-            check(writes_behind_one_way, lambda low=low, n=n: (line(), line() + low, n), backends=("eager", "llvm"))
+            check(writes_after_one_way, lambda low=low, n=n: (line(), line() + low, n), backends=("eager", "llvm"))
 
 
 def told(f, *args):
@@ -451,10 +451,10 @@ def told(f, *args):
 
 def test_explain_says_what_became_of_them():
     (until,) = told(newton, line() + 3, line() + 4, 1e-9)
-    assert until == "This loop stays a loop: one node of the graph, any number of rounds."
+    assert until == "This loop stays a loop: one node of the graph, any trip count."
     (limited,) = told(value_iteration, matrix() * 0.05, line(), 1e-6, 500)
-    assert limited == "This loop stays a loop: one node of the graph, at most 500 rounds."
-    result, *_ = told(differs_behind, line(), 90)
+    assert limited == "This loop stays a loop: one node of the graph, at most 500 iterations."
+    result, *_ = told(differs_after, line(), 90)
     assert result.endswith("the result depends on how it is left.")
 
 
@@ -498,7 +498,7 @@ def writes_before_the_limit(x, n):
 
 
 @pytest.mark.parametrize("n", [0, 1, 5, 40])
-def test_the_round_that_a_limit_ends_has_begun(n):
+def test_the_iteration_that_a_limit_ends_has_begun(n):
     """What its test has done before it comes to the limit is done."""
     for compiled in each(writes_before_the_limit, lambda: (line(), n)):
         assert compiled.entries
@@ -526,7 +526,7 @@ def exchanged_inside(a, b, n, limit):
 
 
 def another_name(a, b, n, limit):
-    """What is returned in the fourth round is the caller's array where the loop inside has no whole round."""
+    """What is returned in the fourth iteration is the caller's array where the loop inside has no whole iteration."""
     for k in range(n):
         y = a
         for _ in range(30):
@@ -540,7 +540,7 @@ def another_name(a, b, n, limit):
 
 @pytest.mark.parametrize("backend", ["eager", "llvm"])
 @pytest.mark.parametrize("function", [exchanged, exchanged_inside, another_name])
-def test_a_first_round_is_left_with_the_callers_own_array(function, backend):
+def test_a_first_iteration_is_left_with_the_callers_own_array(function, backend):
     tcompile.reset()
     compiled = tcompile.compile(function, backend=backend)
     for limit in (0.5, 1.5, 2.5, 7.5, 99.0, 0.5):

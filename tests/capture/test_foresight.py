@@ -124,7 +124,7 @@ def sums_up(x, n):
     return x
 
 
-def test_only_rounds_that_fuse_are_unrolled_inside_of_a_loop():
+def test_only_iterations_that_fuse_are_unrolled_inside_of_a_loop():
     for f, loops_inside in ((stores_apart, 1), (sums_up, 0)):
         compiled = check(f, lambda: (np.arange(96.0).reshape(8, 12), 30), backends=("llvm",), ulp=64)[0]
         (loop,) = [node for graph in compiled.graphs for node in graph.nodes if node.op.name == "fori_loop"]

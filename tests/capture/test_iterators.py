@@ -164,7 +164,7 @@ def one_in_a_branch(x):
     return k
 
 
-def in_every_round(x):
+def in_every_iteration(x):
     for _ in range(3):
         pairs = enumerate(x)
         for i, v in pairs:
@@ -179,7 +179,7 @@ def in_every_round(x):
 PROGRAMS = [
     after_a_break, of_numbers, of_elements, gone_through, nothing_left, of_a_text, the_rest, twice_along_it,
     of_the_caller, in_a_list, in_a_dict_to_its_end, in_a_closure, begun_before, one_an_element, one_in_a_branch,
-    in_every_round,
+    in_every_iteration,
 ]  # fmt: skip
 
 
@@ -221,7 +221,7 @@ def new_key_and_the_rest(d, key, x):
     return list(items), x * 2
 
 
-def behind_the_last(d, key, x):
+def after_the_last(d, key, x):
     keys = iter(d)
     got = next(keys)
     d[key] = x
@@ -237,7 +237,7 @@ def same_keys(d, key, x):
     return next(items)
 
 
-@pytest.mark.parametrize("function", [new_key, new_key_and_values, new_key_and_the_rest, behind_the_last, same_keys])
+@pytest.mark.parametrize("function", [new_key, new_key_and_values, new_key_and_the_rest, after_the_last, same_keys])
 @pytest.mark.parametrize("key", ["a", "b"])
 def test_an_iterator_begins_when_it_is_made(function, key):
     check(function, lambda: ({"a": 1}, key, grid()))

@@ -123,9 +123,15 @@ def test_iterators_start_when_python_starts_them():
 
 def test_errors_come_where_python_has_them():
     for f in (
-        lambda a: [itertools.count("x"), a][1:], lambda a: max([]), lambda a: sorted([1, "a"]), lambda a: max(1, 2, default=3),
-        lambda a: dict([1]), lambda a: list(itertools.islice([1], -1)), lambda a: second([1]), lambda a: {a: 1},
-    ):  # fmt: skip
+        lambda a: [itertools.count("x"), a][1:],
+        lambda a: max([]),
+        lambda a: sorted([1, "a"]),
+        lambda a: max(1, 2, default=3),
+        lambda a: dict([1]),
+        lambda a: list(itertools.islice([1], -1)),
+        lambda a: second([1]),
+        lambda a: {a: 1},
+    ):
         with pytest.raises((TypeError, ValueError, IndexError)) as want:
             f(X)
         with pytest.raises(type(want.value)) as got:

@@ -50,7 +50,7 @@ FOUND = [  # by long runs of the generator
             if np.all(1):
                 pass
     """,
-    # An array of the caller's that no round binds anew, where a test ends each of them.
+    # An array of the caller's that no iteration binds anew, where a test ends each of them.
     """
     def f(a, b, n):
         c = a.copy()
@@ -62,14 +62,14 @@ FOUND = [  # by long runs of the generator
             a = a * 1
         return a, 1
     """,
-    # What the last round began with is the caller's array where there is one round only.
+    # What the last iteration began with is the caller's array where there is one iteration only.
     """
     def f(a, b, n):
         for i in range(n):
             c, a = a, a * 1
         return c, i
     """,
-    # What a loop carries into a loop inside, which is left at once, is the caller's array in the first round.
+    # What a loop carries into a loop inside, which is left at once, is the caller's array in the first iteration.
     """
     def f(a, b, n):
         for i in range(n):
@@ -92,7 +92,7 @@ FOUND = [  # by long runs of the generator
                 a[1] = 1
         return c
     """,
-    # What a side of a branch may hand on as it was is the array that another variable is given by the same round.
+    # What a side of a branch may hand on as it was is the array that another variable is given by the same iteration.
     """
     def f(a, b, n):
         b = a * 1
@@ -125,7 +125,7 @@ FOUND = [  # by long runs of the generator
             b = a
         return a, b
     """,
-    # By how much an int grows is told by one round that is done apart, and is 0 in another.
+    # By how much an int grows is told by one iteration that is done apart, and is 0 in another.
     """
     def f(a, b, n):
         k = 1

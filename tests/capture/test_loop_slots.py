@@ -1,4 +1,4 @@
-"""Loops whose rounds store to attributes, items, closure variables and globals: nodes that carry what these hold."""
+"""Loops whose iterations store to attributes, items, closure variables and globals: nodes carry what these hold."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def test_what_objects_hold_is_carried(f):
 
 
 @pytest.mark.parametrize("f", NODES[1:], ids=lambda f: f.__name__)
-def test_the_number_of_rounds_varies(f):
+def test_the_number_of_iterations_varies(f):
     for compiled in (tcompile.compile(f, backend=backend, dynamic=True) for backend in ("eager", "llvm")):
         for n in (N, N + 4, 5, 1, 0, 2):
             if n or f is not closure:
@@ -249,14 +249,14 @@ def outside(state, table, values, n):
     return state.x
 
 
-def run_twice(f, make, rounds):
+def run_twice(f, make, iterations):
     """Both ways, with the same objects from one call to the next; what they hold is compared."""
     for backend in ("eager", "llvm"):
         tcompile.reset()
         compiled = tcompile.compile(f, backend=backend)
         got, want = make(), make()
         kept = [state.__dict__.copy() if isinstance(state, State) else None for state in got]
-        for n in rounds:
+        for n in iterations:
             results = []
             for run, args in ((compiled, got), (f, want)):
                 try:
@@ -267,7 +267,7 @@ def run_twice(f, make, rounds):
             for ours, theirs, first in zip(got, want, kept):
                 if isinstance(ours, State):
                     assert_same(ours.__dict__, theirs.__dict__, ulp=64)
-                    if n == 0 and n == rounds[0]:
+                    if n == 0 and n == iterations[0]:
                         assert all(ours.__dict__[name] is value for name, value in first.items())
                 else:
                     assert_same(ours, theirs, ulp=64)
@@ -284,7 +284,7 @@ def test_objects_from_outside():
         pass
 
 
-def test_an_error_comes_in_its_round_and_shows_what_was_stored_before():
+def test_an_error_comes_in_its_iteration_and_shows_what_was_stored_before():
     rows = np.linspace(0, 1, 30)
 
     def f(state, n):

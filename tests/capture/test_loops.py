@@ -137,7 +137,7 @@ def becomes_float(n):
     return x
 
 
-def first_round_differs(x, n):
+def first_iteration_differs(x, n):
     for i in range(n):
         if i == 0:
             x = x * 3
@@ -290,7 +290,7 @@ def scalar_chain(x, n):
 NODES = [
     (jacobi, grid), (jacobi_rebound, grid), (two_buffers, line), (three_buffers, line), (leapfrog, line),
     (counters, line), (with_start_and_step, line), (used_after, line), (view_used_after, line), (scalars, line),
-    (tuples, line), (starts_as_none, line), (starts_as_int, line), (first_round_differs, line),
+    (tuples, line), (starts_as_none, line), (starts_as_int, line), (first_iteration_differs, line),
     (writes_to_new_array, line), (views_taken_before, line), (aliases, line), (rebinds_and_writes, line),
     (nested, line), (nested_in_place, line), (integers, line), (with_else, line), (skips_some, line), (calls, line),
     (inlined, line), (unused, line), (matmuls, line), (deletes, line), (scalar_chain, line),
@@ -358,7 +358,7 @@ def elements(a):
 def test_loops_over_rows(f, monkeypatch):
     monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
     for compiled in each(f, lambda: (table(),)):
-        assert ("element_loop" if f is elements else "fori_loop") in ops(compiled)
+        assert ("scalar_loop" if f is elements else "fori_loop") in ops(compiled)
         assert not compiled.breaks
 
 
@@ -395,7 +395,7 @@ def test_buffers_of_the_caller_change_places(n):
 
 
 @pytest.mark.parametrize(("f", "make"), NODES, ids=lambda f: f.__name__)
-def test_the_number_of_rounds_varies(f, make):
+def test_the_number_of_iterations_varies(f, make):
     for backend in ("eager", "llvm"):
         tcompile.reset()
         compiled = tcompile.compile(f, backend=backend)
@@ -410,14 +410,14 @@ def test_the_number_of_rounds_varies(f, make):
         assert len(compiled.entries) < 8, compiled.recompiles
 
 
-def test_compile_time_does_not_depend_on_the_number_of_rounds():
+def test_compile_time_does_not_depend_on_the_number_of_iterations():
     compiled = tcompile.compile(jacobi, backend="eager")
     compiled(grid(), 1000)
     (graph,) = compiled.graphs
     assert graph.op_count < 40
 
 
-# -- loops over elements -----------------------------------------------------------------------------------------------
+# -- scalar loops -----------------------------------------------------------------------------------------------
 
 
 def shortest_paths(d, n):
@@ -485,7 +485,7 @@ def matrix():
 def test_loops_over_elements(f, make, n, monkeypatch):
     monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
     for compiled in each(f, lambda: (make(), n)):
-        assert "element_loop" in ops(compiled)
+        assert "scalar_loop" in ops(compiled)
         assert not compiled.breaks
     monkeypatch.setattr("tcompile.capture.loops.scalar.enter", lambda frame, header: False)
     for compiled in each(f, lambda: (make(), n)):  # operations on arrays of rank 0, in a loop
@@ -530,7 +530,7 @@ def test_numbers_of_more_than_64_bits():
 
 
 def test_loops_in_machine_code_can_be_interrupted():
-    """An interrupt comes between two stretches of rounds, and nothing of the loop is then seen."""
+    """An interrupt comes between two stretches of iterations, and nothing of the loop is then seen."""
     compiled = tcompile.compile(gauss_seidel, backend="llvm")
     u = matrix()
     compiled(u, 100)
@@ -548,7 +548,7 @@ def test_loops_in_machine_code_can_be_interrupted():
 
 
 def test_a_float_of_pythons_begins_a_sum_over_pairs():
-    """It is NumPy's from the first round on; the last round of the outer loop has none inside."""
+    """It is NumPy's from the first iteration on; the last iteration of the outer loop has none inside."""
 
     def energy(x, n):
         e = 0.0
@@ -563,7 +563,7 @@ def test_a_float_of_pythons_begins_a_sum_over_pairs():
         x = np.arange(60.0).reshape(20, 3) % 7
         assert repr(compiled(x, 20)) == repr(energy(x, 20))
         (graph,) = compiled.graphs
-        *_, nest = (node for node in graph.nodes if node.regions)  # behind what the first round apart has
+        *_, nest = (node for node in graph.nodes if node.regions)  # after what the first iteration apart has
         assert "fori_loop" in [node.op.name for node in nest.regions[0].nodes] and not compiled.breaks
         for n in (7, 2, 1, 0):
             assert repr(compiled(x, n)) == repr(energy(x, n))

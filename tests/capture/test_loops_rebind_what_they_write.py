@@ -1,4 +1,4 @@
-"""Loops whose rounds write to an array and then bind its variable anew: carried where no other name sees the write."""
+"""Loops that write to an array and then bind its variable anew: carried where no other name sees the write."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ def test_complex_iterations():
 
 
 def columns(x, m, c):
-    """Masks behind other axes; ``m`` is as long as an axis of x is."""
+    """Masks after other axes; ``m`` is as long as an axis of x is."""
     x, c = x.T, c.T
     x[:, m] = 1
     x[1:4, m] *= 2
@@ -125,7 +125,7 @@ def blocks(x, m, c):
     return a
 
 
-BEHIND = {
+AFTER = {
     "sums": lambda x, m, c: (x.T[:, m].sum(), x.T[:, m].sum(axis=1), c.T[..., m].prod(), c.T[:, m].prod(axis=-1)),
     "means": lambda x, m, c: (x.T[:, m].mean(axis=1), x.T[1:, m].mean(), (x.T[:, m] * c.T[:, m]).std(axis=1)),
     "extrema": lambda x, m, c: (x.T[:, m].max(axis=1), np.min(x.T[:, m]), (x.T[:, m] > 0).any(axis=1)),
@@ -139,20 +139,20 @@ BEHIND = {
 @pytest.mark.parametrize("layout", ["c", "fortran", "reversed"])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "c16"])
 @pytest.mark.parametrize("f", [columns, blocks], ids=lambda f: f.__name__)
-def test_assignments_behind_other_axes(f, dtype, layout):
+def test_assignments_after_other_axes(f, dtype, layout):
     compiled = check(f, lambda: arguments(dtype, layout))[-1]
     assert not compiled.breaks
 
 
 @pytest.mark.parametrize("dtype", ["f8", "f4", "i8"])
-@pytest.mark.parametrize("name", BEHIND)
-def test_reductions_behind_other_axes(name, dtype):
-    compiled = check(BEHIND[name], lambda: arguments(dtype), ulp=16)[-1]
+@pytest.mark.parametrize("name", AFTER)
+def test_reductions_after_other_axes(name, dtype):
+    compiled = check(AFTER[name], lambda: arguments(dtype), ulp=16)[-1]
     assert name in ("others", "apart", "no rows") or not compiled.breaks
 
 
 @pytest.mark.parametrize("key", [":, [True, False]", ":, m", "m, :, m", "0, m", ":, m, 0"])
-def test_masks_behind_axes_that_do_not_fit(key):
+def test_masks_after_axes_that_do_not_fit(key):
     space = {"np": np}
     exec(f"def f(x, m):\n    x[{key}] = 1\n    return x[{key}]", space)
     check(space["f"], lambda: (np.ones((2, 3, 4)), np.array([True, False, False, True])))

@@ -68,10 +68,13 @@ def test_attributes_that_come_and_go(name):
 
     compiled = tcompile.compile(f, backend="eager", fullgraph=True)
     for step in (
-        lambda: None, lambda: setattr(local, name, lambda x: x + 1), lambda: delattr(local, name),
-        lambda: setattr(Local, name, lambda self, x: x + 2), lambda: setattr(Local, name, lambda self, x: x + 3),
+        lambda: None,
+        lambda: setattr(local, name, lambda x: x + 1),
+        lambda: delattr(local, name),
+        lambda: setattr(Local, name, lambda self, x: x + 2),
+        lambda: setattr(Local, name, lambda self, x: x + 3),
         lambda: setattr(module, name, 1),
-    ):  # fmt: skip
+    ):
         step()
         want, got = f(X), compiled(X)
         assert got[0] == want[0]

@@ -303,7 +303,7 @@ def test_ranges_of_ints_that_vary():
     same(f, [(X.copy(), n) for n in (7, 3, 2, 0, -1, -4)])
 
 
-def test_a_number_that_doubles_in_each_round():
+def test_a_number_that_doubles_in_each_iteration():
     """Its expression would have 2**40 terms."""
 
     def f(x, s, n):
@@ -331,11 +331,11 @@ def roots(x):
 
 
 def converged(x):
-    y, rounds = x * 0, 0
+    y, iterations = x * 0, 0
     while math.sqrt(((x - y) ** 2).sum()) > 1e-3:
         y = y + (x - y) * 0.5
-        rounds += 1
-    return y, rounds
+        iterations += 1
+    return y, iterations
 
 
 def columns(x):
@@ -405,7 +405,7 @@ def by_group(x, group):
 
 
 def test_values_that_are_needed_are_compiled_one_by_one_up_to_a_few():
-    """Behind three of them what needs the value is Python's, and one entry is for all the others."""
+    """After three of them what needs the value is Python's, and one entry is for all the others."""
     tcompile.reset()
     compiled = tcompile.compile(by_group)
     args = np.arange(60.0).reshape(20, 3), np.arange(20) % 10

@@ -110,7 +110,7 @@ def test_scalar_code(f, n):
     made = check(f, lambda: (np.random.default_rng(1).random(50), n), ulp=0)
     if f not in (changes_the_name, first_beyond):  # of which the last value of a variable may be of two kinds, or none
         assert not any(compiled.breaks for compiled in made)
-        assert n < 1000 or any("element_loop" in ops(compiled) for compiled in made)
+        assert n < 1000 or any("scalar_loop" in ops(compiled) for compiled in made)
 
 
 @pytest.mark.parametrize("values", [[], [0.5], [0.1, 3.0, 0.2], [np.nan, 0.5], [np.inf]])
@@ -142,7 +142,7 @@ def runs_plainly(function, compiled, *arguments):
     return function.__code__ in seen
 
 
-def test_what_is_bound_in_some_rounds_only_is_bound_in_the_end():
+def test_what_is_bound_in_some_iterations_only_is_bound_in_the_end():
     """As `top`, where a stack is worked off: with all variables bound, the loop is left as it mostly is."""
 
     def regions(g, n):
@@ -169,7 +169,7 @@ def test_what_is_bound_in_some_rounds_only_is_bound_in_the_end():
     assert not runs_plainly(regions, compiled, g, 3)
 
 
-def test_what_is_read_behind_the_loop_may_be_bound_in_some_rounds_only():
+def test_what_is_read_after_the_loop_may_be_bound_in_some_iterations_only():
     def last(g, n):
         for i in range(len(g)):
             for v in g:
@@ -227,10 +227,10 @@ def test_arrays_of_numbers(f, x):
 
 
 @pytest.mark.parametrize("f", [longest, triangle])
-def test_rounds_with_loops_inside_are_soon_too_many_to_be_followed(f):
+def test_iterations_with_loops_inside_are_soon_too_many_to_be_followed(f):
     for n, are_many in ((60, True), (20, True), (5, False)):
         compiled = check(f, lambda n=n: (np.ones(2), n), ulp=0, dynamic=False)[-1]
-        assert ("element_loop" in ops(compiled)) == are_many
+        assert ("scalar_loop" in ops(compiled)) == are_many
         assert not compiled.breaks
 
 

@@ -24,7 +24,7 @@ def shifted(x, k):
     return np.roll(x, k) + 1
 
 
-def behind(x, k):
+def after(x, k):
     return x[k:] * 2
 
 
@@ -55,7 +55,7 @@ def powers(x, k):
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
 @pytest.mark.parametrize(
-    "function", [of_class, scaled, shifted, behind, branch, printed, counted, picked, powers],
+    "function", [of_class, scaled, shifted, after, branch, printed, counted, picked, powers],
     ids=lambda function: function.__name__,
 )  # fmt: skip
 def test_as_numpy(function, dtype):

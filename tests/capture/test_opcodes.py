@@ -1,4 +1,3 @@
-# ruff: noqa: E501, SIM, PIE, C4, RUF
 """Every instruction that the running Python emits stands in a program that is run plainly and compiled."""
 
 from __future__ import annotations
@@ -73,10 +72,12 @@ def globals_(a):
 
 def built(a):
     t, l, s, d, c = (a, 1), [a, 2], {1, a.ndim}, {"k": a, a.ndim: 1}, {"x": a, "y": a}
-    return t, l, s, d, c, [*l, 3], (*t, 4), {*s, 9}, {**d, "z": 1}, slice(a.ndim), f"{a.ndim}{a.ndim!r:>3}{a.ndim:2}", [1, 2, 3], {1, 2, 3}
+    return t, l, s, d, c, [*l, 3], (*t, 4), {*s, 9}, {**d, "z": 1}, slice(a.ndim), f"{a.ndim}{a.ndim!r:>3}{a.ndim:2}",
+    [1, 2, 3], {1, 2, 3}
 
 def comprehended(a):
-    return [a + i for i in range(2)], {i for i in range(3)}, {i: a for i in range(2)}, list(i for i in "ab"), [(lambda: i) for i in range(2)][0]()
+    return [a + i for i in range(2)], {i for i in range(3)}, {i: a for i in range(2)}, list(i for i in "ab"), [(lambda:
+    i) for i in range(2)][0]()
 
 def unpacked(a):
     (p, q), *r, s = (a, 1), 2, 3, 4

@@ -28,7 +28,7 @@ def same(f, *args):
         check(f, make, backends=("eager",), calls=2 * len(args))
 
 
-def test_a_variable_that_an_earlier_round_deleted():
+def test_a_variable_that_an_earlier_iteration_deleted():
     def deletes(a, n):
         for i in range(n):
             opaque(i)
@@ -47,7 +47,7 @@ def test_a_variable_that_an_earlier_round_deleted():
         same(f, (X, 1), (X, 2), (X, 3))
 
 
-def test_a_closure_variable_that_an_earlier_round_deleted():
+def test_a_closure_variable_that_an_earlier_iteration_deleted():
     def f(a, n):
         for i in range(n):
             opaque(i)

@@ -364,7 +364,7 @@ def test_what_goes_by_rows_and_columns_is_one_loop_in_machine_code(f):
         assert "This loop runs in machine code" in str(loop)
 
 
-def test_a_row_out_of_range_raises_in_its_round():
+def test_a_row_out_of_range_raises_in_its_iteration():
     def f(x, order, seen):
         w = np.zeros(3)
         for k in range(9):
@@ -379,7 +379,7 @@ def test_a_row_out_of_range_raises_in_its_round():
 
 
 def test_powers_of_distances_stay_in_the_loop():
-    """NumPy's scalars have libm's powers, and so have rounds in machine code."""
+    """NumPy's scalars have libm's powers, and so have iterations in machine code."""
 
     def forces(x, n):
         f = np.zeros_like(x)
@@ -397,7 +397,7 @@ def test_powers_of_distances_stay_in_the_loop():
         np.testing.assert_allclose(compiled(x, 20), forces(x, 20), rtol=1e-12)
         (entry,) = compiled.entries
         loops = entry.compiled_graph.host.native_loops
-        assert not compiled.breaks and loops and all(loops.values())  # None: Python runs its rounds
+        assert not compiled.breaks and loops and all(loops.values())  # None: Python runs its iterations
         for n in (9, 1, 0):
             np.testing.assert_allclose(compiled(x, n), forces(x, n), rtol=1e-12)
 

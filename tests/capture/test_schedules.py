@@ -1,4 +1,4 @@
-"""Rates and temperatures: Python's floats that a loop computes from the number of the round."""
+"""Rates and temperatures: Python's floats that a loop computes from the induction variable."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def anneals(x, n):
     return x, temperature
 
 
-def of_the_round(x, n):
+def of_the_iteration(x, n):
     for t in range(1, n + 1):
         x = x + math.exp(-t / 10) + math.sqrt(t) * 0.125 + math.sin(0.1 * t) + math.log(t) + t**0.5 + 1 / t
     return x
@@ -59,18 +59,18 @@ def of_numbers(x, n):
     return math.exp(x[0]) + math.cos(x[1]) * math.tanh(x.sum()) + math.fabs(x[2]) / float(x[0])
 
 
-LOOPS = [decay, adam, halves, anneals, of_the_round, adapts]
+LOOPS = [decay, adam, halves, anneals, of_the_iteration, adapts]
 
 
 @pytest.mark.parametrize("n", [40, 1])
 @pytest.mark.parametrize("f", [*LOOPS, of_numbers], ids=lambda f: f.__name__)
-def test_floats_of_the_round(f, n):
+def test_floats_of_the_iteration(f, n):
     compiled = check(f, lambda: (np.array([0.5, -1.25, 2.0]), n), ulp=400)
     assert not any(made.breaks for made in compiled)
 
 
 @pytest.mark.parametrize("f", LOOPS, ids=lambda f: f.__name__)
-def test_many_rounds_are_one_node(f):
+def test_many_iterations_are_one_node(f):
     compiled = tcompile.compile(f)
     x = np.array([0.5, -1.25, 2.0])
     got, want = compiled(x, 3000), f(x, 3000)

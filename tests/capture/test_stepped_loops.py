@@ -109,7 +109,7 @@ def test_graphs_stay_small(loop):
     assert len(compiled.entries) <= 12
 
 
-def test_a_graph_that_has_to_be_whole_has_all_rounds():
+def test_a_graph_that_has_to_be_whole_has_all_iterations():
     for loop in (until_a_time, over_a_range):
         check(loop, lambda: (np.arange(12.0) % 5, 0.12, 1000), fullgraph=True)
 
@@ -134,7 +134,7 @@ def along_links(x, n):
 @pytest.mark.recompile_limit(64)
 @pytest.mark.parametrize("loop", [grows, along_links])
 def test_while_loops_are_written_out_up_to_the_limit(loop):
-    """Also on 3.11, where a test ends each round with a jump back."""
+    """Also on 3.11, where a test ends each iteration with a jump back."""
     with tcompile.config.patch(max_unrolled=20):
         check(loop, lambda: (np.arange(4.0), 60), calls=2)
         tcompile.reset()

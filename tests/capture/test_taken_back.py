@@ -1,4 +1,4 @@
-"""Stores that a round takes back behind a test, what helpers hand back unchanged, and attributes that come and go."""
+"""Stores that an iteration takes back after a test, what helpers return unchanged, attributes that come and go."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def popped(x, n):
     return found
 
 
-def popped_behind_a_test(x, n):
+def popped_after_a_test(x, n):
     found = []
     for i in range(n):
         found.append(x[0] + i)
@@ -128,7 +128,7 @@ def number(x, n):
     return o.k
 
 
-def handed(a):
+def may_be_aliased(a):
     if a.max() > 1:
         return a
     return a * 0.5 + 1
@@ -137,7 +137,7 @@ def handed(a):
 def handed_back(x, n):
     z = x
     for _ in range(n):
-        x = handed(x)
+        x = may_be_aliased(x)
     x[0] = 55
     return x, z, x is z
 
@@ -160,7 +160,7 @@ def helper_that_stores(x, n):
 
 
 LOOPS = [
-    attribute, item, swapped, popped, popped_behind_a_test, closure, global_name, attribute_that_goes, number,
+    attribute, item, swapped, popped, popped_after_a_test, closure, global_name, attribute_that_goes, number,
     handed_back, helper_that_stores,
 ]  # fmt: skip
 
@@ -169,7 +169,7 @@ LOOPS = [
 @pytest.mark.parametrize("backend", ["eager", "llvm"])
 @pytest.mark.parametrize("f", LOOPS)
 @pytest.mark.recompile_limit(40)
-def test_what_a_round_takes_back(f, backend, small):
+def test_what_an_iteration_takes_back(f, backend, small):
     compiled = tcompile.compile(f, backend=backend)
     with all_loops() if small else contextlib.nullcontext():
         for n in (N, N, 0, 1, 4, 40):

@@ -79,7 +79,7 @@ def heads(a, b, n):
     return made
 
 
-def rows_behind(a, b, n):
+def rows_after(a, b, n):
     for i in range(n):
         for row in a[i + 1 :]:
             b += row * a[i] * 0.125
@@ -151,7 +151,7 @@ def reflections(a, b, n):
 
 
 NATIVE = (factors, factors_by_products, reflections, elimination, orthogonal, products_of_columns, backwards, corners)
-NODES = (*NATIVE, elimination_of_numbers, tails, heads, rows_behind,
+NODES = (*NATIVE, elimination_of_numbers, tails, heads, rows_after,
          three_deep, from_the_end, products_of_parts, bubbles)  # fmt: skip
 
 
@@ -161,13 +161,13 @@ def arguments(n):
 
 
 @pytest.mark.parametrize("f", NODES)
-def test_rounds_that_have_nothing_to_do_are_rounds_of_a_node(f, monkeypatch):
+def test_iterations_that_have_nothing_to_do_are_iterations_of_a_node(f, monkeypatch):
     monkeypatch.setattr("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0)
     for n in (9, 12):
         check(f, lambda n=n: arguments(n), ulp=64)
     compiled = tcompile.compile(f, backend="llvm")
     compiled(*arguments(12))
-    assert not compiled.breaks and set(ops(compiled)) & {"fori_loop", "element_loop"}
+    assert not compiled.breaks and set(ops(compiled)) & {"fori_loop", "scalar_loop"}
 
 
 @pytest.mark.parametrize("f", NATIVE)
@@ -176,26 +176,26 @@ def test_machine_code_runs_them(f):
     assert found and all("machine code" in text for text in found)
 
 
-def highest_behind(a, b, n):
+def highest_after(a, b, n):
     for i in range(n):
         b[i] = b[i + 1 :].max()
     return b
 
 
-def mean_behind(a, b, n):
+def mean_after(a, b, n):
     made = np.zeros(n)
     for i in range(n):
         made[i] = b[i + 1 :].mean()
     return made
 
 
-def first_behind(a, b, n):
+def first_after(a, b, n):
     for i in range(n):
         b[i] = b[i + 1 :][0]
     return b
 
 
-def left_behind(a, b, n):
+def left_after(a, b, n):
     for i in range(n):
         for j in range(i + 1, n):
             t = a[j] * 2
@@ -203,7 +203,7 @@ def left_behind(a, b, n):
     return a, t, j, i
 
 
-def left_behind_each_time(a, b, n):
+def left_after_each_time(a, b, n):
     t = b
     for i in range(n):
         for j in range(i + 1, n):
@@ -271,7 +271,7 @@ def always_its_own(a, b, n):
 
 
 @pytest.mark.parametrize("f", [
-    highest_behind, mean_behind, first_behind, left_behind, left_behind_each_time, last_number, leaves_early,
+    highest_after, mean_after, first_after, left_after, left_after_each_time, last_number, leaves_early,
     a_view_or_new, an_array_or_new, the_same_or_new, always_its_own,
 ])  # fmt: skip
 def test_what_is_left_where_there_is_nothing_to_do(f, monkeypatch):

@@ -139,7 +139,7 @@ def printing(w, x, y):
     return w
 
 
-def test_what_each_round_prints_is_compiled_once():
+def test_what_each_iteration_prints_is_compiled_once():
     def calls():
         yield np.zeros(3), X / 12, np.ones(4)
 
@@ -274,7 +274,7 @@ LOOKED_UP = {
     "twice": lambda x, table, key: table[key] * table[key].sum() + x,
     "with others": lambda x, table, key: x + table[key] + table["beta"],
     "of a new dict": lambda x, table, key: x + dict(table)[key],
-    "behind a change": lambda x, table, key: (table.update(beta=x), x + table[key])[1],
+    "after a change": lambda x, table, key: (table.update(beta=x), x + table[key])[1],
     "got": lambda x, table, key: x + table.get(key, 0),
     "in": lambda x, table, key: x if key in table else x * 2,
 }
@@ -366,8 +366,8 @@ AT = {
     "with the first": lambda rows, i, x: rows[0] + rows[i],
     "of a slice": lambda rows, i, x: rows[:][i] + x,
     "of another list": lambda rows, i, x: [x, x + 1, x + 2][i % 3],
-    "behind an append": lambda rows, i, x: (rows.append(x), rows[i] + rows[-1])[1],
-    "behind a store": lambda rows, i, x: (rows.__setitem__(0, x), rows[i] + rows[0])[1],
+    "after an append": lambda rows, i, x: (rows.append(x), rows[i] + rows[-1])[1],
+    "after a store": lambda rows, i, x: (rows.__setitem__(0, x), rows[i] + rows[0])[1],
     "stored": lambda rows, i, x: (rows.__setitem__(i, x), rows[i] * 2)[1],
 }
 

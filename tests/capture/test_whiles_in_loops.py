@@ -68,7 +68,7 @@ def arrays_change_places(y, n):
     return u, v, k, s
 
 
-def left_at_the_end_of_a_round(y, n):
+def left_at_the_end_of_an_iteration(y, n):
     k, s = 12, 0
     for _ in range(n):
         while y.max() < 50:
@@ -91,7 +91,7 @@ def left_by_what_is_not(y, n):
     return s, y
 
 
-def left_by_the_number_of_the_round(y, n):
+def left_by_the_number_of_the_iteration(y, n):
     k, s = 12, 0
     for i in range(n):
         while y.max() < 50:
@@ -104,8 +104,8 @@ def left_by_the_number_of_the_round(y, n):
 
 
 FUNCTIONS = [
-    goes_on, of_known_starts, steps_back, counts_only, by_a_helper, arrays_change_places, left_at_the_end_of_a_round,
-    left_by_what_is_not, left_by_the_number_of_the_round,
+    goes_on, of_known_starts, steps_back, counts_only, by_a_helper, arrays_change_places,
+    left_at_the_end_of_an_iteration, left_by_what_is_not, left_by_the_number_of_the_iteration,
 ]  # fmt: skip
 
 

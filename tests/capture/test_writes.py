@@ -188,9 +188,9 @@ LAYOUTS = {
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("f", ON_MATRICES, ids=lambda f: f.__name__)
 def test_writes(f, layout, backend):
-    unsure = f is writes_to_a_copy and layout in ("cut", "reversed")  # a reshape that may be a view or a copy
+    may_alias_input = f is writes_to_a_copy and layout in ("cut", "reversed")  # a reshape that may be a view or a copy
     raises = layout == "i2" and f in (writes_to_rows, steps)  # a float result does not go into integers
-    same(f, lambda: (LAYOUTS[layout](),), backend=backend, breaks=None if raises else int(unsure))
+    same(f, lambda: (LAYOUTS[layout](),), backend=backend, breaks=None if raises else int(may_alias_input))
 
 
 @pytest.mark.parametrize("backend", ["eager", "llvm"])

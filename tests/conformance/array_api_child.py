@@ -1,7 +1,7 @@
 """Runs one module of the Array API test suite in this process, and writes down how each test ended.
 
 Enters (command line): a module's name (``test_linalg``), ``plain`` (NumPy itself) or ``compiled`` (the namespace of
-``compiled_numpy``), and a file; the options say where the suite lies, and how many examples a test gets. Leaves: what
+``compiled_numpy``), and a file; the options say where the suite lies, and how many examples a test gets. Output: what
 ``numpy_child`` leaves.
 """
 

@@ -1,6 +1,6 @@
 """NumPy's namespace, each function of which is a compiled function that calls NumPy's.
 
-Enters: nothing but ``TCOMPILE_TEST_BACKEND``, the backend (by default llvm). Leaves: a module that the Array API test
+Input: nothing but ``TCOMPILE_TEST_BACKEND``, the backend (by default llvm). Output: a module that the Array API test
 suite takes for an array library. Dtypes, classes and constants are NumPy's own. A function whose entries have reached
 the limit loses them all, so that every call is made by captured code.
 """

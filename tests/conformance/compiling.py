@@ -1,6 +1,6 @@
 """Compiles every function of a test module in place.
 
-Enters: a test module of CPython's or NumPy's, or the names that a doctest has just defined. Leaves: the same objects,
+Input: a test module of CPython's or NumPy's, or the names that a doctest has just defined. Output: the same objects,
 with each function replaced by its compiled one: module-level functions, methods, static and class methods, property
 getters, in nested classes and in base classes of the test package too. A unittest class's functions are all compiled,
 what decorators made of them included; elsewhere those are that the test package itself defines.

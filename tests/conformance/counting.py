@@ -1,6 +1,6 @@
 """Counts what capture made of a test module.
 
-Enters: the compiler's events. Leaves: how many compilations there were, what broke graphs, and what must not happen:
+Input: the compiler's events. Output: how many compilations there were, what broke graphs, and what must not happen:
 an error of tcompile's own, and an assertion that capture saw fail although plain Python then passed it.
 """
 

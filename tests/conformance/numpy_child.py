@@ -1,6 +1,6 @@
 """Runs one module of NumPy's tests in this process, by pytest, and writes down how each test ended.
 
-Enters (command line): a module's name (``_core.test_umath``), ``plain`` or ``compiled``, and a file. Leaves: in the
+Enters (command line): a module's name (``_core.test_umath``), ``plain`` or ``compiled``, and a file. Output: in the
 file a line of JSON for each test begun and ended, so that a crash leaves what came before, and a last line of counts.
 Fixtures stay plain; the tests and the helpers of their modules are compiled.
 """

@@ -4,7 +4,7 @@ Three suites: CPython's own tests, NumPy's own tests, and the Array API test sui
 anything: https://github.com/data-apis/array-api-tests, cloned with its submodule, next to ``pip install
 pytest-json-report ndindex``), for which NumPy's functions are compiled instead of the tests'.
 
-Enters (command line): the suite, and names of modules of its test package, by default those of ``SUITES``. Leaves: a
+Enters (command line): the suite, and names of modules of its test package, by default those of ``SUITES``. Output: a
 table of counts, each difference with what the compiled run said, and the exit status: 1 where a difference is not
 among those that the suite's table (``cpython.toml``, …) accepts, each with its reason.
 

@@ -1,7 +1,7 @@
 """Generated programs of NumPy as the cells of a notebook, run plainly and under ``%%tcompile``.
 
-Enters: a program's text and a ``Plan``, as for ``numpy_check``; what that calls as a function is here cut into cells,
-which run one after another in one namespace, and again in the same one with other inputs. Leaves: nothing, or
+Input: a program's text and a ``Plan``, as for ``numpy_check``; what that calls as a function is here cut into cells,
+which run one after another in one namespace, and again in the same one with other inputs. Output: nothing, or
 ``Difference``. Compared is what ``numpy_check`` compares, with all variables of the namespace for the result.
 """
 

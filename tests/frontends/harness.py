@@ -1,6 +1,6 @@
 """Drives the NumPy frontend without capture: a tiny tracing proxy, and a comparison with NumPy itself.
 
-Enters: a function of arrays. Leaves: an assertion that its graph, run by NumPy, gives values, dtypes, shapes,
+Input: a function of arrays. Output: an assertion that its graph, run by NumPy, gives values, dtypes, shapes,
 kinds and memory orders of the plain call.
 """
 

@@ -1,6 +1,6 @@
 """Generated programs of NumPy, run plainly and compiled.
 
-Enters: a program's text and a ``Plan`` (backend, settings). Leaves: nothing, or ``Difference``. Compared are values,
+Input: a program's text and a ``Plan`` (backend, settings). Output: nothing, or ``Difference``. Compared are values,
 dtypes, shapes, scalar or array, strides and flags, what shares memory with what, the arguments after the call, errors
 with their texts and lines, and warnings.
 
@@ -105,7 +105,7 @@ class Plan:
         if stress or random.random() < 0.1:
             settings.append(("stress_breaks", random.randint(1, 30)))
         seed = random.randrange(1 << 30)
-        if random.random() < 0.3:  # graphs are checked behind every pass, which takes a ninth of the time
+        if random.random() < 0.3:  # graphs are checked after every pass, which takes a ninth of the time
             settings.append(("verify", True))
         return cls(seed, backend, dynamic, tuple(settings))
 

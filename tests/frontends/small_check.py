@@ -1,6 +1,6 @@
 """Generated programs of NumPy whose arrays have few elements or none, lie in any order, and vary from call to call.
 
-Enters and leaves what ``numpy_check`` takes and gives. Exists because it is there that a size which varies turns out
+Enters and leaves what ``numpy_check`` takes and gives. Why: it is there that a size which varies turns out
 to be one or zero, and that what does not fit is an error in NumPy and must be one here.
 """
 

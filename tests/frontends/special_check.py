@@ -1,6 +1,6 @@
 """Generated programs of NumPy whose arrays hold special numbers: infinities, NaNs, the largest and the smallest.
 
-Enters and leaves what ``numpy_check`` takes and gives. Exists because those are what differs most, and one of nine
+Enters and leaves what ``numpy_check`` takes and gives. Why: those are what differs most, and one of nine
 programs has them there.
 """
 

@@ -23,7 +23,7 @@ ODD_OUTPUTS = {
     "sum": (lambda u, v: np.sum(v[0], out=u), [(), (2,)]),
     "sum of an array": (lambda u, v: np.sum(v, out=u), [(), (2,)]),
     "clip": (lambda u, v: np.clip(v[0], 0, 1, out=u), [(), (2,)]),
-    "v.round": (lambda u, v: v[0].round(out=u), [(), (2,)]),
+    "v.iteration": (lambda u, v: v[0].round(out=u), [(), (2,)]),
     "max": (lambda u, v: np.max(v[0], out=u), [(), (2,)]),
 }
 

@@ -91,7 +91,7 @@ def test_programs(program, x, y):
             exec(line, scope)
         return tuple(scope[name] for name in results)
 
-    # A mean or sum of a cast array rounds in another order than NumPy's buffered cast.
+    # A mean or sum of a cast array iterations in another order than NumPy's buffered cast.
     graph = check(function, x, y, exact=False)
     if graph is None:
         return

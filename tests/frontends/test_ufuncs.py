@@ -98,7 +98,7 @@ UNARY = [
             "log2 log10 log1p sqrt "
             "cbrt square reciprocal floor ceil trunc rint sign absolute fabs negative positive isnan "
             "isinf isfinite signbit "
-            "logical_not invert conjugate deg2rad rad2deg spacing bitwise_count round around real isrealobj "
+            "logical_not invert conjugate deg2rad rad2deg spacing bitwise_count iteration around real isrealobj "
             "iscomplexobj divmod modf frexp"
         ).split()
     ),

@@ -399,7 +399,7 @@ def loop_accumulates(x):
 
 
 @program(lambda: (numbers(200), numbers(200)), ir=True)
-def element_loop(x, y):
+def scalar_loop(x, y):
     total = 0.0
     for i in range(len(x)):
         if x[i] > y[i]:
@@ -410,7 +410,7 @@ def element_loop(x, y):
 
 
 @program(lambda: (numbers(300),), ir=True)
-def element_loop_vectors(x):
+def scalar_loop_vectors(x):
     out = np.empty_like(x)
     for i in range(len(x)):
         out[i] = math.sqrt(x[i]) * 2 + 1
@@ -418,7 +418,7 @@ def element_loop_vectors(x):
 
 
 @program(lambda: (200,), bytecode=True)
-def element_loop_appends(n):
+def scalar_loop_appends(n):
     found = []
     for k in range(2, n):
         prime = True
@@ -434,7 +434,7 @@ def element_loop_appends(n):
 
 
 @program(lambda: (np.random.default_rng(3), 100))
-def element_loop_draws(rng, n):
+def scalar_loop_draws(rng, n):
     place = 0.0
     for _ in range(n):
         if rng.random() < 0.5:
@@ -445,7 +445,7 @@ def element_loop_draws(rng, n):
 
 
 @program(lambda: (0.1, 0.2, 500))
-def scalar_loop(a, b, n):
+def while_loop_of_numbers(a, b, n):
     steps = 0
     while steps < n and a * a + b * b < 4:
         a, b = a * a - b * b + 0.3, 2 * a * b + 0.1

@@ -28,12 +28,12 @@ from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels import routines
 from tcompile.backends.llvm.kernels.variants import USUAL
 from tcompile.backends.llvm.listings import ir_of
-from tcompile.backends.llvm.loop_program.build import Rounds
+from tcompile.backends.llvm.loop_program.build import Iterations
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.scalar_loops import values
 from tcompile.backends.llvm.vector import vmath
 from tcompile.backends.schedule import Access, Schedule, inverses, parts
-from tcompile.backends.schedule.kernel import Kernel, Value
+from tcompile.backends.schedule.kernel import Kernel, KernelValue
 from tcompile.backends.triton import kernels
 from tcompile.backends.triton.configs import USUAL as USUAL_CONFIG
 from tcompile.graph import Graph, Node
@@ -121,7 +121,7 @@ def text_of(program: Program) -> str:
     lines: list[str] = []
     for number, compile in enumerate(_compiles(events)):
         lines += _compile_lines(compile, number, program)
-    if program.bytecode and compiled.cache.host is not None:
+    if program.bytecode and compiled.cache.rewritten is not None:
         lines += _section("rewritten code", "\n".join(_code_lines(compiled)))
     return _normal("\n".join(lines) + "\n")
 
@@ -146,7 +146,7 @@ def _compile_lines(events: Sequence[Event], number: int, program: Program) -> li
             case GraphBroke():
                 lines += _section("graph break", f"{event.headline} [{event.reason}]: {event.where.text}")
             case LoopDecided():
-                told = f"{event.where.text}\n{event.outcome}, rounds: {event.rounds or 'none'} {event.reason}"
+                told = f"{event.where.text}\n{event.outcome}, iterations: {event.iterations or 'none'} {event.reason}"
                 lines += _section("loop", told)
             case GraphCaptured():
                 assert event.get_graph is not None
@@ -176,7 +176,7 @@ def _section(title: str, text: str) -> list[str]:
 
 def _code_lines(compiled: Any) -> Iterator[str]:
     """The function's bytecode with its resume points, by opcode and argument."""
-    for instruction in dis.get_instructions(compiled.cache.host.code):
+    for instruction in dis.get_instructions(compiled.cache.rewritten.code):
         constant = instruction.opname == "LOAD_CONST"  # whose text may hold an address
         told = type(instruction.argval).__name__ if constant else instruction.argrepr or instruction.arg
         yield f"{instruction.offset} {instruction.opname}" + (f" {told}" if told is not None else "")
@@ -197,10 +197,10 @@ def _part_lines(compiled: llvm.CompiledGraph, ir: bool) -> list[str]:
     lines = _section(f"schedule of {name}", "\n".join(_schedule_lines(compiled.schedule)))
     lines += _section(f"program around the kernels of {name}", compiled.source)
     for node in compiled.host.scalar_loops:
-        told = "\n".join(_element_loop_lines(node.attrs["program"]))
+        told = "\n".join(_scalar_loop_lines(node.attrs["program"]))
         lines += _section(f"program of {node.name} in {name}", told)
-    for node, rounds in compiled.host.native_loops.items():
-        told = "Python runs it" if rounds is None else "\n".join(_rounds_lines(rounds))
+    for node, iterations in compiled.host.native_loops.items():
+        told = "Python runs it" if iterations is None else "\n".join(_iterations_lines(iterations))
         lines += _section(f"loop program of {node.name} in {name}", told)
     if ir:
         texts = {ir_of(kernel.ir, kernel.functions) for kernel in compiled._own}
@@ -229,10 +229,10 @@ def _schedule_lines(plan: Schedule) -> list[str]:
 def _kernel_lines(kernel: Kernel) -> list[str]:
     axes = ", ".join(f"{axis.size} reduced" if axis.reduced else f"{axis.size}" for axis in kernel.axes)
     lines = [f"    {kernel.name}: {kernel.form} over [{axes}]"]
-    names: dict[Value, str] = {}
+    names: dict[KernelValue, str] = {}
     for value in kernel.values:
         names[value] = f"%{len(names)}"
-        operands = [names[o] if isinstance(o, Value) else repr(o) for o in value.operands]
+        operands = [names[o] if isinstance(o, KernelValue) else repr(o) for o in value.operands]
         told = [f"{name}={_show(attribute)}" for name, attribute in value.attrs.items() if name != "own_cost"]
         cost = value.attrs.get("own_cost")
         told += [f"cost={cost:g}"] if cost else []
@@ -244,19 +244,19 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
     return lines
 
 
-def _rounds_lines(rounds: Rounds) -> list[str]:
-    lines = [f"array {number}: {_show(array)}" for number, array in enumerate(rounds.arrays)]
-    lines += [f"step {number}: {_show(step)}" for number, step in enumerate(rounds.steps)]
+def _iterations_lines(iterations: Iterations) -> list[str]:
+    lines = [f"array {number}: {_show(array)}" for number, array in enumerate(iterations.arrays)]
+    lines += [f"step {number}: {_show(step)}" for number, step in enumerate(iterations.steps)]
     facts = "counter", "inputs", "fixed", "moves", "swaps", "period", "twins", "copied_once", "fresh", "ways", "floats"
-    return lines + [f"{name}: {_show(getattr(rounds, name))}" for name in facts]
+    return lines + [f"{name}: {_show(getattr(iterations, name))}" for name in facts]
 
 
-def _element_loop_lines(program: Sequence[Any], depth: int = 0) -> list[str]:
-    """The program of a loop over elements, an instruction a line."""
+def _scalar_loop_lines(program: Sequence[Any], depth: int = 0) -> list[str]:
+    """The program of a scalar loop, an instruction a line."""
     lines = []
     for item in program:
         if isinstance(item, tuple) and any(isinstance(part, tuple) and part for part in item) and len(str(item)) > 100:
-            lines += ["    " * depth + "(", *_element_loop_lines(item, depth + 1), "    " * depth + ")"]
+            lines += ["    " * depth + "(", *_scalar_loop_lines(item, depth + 1), "    " * depth + ")"]
         else:
             lines.append("    " * depth + _show(item))
     return lines
@@ -267,7 +267,7 @@ def _show(value: Any) -> str:
     match value:
         case Node() | Graph():
             return value.name
-        case Rounds():
+        case Iterations():
             return f"the loop program of {value.graph.name}"
         case np.ndarray():
             return f"{value.dtype}{list(value.shape)}"
@@ -284,7 +284,7 @@ def _show(value: Any) -> str:
         case list() | tuple():
             return "[" + ", ".join(map(_show, value)) + "]"
     fields = getattr(type(value), "__dataclass_fields__", None)
-    if fields is not None and not isinstance(value, Value):
+    if fields is not None and not isinstance(value, KernelValue):
         return f"{type(value).__name__}({', '.join(f'{name}={_show(getattr(value, name))}' for name in fields)})"
     return str(value)
 

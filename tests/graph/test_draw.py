@@ -97,10 +97,10 @@ def test_what_is_said():
     assert 'aria-label="graph g: 2 ops, 1 input, 2 outputs"' in picture
     assert re.findall('data-node="([^"]*)"', picture) == ["x", "maximum", "total"]
     legend = example().view().html()
-    assert "pointwise" in legend and "reduction" in legend and "movement" not in legend
+    assert "pointwise" in legend and "reduction" in legend and "view" not in legend
 
 
-def test_loops_are_boxes_that_say_how_many_rounds_they_have():
+def test_loops_are_boxes_that_say_how_many_iterations_they_have():
     def f(x, n):
         for i in range(n):
             x = 0.5 * np.sin(x) + i
@@ -115,8 +115,8 @@ def test_loops_are_boxes_that_say_how_many_rounds_they_have():
     compiled = tcompile.compile(f, backend="eager", dynamic=True)
     compiled(np.ones(5), 100)
     said = texts(svg(compiled.graphs[0]))
-    assert "fori_loop s0 rounds" in said or "fori_loop s1 rounds" in said
-    assert {"exit_loop at most 50 rounds", "exit_loop until a test leaves it", "each step"} <= set(said)
+    assert "fori_loop s0 iterations" in said or "fori_loop s1 iterations" in said
+    assert {"exit_loop at most 50 iterations", "exit_loop until a test leaves it", "each step"} <= set(said)
 
 
 def test_user_text_is_escaped_and_shortened():

@@ -16,7 +16,7 @@ from tcompile.backends.schedule.parts import COMPLEX
 from tcompile.errors import GraphError
 from tcompile.frontends.numpy import ufuncs
 from tcompile.graph import Graph, TensorType, draw, ops, verify
-from tcompile.graph.op import EVERYWHERE, INPUT, OPS, Memory, Op, define, op_named
+from tcompile.graph.op import EVERYWHERE, INPUT, OPS, Aliasing, Op, define, op_named
 from tcompile.transforms.decompose import COMPOSED
 
 POINTWISE = [op for op in OPS.values() if op.kind == "pointwise"]
@@ -88,7 +88,7 @@ def test_what_is_said_to_be_quiet_warns_of_nothing(op):
 
 @pytest.mark.parametrize("op", POINTWISE, ids=str)
 def test_results_of_elements_own_their_memory(op):
-    assert op.memory is Memory.FRESH
+    assert op.memory is Aliasing.FRESH
     for dtype in ("int64", "float64", "complex128"):
         operands = given(op, dtype)
         if operands is None:
@@ -100,10 +100,10 @@ def test_results_of_elements_own_their_memory(op):
 
 def test_memory_follows_from_the_kind_of_operation():
     for op in OPS.values():
-        assert (op.memory is Memory.VIEW) == (op.kind == "movement") == (op.fusion == "view")
-        assert op.memory is Memory.FRESH or op.kind not in ("pointwise", "reduction", "creation")
-        assert op.memory is Memory.MAY_ALIAS or op.kind != "control"
-        assert (op.type_rule is None) == (op.kind == "control" or op in (ops.CALL, ops.PYTHON_CALL, ops.ELEMENT_LOOP))
+        assert (op.memory is Aliasing.VIEW) == (op.kind == "view") == (op.fusion == "view")
+        assert op.memory is Aliasing.FRESH or op.kind not in ("pointwise", "reduction", "creation")
+        assert op.memory is Aliasing.MAY_ALIAS or op.kind != "control"
+        assert (op.type_rule is None) == (op.kind == "control" or op in (ops.CALL, ops.PYTHON_CALL, ops.SCALAR_LOOP))
         assert set(op.exact) <= {"f", "c"} or op.exact == EVERYWHERE
         assert op.cost > 0
 

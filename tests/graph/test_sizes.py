@@ -94,16 +94,16 @@ def test_environments_that_share_names_call_what_stands_for_the_same_alike():
 
 
 @pytest.mark.parametrize(
-    ("step", "rounds"),
+    ("step", "iterations"),
     [
         (lambda k: k // 3 + 1, 60), (lambda k: k * k % 101, 60), (lambda k: k * k + 1, 9),
         (lambda k: (k * -1 + 2) // 5, 60), (lambda k: k % 7 + k, 60),
     ],
 )  # fmt: skip
-def test_sizes_that_grow_and_grow_are_fixed(step, rounds):
+def test_sizes_that_grow_and_grow_are_fixed(step, iterations):
     env = ShapeEnv()
     size, number = env.symbol(5, minimum=0), 5
-    for _ in range(rounds):
+    for _ in range(iterations):
         size, number = step(size), step(number)
         assert isinstance(size, int) or len(str(size)) < 1000
     assert size == number
@@ -120,7 +120,7 @@ def test_frozen_environments_let_sizes_grow():
     assert not isinstance(size, int)
 
 
-def test_sizes_lie_between_those_of_the_first_and_the_last_round():
+def test_sizes_lie_between_those_of_the_first_and_the_last_iteration():
     env = ShapeEnv()
     n = env.symbol(9, minimum=2)
     i = env.counter(n - 2)

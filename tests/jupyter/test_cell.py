@@ -246,7 +246,7 @@ def test_two_cells_with_the_same_text_name_the_newer_one(notebook):
     assert f"Cell In[{count}], line 3, in f" in notebook(cell, fails=True).stdout
 
 
-def test_nothing_stays_behind(notebook):
+def test_nothing_stays_after(notebook):
     registered = {name: len(found) for name, found in notebook.shell.events.callbacks.items()}
     notebook("%%tcompile\n1")
     notebook("%%tcompile\n1/0", fails=True)

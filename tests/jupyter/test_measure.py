@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from tcompile_jupyter.measure import ROUNDS, Measured, Pair, Sample, crossings, measure
+from tcompile_jupyter.measure import REPEATS, Measured, Pair, Sample, crossings, measure
 
 import tcompile
 from tcompile.debug.differences import Difference
@@ -50,9 +50,9 @@ def test_turns_are_taken_and_the_first_runs_are_not_counted():
         return work
 
     *_, known = measure(run("plain"), run("compiled"))
-    assert known.done and known.rounds == ROUNDS[0] and known.difference.equal
+    assert known.done and known.repeats == REPEATS[0] and known.difference.equal
     assert max(known.eager.ms + known.compiled.ms) < 100
-    assert [kind for kind, _ in log[-2 * ROUNDS[0] :]] == ["plain", "compiled"] * ROUNDS[0]
+    assert [kind for kind, _ in log[-2 * REPEATS[0] :]] == ["plain", "compiled"] * REPEATS[0]
 
 
 def test_it_goes_on_until_it_is_sure():
@@ -66,12 +66,12 @@ def test_it_goes_on_until_it_is_sure():
 
     *_, rough = measure(noisy, steady, tolerance=0.2)
     *_, fine = measure(noisy, steady, tolerance=0.05)
-    assert ROUNDS[0] <= rough.rounds < fine.rounds
+    assert REPEATS[0] <= rough.repeats < fine.rounds
     assert rough.uncertainty <= 0.2 and fine.uncertainty <= 0.05
     *_, short = measure(noisy, steady, tolerance=0.0, budget=0)
-    assert short.rounds == ROUNDS[0] and short.done
+    assert short.repeats == REPEATS[0] and short.done
     *_, long = measure(noisy, steady, tolerance=0.0, budget=60)
-    assert long.rounds == ROUNDS[-1]
+    assert long.repeats == REPEATS[-1]
 
 
 def test_progress_grows():

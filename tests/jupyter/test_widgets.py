@@ -24,7 +24,7 @@ from tcompile_jupyter.feed import MOST, Feed, feed
 from tcompile_jupyter.measure import Measured, Sample
 from tcompile_jupyter.widgets.chart import Series, chart
 from tcompile_jupyter.widgets.controls import OWN
-from tcompile_jupyter.widgets.speedup import Point
+from tcompile_jupyter.widgets.speedup import SpeedupPoint
 from tcompile_jupyter.widgets.timeline import MOST_COMPILES, MOST_LANES
 
 import tcompile
@@ -309,7 +309,7 @@ def test_a_call_is_measured(opened):
     f = compiled()
     plot = opened(tj.SpeedupPlot(f, np.ones(100), budget=0)).wait(60)
     assert plot.status == "done" and plot.points[0].measured.difference.equal
-    assert len(plot.plot.data[0]["x"]) == plot.points[0].measured.rounds >= 6
+    assert len(plot.plot.data[0]["x"]) == plot.points[0].measured.iterations >= 6
     go.Figure({"data": plot.plot.data, "layout": plot.plot.layout_of_plot})
     assert plot._go.description == "Measure again" and "as fast" in plot._says.value
     ElementTree.fromstring(plot.svg())
@@ -382,7 +382,7 @@ def known(eager, compiled):
 
 def test_the_crossover_is_marked(opened):
     plot = opened(tj.SpeedupPlot(len, make=np.ones, sizes=(1, 100), start=False))
-    plot.points = (Point(1, known(1.0, 10.0)), Point(100, known(10.0, 1.0)))
+    plot.points = (SpeedupPoint(1, known(1.0, 10.0)), SpeedupPoint(100, known(10.0, 1.0)))
     plot.status = "done"
     plot._draw()
     assert plot.crossings == [10.0] and "even at 10" in plot.svg()

@@ -169,7 +169,7 @@ def test_the_pool_keeps_a_share_of_what_the_limit_leaves(when):
             return (1200 * MiB - mapped() + cached()) // 4
 
         x = np.ones(4 * MiB)
-        for rounds in range(3):
+        for iterations in range(3):
             arrays = [double(x) for _ in range(12)]
             del arrays
             assert 0 < cached() <= share(), (cached(), share())

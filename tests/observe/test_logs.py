@@ -88,7 +88,7 @@ EVENTS = [
     ),
     StanceChanged(stance="force_eager", previous="default", scope="block"),
     CallTimed(**ID, ms=0.5),
-    LoopTimed(**ID, where=LINE, runs=2, rounds=100, ms=0.5),
+    LoopTimed(**ID, where=LINE, runs=2, iterations=100, ms=0.5),
 ]
 
 TEXTS = {
@@ -118,7 +118,7 @@ TEXTS = {
     "stances": ["stance default to force_eager (block)\n"],
     "calls": [
         "[0/1] f: compiled call, 0.500 ms\n",
-        "[0/1] f: the loop of cell, line 2: 0.5 ms for 100 rounds, 5 µs each in 2 runs\n",
+        "[0/1] f: the loop of cell, line 2: 0.5 ms for 100 iterations, 5 µs each in 2 runs\n",
     ],
 }
 DETAILS = {

@@ -51,7 +51,7 @@ def test_it_sees_other_backends_and_nests():
     assert prof.report() == "nothing was compiled"
 
 
-def test_loops_and_their_rounds():
+def test_loops_and_their_iterations():
     def f(x, n):
         for i in range(n):
             x = 0.5 * np.sin(x) + i
@@ -62,16 +62,16 @@ def test_loops_and_their_rounds():
     x = np.ones(50)
     told = tcompile.explain(f)(x, 100).loops
     assert all("It took " in text for text in told), told
-    assert " ms for 100 rounds, " in told[0]
+    assert " ms for 100 iterations, " in told[0]
     compiled = tcompile.compile(f)
     with CompileProfiler() as prof:
         for _ in range(30):
             compiled(x, 100)
     first, second = prof.loops.values()
-    assert first.rounds == 100 * first.runs and 16 <= first.runs <= 30 and first.ms > 0
-    assert first.where.line + 2 == second.where.line and 0 < second.rounds < 20 * second.runs
+    assert first.iterations == 100 * first.runs and 16 <= first.runs <= 30 and first.ms > 0
+    assert first.where.line + 2 == second.where.line and 0 < second.iterations < 20 * second.runs
     text = prof.report()
-    assert "µs a round" in text and "for i in range(n):" in text and "µs a round" in prof.body()
+    assert "µs an iteration" in text and "for i in range(n):" in text and "µs an iteration" in prof.body()
     prof.clear()
     assert not prof.loops
 

@@ -203,7 +203,7 @@ def flag_in_manager(jit):
 
 @TABLE.session("pytorch-124357")
 def value_of_object(jit):
-    """A number that an object holds is set anew in front of each call."""
+    """A number that an object holds is set anew before each call."""
 
     class Toy:
         def __init__(self):

@@ -64,7 +64,7 @@ def add_to(arr, idx, val):
 
 @TABLE.calls("numba-6920", lambda: (np.arange(10),), lambda: (RANDOM(50),))
 def sum_by_helper(arr):
-    """A helper adds to an element of an array made in front of the loop."""
+    """A helper adds to an element of an array made before the loop."""
     accum = np.zeros(1, arr.dtype)
     for i in range(arr.size):
         add_to(accum, 0, arr[i])

@@ -149,7 +149,7 @@ def second_draw(jit):
 
 @TABLE.calls("pytorch-107187", lambda: (4,), lambda: (5000,))
 def seed_before_draw(n):
-    """The seed is set in front of each draw: all calls give the same numbers."""
+    """The seed is set before each draw: all calls give the same numbers."""
     np.random.seed(3)
     return np.random.rand(n) * 2
 

@@ -1,4 +1,4 @@
-"""A function that is NumPy's own routines alone runs plainly behind its guards: capturing it would gain nothing."""
+"""A function that is NumPy's own routines alone runs plainly after its guards: capturing it would gain nothing."""
 
 from __future__ import annotations
 

@@ -212,18 +212,18 @@ def test_two_threads_at_once():
     assert all(found)
 
 
-def test_a_host_that_another_thread_makes_meanwhile():
+def test_rewritten_code_that_another_thread_makes_meanwhile():
     """The first call has done its work once its entry has, whoever makes the function's host at that time."""
     space = module(FLAGGED)
     compiled = tcompile.compile(space["f"])
     x = np.zeros(3)
 
-    def host() -> None:
-        compiled.cache.host = compiled.cache.built
+    def rewritten() -> None:
+        compiled.cache.rewritten = compiled.cache.built
 
-    with at_poll(2, host):
+    with at_poll(2, rewritten):
         compiled(x, 60_000_000)
-    assert compiled.cache.host is not None
+    assert compiled.cache.rewritten is not None
     assert x.sum() == 60_000_000
 
 

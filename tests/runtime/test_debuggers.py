@@ -23,7 +23,7 @@ from runtime.debugged import LINES, SCRIPT
 import tcompile
 from tcompile.bytecode.analysis import analyse
 from tcompile.bytecode.decode import NotResumable
-from tcompile.bytecode.host import build
+from tcompile.bytecode.rewritten import build
 from tcompile.runtime import debuggers, native
 from tcompile.runtime.native import layout
 
@@ -95,33 +95,33 @@ def tail(x):
     return z
 
 
+# Several statements in a line are what these are for.
+# fmt: off
 def loop(x):
     for i in range(3):
         x = np.sqrt(x) + i
         stop()
-        x = x + 1
-        x = x * 2  # noqa: E702
+        x = x + 1; x = x * 2  # noqa: E702
     return x * 2
 
 
 def loop_in_a_line(x):
-    for i in range(3):
-        x = x + i
-        stop()
-        x = x * 2  # noqa: E701, E702
+    for i in range(3): x = x + i; stop(); x = x * 2  # noqa: E701, E702
     return x * 2
 
 
 def loop_with_continue(x):
     i = 0
     while i < 4:
-        stop()
-        x = x * 2  # noqa: E702
+        stop(); x = x * 2  # noqa: E702
         i += 1
         if i == 2:
             continue
         x = x - 1
     return x
+
+
+# fmt: on
 
 
 def with_block(x):
@@ -178,7 +178,11 @@ def over_lines(x):
     y = x + 1
     stop()
     z = [y * i for i in range(2)]
-    return sum(z) + helper(y) + 1
+    # fmt: off
+    return sum(z) + \
+        helper(y) + \
+        1
+    # fmt: on
 
 
 def nested(x):
@@ -430,7 +434,9 @@ OUTSIDE = {
     "breakpoint(); y = list(numbers(x, -1)); print(y)": "s\ns\ns\ns\nr\nr\nn\nc\n",
     "breakpoint(); Model().step(x, 0); print(1)": f"b {LINES['return y + 1']}\nc\np y\nb helper\nb\nc\nc\n",
     "breakpoint(); tail(x, 0); tail(x * 2, 0)": "b tail\nc\nn\nn\nn\nc\nn\nw\nc\n",
-    "breakpoint(); tail(x, 0); tail(x * 2, 0); print(2)": f"b {LINES['y = x * 2']}, x.sum() > 5\nc\np x\nw\nup\np y\nc\n",
+    "breakpoint(); tail(x, 0); tail(x * 2, 0); print(2)": (
+        f"b {LINES['y = x * 2']}, x.sum() > 5\nc\np x\nw\nup\np y\nc\n"
+    ),
     "breakpoint(); print(loop(x, -1)); print(loop(x, -1))": f"tbreak {LINES['x = x * 2']}\nc\np i\nn\nn\nc\n",
     "breakpoint(); print(blocks(x, 0))": f"b {LINES['z = x * 3']}\nc\nn\nn\np w\nc\n",
 }

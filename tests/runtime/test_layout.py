@@ -12,7 +12,7 @@ from tcompile.backends.llvm.native import abi
 from tcompile.runtime import native
 from tcompile.runtime.dispatch import CompiledFunction
 from tcompile.runtime.native import bindings, calls, layout
-from tcompile.runtime.regions import Gate
+from tcompile.runtime.regions import ResumePoint
 
 from .native_calls import answered, settled
 
@@ -24,7 +24,7 @@ from .native_calls import answered, settled
 def test_nothing_is_left_to_python_here():
     """Other tests are skipped where machine code is not to be had: a new version must not go unnoticed."""
     assert native.unavailable() is None and abi.unsupported() is None and abi.knows_owners()
-    assert layout.is_complete(CompiledFunction) and layout.is_complete(Gate)
+    assert layout.is_complete(CompiledFunction) and layout.is_complete(ResumePoint)
     assert bindings.version_at({}, calls.machine().code["rebound"]) is not None
 
 

@@ -263,7 +263,7 @@ LIE = {  # how two arrays lie in one block of memory, and whether the stretches 
     "apart": (lambda b: (b[:8], b[8:16]), False), "apart backwards": (lambda b: (b[7::-1], b[8:16]), False),
     "woven": (lambda b: (b[:16:2], b[1:16:2]), True), "woven backwards": (lambda b: (b[14::-2], b[1:16:2]), True),
     "over each other": (lambda b: (b[:8], b[4:12]), True), "turned": (lambda b: (b[:8], b[7::-1]), True),
-    "behind": (lambda b: (b[8:16], b[:8]), False), "touching": (lambda b: (b[1:9], b[9:17]), False),
+    "after": (lambda b: (b[8:16], b[:8]), False), "touching": (lambda b: (b[1:9], b[9:17]), False),
     "columns": (lambda b: (b[:16].reshape(8, 2)[:, 0], b[:16].reshape(8, 2)[:, 1]), True),
 }  # fmt: skip
 

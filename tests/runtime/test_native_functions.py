@@ -127,7 +127,7 @@ def test_regions_of_a_function_with_a_break():
         assert native_hits(compiled) == before
 
 
-def test_every_host_of_a_function_enters_in_machine_code():
+def test_all_rewritten_code_of_a_function_enters_in_machine_code():
     def f(x, n):
         y = x + 1
         tcompile.graph_break()
@@ -137,11 +137,11 @@ def test_every_host_of_a_function_enters_in_machine_code():
         return y * 2
 
     compiled = tcompile.compile(f)
-    for _ in range(80):  # until the host has only the gates in use
+    for _ in range(80):  # until the rewritten code has only the resume points in use
         compiled(X, 0)
-    settled_host = compiled.cache.host
-    assert settled_host is not compiled.cache.built
-    for n in (0, 1, 1, 1, 0):  # a gate opens, and the whole host is back
+    settled_rewritten = compiled.cache.rewritten
+    assert settled_rewritten is not compiled.cache.built
+    for n in (0, 1, 1, 1, 0):  # a resume point opens, and the whole host is back
         assert_same(compiled(X, n), f(X, n))
     before = native_hits(compiled)
     for _ in range(80):
@@ -318,7 +318,7 @@ def test_nothing_is_loaded_before_something_is_compiled():
         "tcompile.capture.entry",
         "tcompile.capture.values",
         "tcompile.backends.llvm",
-        "tcompile.bytecode.host",
+        "tcompile.bytecode.rewritten",
         "llvmlite",
     )
     script = f"import sys, tcompile; print([m for m in sys.modules if m.startswith({late})])"

@@ -46,7 +46,7 @@ class Model:
         return x * 3
 
 @tcompile.compile
-def rounds(n):
+def iterations(n):
     for i in range(n):
         yield np.ones(2) * i
 
@@ -65,7 +65,7 @@ def work():
 threads = [threading.Thread(target=work) for _ in range(8)]
 for thread in threads: thread.start()
 for thread in threads: thread.join()
-assert [r.tolist() for r in rounds(2)] == [[0, 0], [1, 1]]
+assert [r.tolist() for r in iterations(2)] == [[0, 0], [1, 1]]
 assert asyncio.run(waits(np.ones(1))).tolist() == [2]
 namespace = {{"np": np}}
 run_cell(compile("y = np.ones(2) + 1", "<text>", "exec"), namespace)

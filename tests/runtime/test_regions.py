@@ -250,7 +250,7 @@ def test_effects_around_a_break_happen_once_and_in_order():
         assert events == told and got.total == want.total == 11
 
 
-def test_a_host_that_has_settled_opens_again():
+def test_rewritten_code_that_has_settled_opens_again():
     def f(x, n):
         print(end="")
         y = x * 2
@@ -263,11 +263,11 @@ def test_a_host_that_has_settled_opens_again():
     compiled = tcompile.compile(f, backend="eager")
     for n in [1] * 70 + [5] * 70 + [1, 5, 2]:
         np.testing.assert_array_equal(compiled(X, n), f(X, n))
-    assert len(reasons(compiled)) == 3 and compiled.cache.host is not compiled.cache.built
-    assert set(compiled.cache.host.gates) < set(compiled.cache.built.gates)
+    assert len(reasons(compiled)) == 3 and compiled.cache.rewritten is not compiled.cache.built
+    assert set(compiled.cache.rewritten.resume_points) < set(compiled.cache.built.resume_points)
 
 
-def test_a_host_that_was_built_under_stress_settles_with_its_own_targets():
+def test_rewritten_code_that_was_built_under_stress_settles_with_its_own_targets():
     def f(x, n):
         y = x * 2
         for i in range(n):
@@ -279,7 +279,7 @@ def test_a_host_that_was_built_under_stress_settles_with_its_own_targets():
         np.testing.assert_array_equal(compiled(X, 2), f(X, 2))
     for n in [2] * 70 + [3]:
         np.testing.assert_array_equal(compiled(X, n), f(X, n))
-    assert compiled.cache.host is not compiled.cache.built
+    assert compiled.cache.rewritten is not compiled.cache.built
 
 
 def test_a_generator_that_a_loop_drops_ends_at_its_place():
@@ -293,10 +293,10 @@ def test_a_generator_that_a_loop_drops_ends_at_its_place():
         for _ in functools.partial(guarded, log)():
             _ = log + log
             break
-        log.append("behind")
+        log.append("after")
         return log
 
     compiled = tcompile.compile(f, backend="eager")
     with tcompile.config.patch(stress_capture=True):
         for _ in range(3):
-            assert compiled([]) == f([]) == ["closed", "behind"]
+            assert compiled([]) == f([]) == ["closed", "after"]

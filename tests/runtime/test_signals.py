@@ -101,8 +101,7 @@ def test_in_a_loop_in_machine_code(native):
 def trained(w, n, log, bell):
     log.append("begins")
     try:
-        for it in range(n):
-            w = w + 0.1 * (1 - w)
+        for it in range(n): w = w + 0.1 * (1 - w)  # noqa: E701  # fmt: skip
     except (Rung, KeyboardInterrupt):
         return w, it, log
     finally:
@@ -126,12 +125,11 @@ def steps(x, n):
     return x
 
 
-def trained_behind_a_break(w, n, log, bell):
+def trained_after_a_break(w, n, log, bell):
     log.append(str(bell))
     print(end="")
     try:
-        for it in range(n):
-            w = w + 0.1 * (1 - w)  # noqa: E701
+        for it in range(n): w = w + 0.1 * (1 - w)  # noqa: E701  # fmt: skip
     except (Rung, KeyboardInterrupt):
         return it
     return "done"
@@ -139,7 +137,7 @@ def trained_behind_a_break(w, n, log, bell):
 
 @pytest.mark.parametrize("native", [True, False])
 @pytest.mark.parametrize("interrupts", [True, False])
-@pytest.mark.parametrize("f", [trained, trained_inside, trained_behind_a_break])
+@pytest.mark.parametrize("f", [trained, trained_inside, trained_after_a_break])
 def test_the_users_handlers_see_what_is_raised_in_a_loop(f, interrupts, native):
     def caught(*_):
         if interrupts:
@@ -158,11 +156,11 @@ def test_the_users_handlers_see_what_is_raised_in_a_loop(f, interrupts, native):
                 pytest.fail(f"{error!r} has passed the function's handlers")
         assert sys.gettrace() is None
         if f is trained:
-            assert found == (0.5, 0, ["begins", "ends"]) and found[2] is log  # as if it had come in the first round
+            assert found == (0.5, 0, ["begins", "ends"]) and found[2] is log  # as if it had come in the first iteration
         elif f is trained_inside:
             assert found == (4, ["begins"]) and found[1] is log
         else:
-            assert found in (0, 1) and log == ["bell"]  # from 3.12 on the frame tells of its second round first
+            assert found in (0, 1) and log == ["bell"]  # from 3.12 on the frame tells of its second iteration first
         assert compiled(0.5, 20, [], "bell") == expected
 
 

@@ -72,8 +72,8 @@ def recursive(n, x):
     return recursive(n - 1, x + 1) if n % 2 else recursive(n - 2, x - 1)
 
 
-def sorted_rounds(x):
-    """Python runs the rounds: nothing else sorts rows."""
+def sorted_iterations(x):
+    """Python runs the iterations: nothing else sorts rows."""
     total = 0.0
     for k in range(x.shape[0]):
         total = total + np.sort(x[k])[2]
@@ -85,7 +85,7 @@ ARGUMENTS = {
     in_turn: lambda: (np.arange(4.0), []),
     fails_at_times: lambda: (np.arange(3), [0] * 3),
     recursive: lambda: (5, np.zeros(2)),
-    sorted_rounds: lambda: (np.arange(140.0).reshape(20, 7) * -1,),
+    sorted_iterations: lambda: (np.arange(140.0).reshape(20, 7) * -1,),
 }
 
 
@@ -101,7 +101,7 @@ def test_every_call_gives_the_same(function, gain, monkeypatch):
         assert_same_run(Run(compiled, kept), Run(function, kept_plain))
 
 
-@pytest.mark.parametrize("function", [secant, in_turn, sorted_rounds])
+@pytest.mark.parametrize("function", [secant, in_turn, sorted_iterations])
 def test_the_slower_rest(function, monkeypatch, told):
     slower(monkeypatch)
     compiled = tcompile.compile(function)
@@ -116,7 +116,7 @@ def test_the_slower_rest(function, monkeypatch, told):
     assert reasons == ["plain Python takes less time"]
 
 
-@pytest.mark.parametrize("function", [secant, in_turn, sorted_rounds])
+@pytest.mark.parametrize("function", [secant, in_turn, sorted_iterations])
 def test_the_faster_go_on(function, monkeypatch, told):
     slower(monkeypatch)
     monkeypatch.setattr(trials, "GAIN", 0)
@@ -130,7 +130,7 @@ def test_the_faster_go_on(function, monkeypatch, told):
     assert not [event for event in told if isinstance(event, FellBack)]
 
 
-def rounds_in_other_ways(x):
+def iterations_in_other_ways(x):
     print(end="")
     return np.exp(x).sum()
 
@@ -150,7 +150,7 @@ def arrays(x, n):
 @pytest.mark.parametrize(
     ("function", "arguments", "settings"),
     [
-        (rounds_in_other_ways, (np.ones(3),), {}),
+        (iterations_in_other_ways, (np.ones(3),), {}),
         (generator, (np.ones(3),), {}),
         (arrays, (np.arange(4), 100), {}),
         (secant, (1.0, 2.0), {"fullgraph": True}),
@@ -289,7 +289,7 @@ def test_trials_come_to_an_end(monkeypatch):
     assert count == trials.MOST
 
 
-def other_bits_behind_a_test(x, flag):
+def other_bits_after_a_test(x, flag):
     print(end="")
     return np.exp(x) * np.sin(x) if flag else x + 1
 
@@ -299,7 +299,7 @@ def sees_it(x, _):
     return x + 1, tcompile.is_compiling()
 
 
-def loops_behind_a_test(x, n):
+def loops_after_a_test(x, n):
     print(end="")
     total = 0.0
     for i in range(n):
@@ -309,7 +309,7 @@ def loops_behind_a_test(x, n):
 
 def test_what_is_compiled_later_is_looked_at(monkeypatch):
     slower(monkeypatch)
-    compiled, x = tcompile.compile(other_bits_behind_a_test), np.linspace(0.1, 2, 50)
+    compiled, x = tcompile.compile(other_bits_after_a_test), np.linspace(0.1, 2, 50)
     for _ in range(10):
         compiled(x, False)
     trial = compiled.cache.trial
@@ -351,7 +351,7 @@ def test_what_may_be_told_apart_is_not_on_trial(function, monkeypatch):
 
 
 def test_a_loop_that_is_compiled_later_shortens_what_is_done_plainly(monkeypatch):
-    compiled, x = tcompile.compile(loops_behind_a_test), np.arange(4.0)
+    compiled, x = tcompile.compile(loops_after_a_test), np.arange(4.0)
     monkeypatch.setattr(trials, "SAMPLES", 100)
     for _ in range(10):
         compiled(x, 0)
@@ -364,8 +364,8 @@ def test_a_loop_that_is_compiled_later_shortens_what_is_done_plainly(monkeypatch
 
 def test_only_what_has_been_called_says_how_long_plain_calls_may_take(monkeypatch):
     slower(monkeypatch)
-    monkeypatch.setattr(trials, "LONGEST", 1e-9)  # which a call with few rounds has: they are unrolled
-    compiled = tcompile.compile(sorted_rounds)
+    monkeypatch.setattr(trials, "LONGEST", 1e-9)  # which a call with few iterations has: they are unrolled
+    compiled = tcompile.compile(sorted_iterations)
     for rows in (2, 2, *[20] * (2 + 2 * trials.SAMPLES)):
         compiled(np.arange(7.0 * rows).reshape(rows, 7))
     assert compiled.cache.trial.limit

@@ -53,7 +53,7 @@ def test_operations_on_numbers_that_are_worth_it():
     assert any(entry.captured.graph is not None for entry in inside(compiled))
 
 
-def test_gates_sleep_and_wake():
+def test_resume_points_sleep_and_wake():
     tcompile.reset()
     compiled = tcompile.compile(numbers_between_breaks)
     for _ in range(3):
@@ -65,16 +65,16 @@ def test_gates_sleep_and_wake():
     assert any(entry.captured.graph is not None for entry in inside(compiled))
 
 
-def test_gates_that_sleep_are_left_out_when_calls_have_settled():
+def test_resume_points_that_sleep_are_left_out_when_calls_have_settled():
     tcompile.reset()
     compiled = tcompile.compile(numbers_between_breaks)
     for _ in range(70):
         assert compiled(list(X[:20])) == numbers_between_breaks(X[:20])
     cache = compiled.cache
-    assert cache.asleep and cache.host is not cache.built
+    assert cache.asleep and cache.rewritten is not cache.built
     for _ in range(30):
         np.testing.assert_array_equal(compiled([X, X + 1]), numbers_between_breaks([X, X + 1]))
-    assert cache.host is cache.built
+    assert cache.rewritten is cache.built
     assert any(entry.captured.graph is not None for entry in inside(compiled))
 
 

@@ -29,7 +29,7 @@ def several_axes(x):
     return np.roll(x, (1, -2), axis=(0, 1)) - np.roll(x, 2, axis=(1, 0)) + np.roll(x, (1, 1, 1), (0, 1, 0))
 
 
-def with_movements(x):
+def with_views(x):
     return (np.roll(x, 1, 0)[1:, ::2] + np.roll(x, -1, 0)[:-1, ::2]).sum(axis=0), np.roll(x, 2, 1).T.max()
 
 
@@ -43,7 +43,7 @@ def line(x):
     return np.roll(v, 1) - np.roll(v, -1)
 
 
-@pytest.mark.parametrize("function", [around, nested, several_axes, with_movements, of_a_value, line])
+@pytest.mark.parametrize("function", [around, nested, several_axes, with_views, of_a_value, line])
 @pytest.mark.parametrize("dtype", ["f8", "f4", "u1", "?", "c16"])
 def test_merged(function, dtype):
     if dtype == "?" and function is not nested:

@@ -1,4 +1,4 @@
-"""Views that branches and loops inside of rounds only read are made there: what is given is the array."""
+"""Views that branches and loops inside of iterations only read are made there: what is given is the array."""
 
 from __future__ import annotations
 
@@ -91,27 +91,27 @@ def test_as_in_plain_python(loop, dynamic):
 
 
 @pytest.mark.parametrize("loop", [rows_with_a_branch, columns, inner_loops])
-def test_rounds_with_views_run_in_machine_code(loop):
+def test_iterations_with_views_run_in_machine_code(loop):
     events = []
     with bus.listening(events.append):
         tcompile.compile(loop)(np.random.default_rng(0).normal(size=(30, 40)), 20)
     told = {(event.outcome, event.reason) for event in events if isinstance(event, LoopDecided)}
     assert ("machine code", "") in told
-    assert not [reason for outcome, reason in told if outcome == "python rounds"]
+    assert not [reason for outcome, reason in told if outcome == "python iterations"]
 
 
-def test_what_keeps_rounds_from_machine_code_is_told():
+def test_what_keeps_iterations_from_machine_code_is_told():
     def f(a, n):
         total = np.zeros(a.shape[1])
         for k in range(n):
             row = a[k]
             if row.sum() > 0:
-                row = row * 2  # behind the branch it is one or the other
+                row = row * 2  # after the branch it is one or the other
             total += row
         return total
 
     events = []
     with bus.listening(events.append):
         tcompile.compile(f)(np.random.default_rng(0).normal(size=(30, 40)), 20)
-    told = [event.reason for event in events if isinstance(event, LoopDecided) and event.outcome == "python rounds"]
+    told = [event.reason for event in events if isinstance(event, LoopDecided) and event.outcome == "python iterations"]
     assert told == ["they hand on a part of an array"]

@@ -1,6 +1,6 @@
 """What the tests of the JupyterLab extension have in common: cells, and what to look for in the page.
 
-Enters: pages. Leaves: what is seen in them. Exists so that these tests speak of marks, badges and the panel, and not of
+Input: pages. Output: what is seen in them. Exists so that these tests speak of marks, badges and the panel, and not of
 selectors.
 """
 

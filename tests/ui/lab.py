@@ -1,6 +1,6 @@
-"""A JupyterLab with a browser in front of it.
+"""A JupyterLab with a browser before it.
 
-Enters: notebooks, as lists of cells. Leaves: pages in which they have run, and pictures of these. Exists so that tests
+Input: notebooks, as lists of cells. Output: pages in which they have run, and pictures of these. Exists so that tests
 see what a user sees. Needs the packages of the extra ``ui``, and a Chromium on the machine.
 """
 
@@ -181,10 +181,18 @@ def _bytes(frame: Any) -> bytes:
 
 
 @contextlib.contextmanager
-def opened(browser: Any, server: Server, cells: list[str], name: str, pictures: Path, *,
-           kernel: str = "python3", notebook: nbformat.NotebookNode | None = None, height: int = 1000,
-           at: str = "doc/tree",
-           ) -> Iterator[Page]:  # fmt: skip
+def opened(
+    browser: Any,
+    server: Server,
+    cells: list[str],
+    name: str,
+    pictures: Path,
+    *,
+    kernel: str = "python3",
+    notebook: nbformat.NotebookNode | None = None,
+    height: int = 1000,
+    at: str = "doc/tree",
+) -> Iterator[Page]:
     """A page with a notebook of these cells, or with ``notebook`` itself."""
     if notebook is None:
         notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])

@@ -123,7 +123,7 @@ def test_kernels_apart(page):
             shell.activateById([...shell.widgets('main')].find(one => one.title.label === 'kept.ipynb').id);
         }"""
     )
-    page.wait_for_selector(".tc-panel .tc-cell")  # the panel follows what is in front
+    page.wait_for_selector(".tc-panel .tc-cell")  # the panel follows what is before
     page.wait_for_selector(".tc-panel .tc-stance-box[data-stance=default]")
 
 

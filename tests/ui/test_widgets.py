@@ -128,7 +128,7 @@ def test_what_is_saved_is_seen_without_a_kernel(lab):
     with lab(CELLS, height=2600) as page:
         page.run()
         page.wait_for_selector("text=as fast")
-        assert pictures(page) == []  # the widgets stand in front of them
+        assert pictures(page) == []  # the widgets stand before them
         saved = page.save()
         # The same user opens it again, and the kernel is another one.
         page.evaluate("() => window.jupyterapp.shell.currentWidget.sessionContext.shutdown()")

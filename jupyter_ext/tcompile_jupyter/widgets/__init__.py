@@ -1,6 +1,6 @@
 """Widgets: the compiler's state in the page, live, and controls for it.
 
-Enters: compiled functions, and the compiler's events. Leaves: widgets for a notebook. Each is saved as a picture too,
+Input: compiled functions, and the compiler's events. Output: widgets for a notebook. Each is saved as a picture too,
 which stays when the notebook is opened without a kernel. Exists apart from the magics so that these need no ipywidgets.
 
 ``feed``, beside this package, brings the events in batches; ``shown`` is what all widgets have in common, ``picture``

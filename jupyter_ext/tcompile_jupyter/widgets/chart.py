@@ -1,6 +1,6 @@
 """A chart of a few series as SVG.
 
-Enters: points with their spread. Leaves: the text of a picture. Exists so that a plot can be kept in a saved notebook
+Input: points with their spread. Output: the text of a picture. Exists so that a plot can be kept in a saved notebook
 as a picture that needs nothing installed and no script. Its colours stand out on light and on dark ground.
 
 >>> plain = Series("plain", "#8b949e", [(1, 2.0, 1.5, 2.5), (10, 20.0, 19.0, 22.0)])

@@ -1,6 +1,6 @@
 """Widgets that set what compiled functions do: the stance, the backend, the mode.
 
-Enters: clicks, and the compiler's word that the stance has changed. Leaves: calls of ``set_stance``. Exists so that the
+Input: clicks, and the compiler's word that the stance has changed. Output: calls of ``set_stance``. Exists so that the
 stance of the process can be seen and changed beside the code; any number of copies show the same.
 """
 

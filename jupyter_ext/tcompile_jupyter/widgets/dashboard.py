@@ -1,6 +1,6 @@
 """Everything about the compiler of this process in one place.
 
-Enters: the names of the notebook. Leaves: a ``Dashboard``: stance, backend and mode, the timeline, the graphs of a
+Input: the names of the notebook. Output: a ``Dashboard``: stance, backend and mode, the timeline, the graphs of a
 function, and a plot of any call that is typed in.
 """
 

@@ -1,6 +1,6 @@
 """A function's graphs, drawn as they are captured.
 
-Enters: a compiled function, and the compiler's word that something was compiled. Leaves: a ``LiveGraph``, in which a
+Input: a compiled function, and the compiler's word that something was compiled. Output: a ``LiveGraph``, in which a
 click on an operation shows the user's line that asked for it and the kernel that computes it.
 """
 

@@ -1,7 +1,7 @@
 """A picture in the page whose parts can be clicked.
 
-Enters: HTML made by tcompile (SVG, as a rule), and for each part that is named in it (``data-node``) what to say of it.
-Leaves: the name of the part that was clicked. Exists as a front end of our own: its script and style are files of this
+Input: HTML made by tcompile (SVG, as a rule), and for each part that is named in it (``data-node``) what to say of it.
+Output: the name of the part that was clicked. Exists as a front end of our own: its script and style are files of this
 package, and load nothing from elsewhere.
 """
 

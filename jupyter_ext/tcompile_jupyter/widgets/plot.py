@@ -1,6 +1,6 @@
 """A plotly plot in the page that takes a whole figure at a time.
 
-Enters: traces and a layout. Leaves: the plot, redrawn in place when they change. Exists because plotly's own widget
+Input: traces and a layout. Output: the plot, redrawn in place when they change. Why: plotly's own widget
 tells page and kernel of each other by differences, of which a thread that measures makes some get lost, and sends its
 library with each plot. Here the figure is sent whole, and the library, plotly.js as the package plotly has it, once.
 """

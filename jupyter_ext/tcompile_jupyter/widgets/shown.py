@@ -1,7 +1,7 @@
 """What all widgets of tcompile share: being displayed, being saved, and being closed.
 
-Enters: a widget, and its state as a picture. Leaves: two outputs under the cell: the widget, and the picture, which is
-hidden while the widget lives. Exists because a saved notebook holds no widget: without a kernel the picture remains.
+Input: a widget, and its state as a picture. Output: two outputs under the cell: the widget, and the picture, which is
+hidden while the widget lives. Why: a saved notebook holds no widget: without a kernel the picture remains.
 The picture needs no script, and is kept when a notebook that is not trusted is cleaned of styles, so it is plain HTML
 and an image.
 

@@ -1,6 +1,6 @@
 """Plain Python beside compiled code, measured while you look.
 
-Enters: a function, and its arguments or a way to make them of any size. Leaves: a ``SpeedupPlot``, which draws the
+Input: a function, and its arguments or a way to make them of any size. Output: a ``SpeedupPlot``, which draws the
 medians and their spread as they become known. How it is measured is the business of ``tcompile_jupyter.measure``; here
 it is only run, in a thread of its own, and drawn.
 """
@@ -31,7 +31,7 @@ SIZES = tuple(10**n for n in range(1, 7))
 
 
 @dataclass(frozen=True)
-class Point:
+class SpeedupPoint:
     """What was measured of one size; ``size`` is None where the arguments were given."""
 
     size: int | None
@@ -69,7 +69,7 @@ class SpeedupPlot(Shown):
         self._args, self._make = args, make
         self._sizes: tuple[int | None, ...] = (None,) if make is None else tuple(sizes or SIZES)
         self._budget, self._tolerance, self._settings = budget, tolerance, settings
-        self.points: tuple[Point, ...] = ()
+        self.points: tuple[SpeedupPoint, ...] = ()
         self.status = "waiting"
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
@@ -110,7 +110,7 @@ class SpeedupPlot(Shown):
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the measuring after the round that is going on; what is known stays."""
+        """Ends the measuring after the repeat that is going on; what is known stays."""
         self._over.set()
 
     def wait(self, timeout: float | None = None) -> SpeedupPlot:
@@ -149,7 +149,7 @@ class SpeedupPlot(Shown):
                 where = "" if size is None else f" at size {size:,}"
                 self.status = f"results differ{where}: {known.difference.mismatch}"
                 return
-            self.points = (*before, Point(size, known))
+            self.points = (*before, SpeedupPoint(size, known))
             if self._over.is_set():
                 return
             if time.monotonic() > drawn + PERIOD:
@@ -189,8 +189,8 @@ class SpeedupPlot(Shown):
             told = (f"plain {format_ms(known.eager.median)}, compiled {format_ms(known.compiled.median)}, "
                     f"{known.speed_up:.2g}x as fast")  # fmt: skip
             worst = known.uncertainty
-        unsure = "not sure yet" if self.status == "measuring" else "medians unsure: the times vary"
-        sure = f"medians within {worst:.0%} at {CONFIDENCE:.0%} confidence" if worst < 1 else unsure
+        may_alias_input = "not sure yet" if self.status == "measuring" else "medians unsure: the times vary"
+        sure = f"medians within {worst:.0%} at {CONFIDENCE:.0%} confidence" if worst < 1 else may_alias_input
         stopped = " (stopped)" if self.status == "stopped" else ""
         return f"{size}{told}, {sure}{stopped}"
 
@@ -204,7 +204,7 @@ class SpeedupPlot(Shown):
                 format_ms(point.measured.compiled.median),
                 f"{point.measured.speed_up:.2f}x",
                 f"{point.measured.uncertainty:.0%}" if point.measured.uncertainty < 10 else "",
-                str(point.measured.rounds),
+                str(point.measured.repeats),
             )
             for point in self.points
         ]
@@ -314,4 +314,4 @@ def _trace(name: str, colour: str, mode: str, size: int) -> dict[str, Any]:
     return {"type": "scatter", "name": name, "mode": mode, **look}
 
 
-__all__ = ["COMPILED", "EAGER", "SIZES", "Point", "SpeedupPlot"]
+__all__ = ["COMPILED", "EAGER", "SIZES", "SpeedupPlot", "SpeedupPoint"]

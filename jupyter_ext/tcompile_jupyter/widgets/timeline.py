@@ -1,6 +1,6 @@
 """When what was compiled, and why again.
 
-Enters: the compiler's events, those of the past included. Leaves: a ``RecompileTimeline``: a line for each function,
+Input: the compiler's events, those of the past included. Output: a ``RecompileTimeline``: a line for each function,
 a mark for each compile, and the reasons of the last recompiles in words.
 """
 

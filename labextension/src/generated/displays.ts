@@ -3,7 +3,7 @@
 /** The version that these types speak of. */
 export const VERSION = 1;
 
-/** The same work in plain Python and compiled; times are medians of `rounds` runs of each, in milliseconds. */
+/** The same work in plain Python and compiled; times are medians of `repeats` runs of each, in milliseconds. */
 export interface ComparisonRow {
   name: string;
   eager_ms: number;
@@ -11,7 +11,7 @@ export interface ComparisonRow {
   speed_up: number | null;
   equal: boolean;
   difference: string;
-  rounds: number;
+  repeats: number;
   graphs: number | null;
   kernels: number | null;
   uncertainty: number | null;

@@ -1,7 +1,7 @@
 // An event of tcompile: the types of its JSON. Made of tcompile/observe/events.schema.json by tools/write_front_end_types.py.
 
 /** The version that these types speak of. */
-export const VERSION = 2;
+export const VERSION = 3;
 
 /** A place in the user's code; columns are 0-based. `end_line` is set where it goes over several lines. */
 export interface UserLine {
@@ -17,7 +17,7 @@ export interface UserLine {
 /** A function is about to be captured. `reason` is "first call" or the failed guards of a recompile. */
 export interface CompileStarted {
   kind: "compile_started";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -32,7 +32,7 @@ export interface CompileStarted {
 /** A graph came out of capture. `get_graph` gives the Graph itself to readers in this process. */
 export interface GraphCaptured {
   kind: "graph_captured";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -51,7 +51,7 @@ export interface GraphCaptured {
 /** Capture stopped: what could not be captured, where, why, and what to do. */
 export interface GraphBroke {
   kind: "graph_broke";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -70,7 +70,7 @@ export interface GraphBroke {
 /** What became of a loop, and why: `outcome` is "one node", "unrolled" or "python". */
 export interface LoopDecided {
   kind: "loop_decided";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -80,14 +80,14 @@ export interface LoopDecided {
   defined_in: string | null;
   outcome: string;
   reason: string;
-  rounds: string;
+  iterations: string;
   where: UserLine;
 }
 
 /** A guard of a cached entry did not hold for a call. */
 export interface GuardFailed {
   kind: "guard_failed";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -106,7 +106,7 @@ export interface GuardFailed {
 /** No entry fitted a call, a new one is being compiled. `reasons` has one text for each entry tried. */
 export interface RecompileStarted {
   kind: "recompile_started";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -121,7 +121,7 @@ export interface RecompileStarted {
 /** One transform ran. `before` and `after` count operations; `get_graph` gives the graph after it. */
 export interface PassFinished {
   kind: "pass_finished";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -138,7 +138,7 @@ export interface PassFinished {
 /** A kernel became machine code. `nodes` are the graph nodes in it; the `get_` fields make text. */
 export interface KernelCompiled {
   kind: "kernel_compiled";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -158,7 +158,7 @@ export interface KernelCompiled {
 /** A compile ended. `phases` maps phase names to milliseconds; `outcome` is "compiled" or "plain". */
 export interface CompileFinished {
   kind: "compile_finished";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -177,7 +177,7 @@ export interface CompileFinished {
 /** Machine code was found in the disk cache. `key` names it. */
 export interface CacheHit {
   kind: "cache_hit";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -192,7 +192,7 @@ export interface CacheHit {
 /** Machine code was not in the disk cache, or could not be used; `reason` says which. */
 export interface CacheMiss {
   kind: "cache_miss";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -207,7 +207,7 @@ export interface CacheMiss {
 /** A call, or all further calls of a function, run in plain Python although compilation was asked for. */
 export interface FellBack {
   kind: "fell_back";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -222,7 +222,7 @@ export interface FellBack {
 /** A graph's kernels are started one by one, although CUDA graphs were asked for. */
 export interface CudaGraphSkipped {
   kind: "cuda_graph_skipped";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -237,7 +237,7 @@ export interface CudaGraphSkipped {
 /** One call was timed (only while somebody listens). Of many short calls it is one that stands for `calls`. */
 export interface CallTimed {
   kind: "call_timed";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -250,10 +250,10 @@ export interface CallTimed {
   calls: number;
 }
 
-/** A loop of a graph was run (only while somebody listens): so often, with so many rounds in all, in so long. */
+/** A loop of a graph was run (only while somebody listens): so often, with so many iterations in all, in so long. */
 export interface LoopTimed {
   kind: "loop_timed";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;
@@ -263,14 +263,14 @@ export interface LoopTimed {
   defined_in: string | null;
   where: UserLine;
   runs: number;
-  rounds: number;
+  iterations: number;
   ms: number;
 }
 
 /** The stance changed: for the process, or for one thread's `with` block. */
 export interface StanceChanged {
   kind: "stance_changed";
-  schema: 2;
+  schema: 3;
   id: number;
   time: number;
   thread: number;

@@ -1,6 +1,6 @@
 """The fusing CPU backend: a graph becomes machine code.
 
-Enters: a ``Graph``. Leaves: a callable that takes the graph's inputs and returns the tuple of its outputs. In
+Input: a ``Graph``. Output: a callable that takes the graph's inputs and returns the tuple of its outputs. In
 between: the schedule (``backends.schedule``) decides what runs together, ``kernels`` writes each kernel as LLVM
 IR with explicit vectors, ``native`` makes it code, and ``host`` writes the Python program around the kernels.
 """
@@ -17,7 +17,7 @@ from tcompile.backends.llvm import host, native, tuning
 from tcompile.backends.llvm.exactness import is_exact
 from tcompile.backends.llvm.kernels import codegen, pointwise, routines
 from tcompile.backends.llvm.kernels.choice import left_to_numpy
-from tcompile.backends.llvm.kernels.nest import Function
+from tcompile.backends.llvm.kernels.nest import KernelFunction
 from tcompile.backends.llvm.kernels.variants import USUAL, Variant
 from tcompile.backends.llvm.scalar_loops import lower
 from tcompile.backends.llvm.vector.text import Module
@@ -45,7 +45,7 @@ class CompiledKernel(compiled.CompiledKernel):
     language = "LLVM IR"
 
     functions: tuple[str, ...]
-    code: native.Code
+    code: native.MachineCode
 
     __repr__ = compiled.CompiledKernel.__repr__  # a record would write its own
 
@@ -75,10 +75,13 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
         self._recipe: host.Recipe | None = None
 
     @property
-    def rounds(self) -> frozenset[str]:
-        """Who runs the rounds of loops here and in regions: "machine code", "python rounds"."""
-        own = {"python rounds" if rounds is None else "machine code" for rounds in self.host.native_loops.values()}
-        return super().rounds | own | ({"machine code"} if self.host.scalar_loops else set())
+    def iterations(self) -> frozenset[str]:
+        """Who runs the iterations of loops here and in regions: "machine code", "python iterations"."""
+        own = {
+            "python iterations" if iterations is None else "machine code"
+            for iterations in self.host.native_loops.values()
+        }
+        return super().iterations | own | ({"machine code"} if self.host.scalar_loops else set())
 
     def settle(self) -> None:
         """Waits for the machine code, gives the program its addresses, and tells of the kernels."""
@@ -148,7 +151,7 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     left = left_to_numpy(graph, able)
 
     def computes(node: Node) -> bool:
-        if node.op is ops.ELEMENT_LOOP:
+        if node.op is ops.SCALAR_LOOP:
             return elements.seen(node) is not None and lower.can_call(node)
         return node not in left and able(node)
 
@@ -232,7 +235,7 @@ def _past_the_cache(plan: Schedule, kernel: Kernel, variant: Variant) -> list[St
     return [store for store in kernel.stores if is_large(store)]
 
 
-def _holder(function: Function, made: native.Code | None) -> native.Code:
+def _holder(function: KernelFunction, made: native.MachineCode | None) -> native.MachineCode:
     """The code with a function of a kernel: what was made for the graph, or what all share."""
     if not function.text:
         return native.shared()
@@ -241,7 +244,7 @@ def _holder(function: Function, made: native.Code | None) -> native.Code:
 
 
 def _report(
-    graph: Graph, written: codegen.Code, made: native.Code | None, ms: float, variant: Variant
+    graph: Graph, written: codegen.Code, made: native.MachineCode | None, ms: float, variant: Variant
 ) -> CompiledKernel:
     kernel = written.kernel
     computed = tuple(_all_nodes(kernel))
@@ -258,7 +261,7 @@ def _report_loop(graph: Graph, loop: lower.ScalarLoop) -> CompiledKernel:
     node, name, code = loop.node, loop.name, loop.code
     assert code is not None
     lines = (node.location,) if node.location is not None else ()
-    told = f"a loop over elements: {attribute_texts(node)[0]}"
+    told = f"a scalar loop: {attribute_texts(node)[0]}"
     made = CompiledKernel(name, (node,), (node,), lines, told, (name,), code)
     made.tell(graph, loop.ms)
     return made

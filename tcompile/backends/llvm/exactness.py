@@ -34,7 +34,7 @@ def _stays_exact(node: Node) -> bool:
         return True  # as where a Python float becomes an array, beside infinity
     if node.op.kind == "reduction" and node.op.exact:
         return True
-    return node.op.kind in ("control", "movement") or is_exact(node)
+    return node.op.kind in ("control", "view") or is_exact(node)
 
 
 def _is_not_zero(operand: object) -> bool:

@@ -1,6 +1,6 @@
 """The host program of the fusing CPU backend: launches of machine code, and the same without Python.
 
-Enters: a ``Schedule`` and the loaded kernels. Leaves: the program (``backends.host``) and, where it only allocates and
+Input: a ``Schedule`` and the loaded kernels. Output: the program (``backends.host``) and, where it only allocates and
 launches, its ``Recipe``, for those who can do so without Python.
 """
 
@@ -13,19 +13,19 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcompile.backends import host
-from tcompile.backends.host import Allocate, Constant, Number, Onto, Report
+from tcompile.backends.host import Allocate, HostConstant, Number, Onto, Report
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.codegen import Code
-from tcompile.backends.llvm.kernels.nest import Function, element_ns
+from tcompile.backends.llvm.kernels.nest import KernelFunction, element_ns
 from tcompile.backends.llvm.kernels.variants import USUAL, Variant
-from tcompile.backends.llvm.loop_program.build import NotNative, Rounds
+from tcompile.backends.llvm.loop_program.build import Iterations, NotNative
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.scalar_loops.lower import ScalarLoop
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import line_of
 from tcompile.graph import Node, SymInt, ops
 from tcompile.graph.ops.control import is_branch
-from tcompile.graph.ops.element_loop import dtype_of, written_roots
+from tcompile.graph.ops.scalar_loop import dtype_of, written_roots
 from tcompile.graph.sizes import hint, product
 from tcompile.observe import bus
 from tcompile.observe.events import LoopDecided
@@ -49,7 +49,7 @@ class Launch:
     arguments: tuple[Node | SymInt | str, ...]
 
 
-RecipeStep: TypeAlias = Allocate | Launch | Number | Onto | Constant | Report
+RecipeStep: TypeAlias = Allocate | Launch | Number | Onto | HostConstant | Report
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Program(host.Program):
     """The text under construction, and the kernels. ``addresses`` are those of all functions, once it is finished."""
 
     codes: dict[Step, Code] = field(default_factory=dict)
-    native_loops: dict[Node, Rounds | None] = field(default_factory=dict)  # None: Python runs them
+    native_loops: dict[Node, Iterations | None] = field(default_factory=dict)  # None: Python runs them
     variant: Variant = USUAL
     scalar_loops: Mapping[Node, ScalarLoop] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)  # by function, what holds its address in the program
@@ -167,7 +167,7 @@ class Program(host.Program):
         if partial:
             self.lines.append(f"del {partial}")
 
-    def _items(self, function: Function) -> str:
+    def _items(self, function: KernelFunction) -> str:
         *outer, last = function.items
         if function.per_item != 1:
             if isinstance(last, int):
@@ -177,7 +177,7 @@ class Program(host.Program):
             return " * ".join([*(f"({n})" for n in outer), inner])
         return self._size(product(function.items))
 
-    def grain(self, step: Step, function: Function) -> str:
+    def grain(self, step: Step, function: KernelFunction) -> str:
         """How many items one chunk has."""
         kernel = step.kernel
         assert kernel is not None
@@ -200,8 +200,8 @@ class Program(host.Program):
             grain = -(-grain // 1024) * 1024
         return str(grain)
 
-    def element_loop(self, step: Step) -> None:
-        """A loop over elements. It writes to copies, but where nobody needs what an array holds."""
+    def scalar_loop(self, step: Step) -> None:
+        """A scalar loop. It writes to copies, but where nobody needs what an array holds."""
         node = step.node
         assert node is not None
         self.arrays[node] = self._name(node)
@@ -255,7 +255,7 @@ class Program(host.Program):
         self.loop_calls[launched] = node.name
 
     def writes_in_place(self, step: Step, number: int) -> bool:
-        """Whether a loop over elements writes to its operand ``number`` itself."""
+        """Whether a scalar loop writes to its operand ``number`` itself."""
         node = step.node
         assert node is not None
         place = written_roots(node.attrs["shows"], node.attrs["program"]).index(number)
@@ -263,22 +263,22 @@ class Program(host.Program):
         return given or self._is_done_with(node.inputs[number], step)
 
     def native_parts(self, node: Node, bodies: Sequence[Any], carried: int) -> Any:
-        """A loop's round, or its parts, in machine code."""
-        found = self._rounds(node, [body.host for body in bodies], carried, node.attrs.get("leaves", ()))
+        """A loop's iteration, or its parts, in machine code."""
+        found = self._iterations(node, [body.host for body in bodies], carried, node.attrs.get("leaves", ()))
         return None if found is None else found.run
 
-    def _rounds(
+    def _iterations(
         self, node: Node, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()
-    ) -> Rounds | None:
-        """The rounds of a loop in machine code; None where Python has to run them. Tells which, and why."""
+    ) -> Iterations | None:
+        """The iterations of a loop in machine code; None where Python has to run them. Tells which, and why."""
         found, reason = None, ""
         try:
-            found = Rounds(programs, carried, leaves)
+            found = Iterations(programs, carried, leaves)
         except NotNative as refusal:
             reason = str(refusal)
         self.native_loops[node] = found
         if bus.active():
-            outcome = "python rounds" if found is None else "machine code"
+            outcome = "python iterations" if found is None else "machine code"
             kind = "branch" if is_branch(node) else ""
-            bus.emit(LoopDecided(outcome=outcome, reason=reason, rounds=kind, where=line_of(node)))
+            bus.emit(LoopDecided(outcome=outcome, reason=reason, iterations=kind, where=line_of(node)))
         return found

@@ -1,7 +1,7 @@
 """Cuts one kernel's functions out of the text of its module.
 
-Enters: LLVM IR or assembly of all kernels of a graph, and the names of functions. Leaves: the text of these alone.
-Exists because a person who looks at a kernel wants that kernel, and not what stands around it.
+Input: LLVM IR or assembly of all kernels of a graph, and the names of functions. Output: the text of these alone.
+Why: a person who looks at a kernel wants that kernel, and not what stands around it.
 """
 
 from __future__ import annotations

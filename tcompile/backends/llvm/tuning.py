@@ -1,6 +1,6 @@
 """What of a graph's kernels is timed under ``mode="max-autotune"``, and by which key the winner is known again.
 
-Enters: a graph, the inputs of the call that is being compiled, and how to make a variant of it. Leaves: the variant
+Input: a graph, the inputs of the call that is being compiled, and how to make a variant of it. Output: the variant
 that was fastest (``backends.tuning``) for kernels and sizes like these on this machine with as many threads. Variants
 give the same bits, so that a wrong choice costs time and nothing else.
 
@@ -39,7 +39,7 @@ class Made:
     source: str
     program: Callable[..., tuple[Any, ...]]
     finish: Callable[[], float]
-    code: native.Code | None = None
+    code: native.MachineCode | None = None
 
 
 def best(graph: Graph, inputs: Sequence[Any], make: Callable[[Variant], Made]) -> Variant:

@@ -1,6 +1,6 @@
 """Which nodes kernels may compute: what every code generator asks, whatever machine it writes for.
 
-Enters: a node, and the code generator's answer to "do you have this operation on operands of this dtype". Leaves:
+Input: a node, and the code generator's answer to "do you have this operation on operands of this dtype". Leaves:
 whether a kernel can compute the node with NumPy's result. Everything else is a call of the library. Exists so that
 NumPy's rules (how bare numbers take part, which reductions wrap, which casts warn in words) are in one place.
 """
@@ -43,7 +43,7 @@ def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
     if node.op is ops.ASSIGN:
         return node.tensor.dtype.name in COMPUTED
     kind = node.op.kind
-    if node.op is ops.ELEMENT_LOOP:
+    if node.op is ops.SCALAR_LOOP:
         return False
     if kind == "reduction":
         return _admits_reduction(node)

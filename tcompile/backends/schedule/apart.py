@@ -1,6 +1,6 @@
 """Whether two accesses of one array never meet: ``p[:, -1] = p[:, -2]`` reads nothing that it writes.
 
-Enters: two accesses, and the axes of the space that they walk through; or a step. Leaves: True where no element belongs
+Input: two accesses, and the axes of the space that they walk through; or a step. Output: True where no element belongs
 to both, whatever the sizes are; where the step reads none of the arrays that it writes. Exists so that the edges of a
 grid are written where they are, and that elements may be computed twice where that is simpler.
 
@@ -42,7 +42,7 @@ def reads_other_arrays(step: Step, steps: Sequence[Step]) -> bool:
 
     def memory(node: Node) -> Node:
         while node.op is not ops.INPUT:
-            if node.op.kind != "movement" and (node not in made or made[node].onto.get(node) != "base"):
+            if node.op.kind != "view" and (node not in made or made[node].onto.get(node) != "base"):
                 break
             node = node.inputs[0]
         return node

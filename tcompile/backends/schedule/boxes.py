@@ -1,8 +1,8 @@
 """Parts of arrays as boxes: which elements an access reaches, and which of them others reach, too.
 
-Enters: accesses, the axes of the space that they walk through, and the types of arrays. Leaves: for each a ``Box``, by
+Input: accesses, the axes of the space that they walk through, and the types of arrays. Output: for each a ``Box``, by
 the array's axes in the order in which they lie in memory, where sizes are known and the places fill one; what two boxes
-have in common, and what is in one alone. Exists because in memory the edges of a grid lie between one another, and only
+have in common, and what is in one alone. Why: in memory the edges of a grid lie between one another, and only
 along its axes they are seen to be apart.
 """
 
@@ -14,7 +14,7 @@ from typing import TypeAlias
 from tcompile.backends.schedule.kernel import Access, static_elements
 from tcompile.graph import Size, TensorType
 
-Box: TypeAlias = "tuple[tuple[int, int], ...]"  # the first place and the one behind the last along each axis
+Box: TypeAlias = "tuple[tuple[int, int], ...]"  # the first place and the one after the last along each axis
 Extents: TypeAlias = "list[tuple[int, int]]"  # of axes, outermost in memory first: how many places, how far apart
 
 

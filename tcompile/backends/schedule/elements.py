@@ -1,6 +1,6 @@
 """Loops over elements: where the elements lie that such a loop reads and writes.
 
-Enters: an ``element_loop`` node. Leaves: for each array of its program a ``Seen``: an array in memory, and how far
+Input: an ``scalar_loop`` node. Output: for each array of its program a ``Seen``: an array in memory, and how far
 apart the elements lie there. Exists so that a loop goes through rows, slices and transposes and nobody
 makes the views.
 """
@@ -16,7 +16,7 @@ from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import ZERO, Map, identity, move
 from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.op import OPS, Op
-from tcompile.graph.ops.element_loop import written_roots
+from tcompile.graph.ops.scalar_loop import written_roots
 from tcompile.graph.ops.writing import path_types
 from tcompile.graph.overlap import is_view
 from tcompile.graph.sizes import UnprovableSizeError
@@ -88,7 +88,7 @@ def bases(node: Node) -> list[Node]:
 
 
 def _beneath(node: Node) -> tuple[Node, list[Move]]:
-    """What a chain of movements shows, and the movements."""
+    """What a chain of view ops shows, and the view ops."""
     moves: list[Move] = []
     while is_view(node):
         step: Move = (node.op, node.attrs, node.inputs[0].tensor, node.tensor)
@@ -103,7 +103,7 @@ def _beneath(node: Node) -> tuple[Node, list[Move]]:
 
 
 def _place(base: Node, moves: Sequence[Move], ndim: int) -> tuple[tuple[Distance, ...], Distance] | None:
-    """How far apart elements lie that movements show; None where that is not the same everywhere."""
+    """How far apart elements lie that view ops show; None where that is not the same everywhere."""
     steps: list[Distance] = [()] * ndim
     offset: Distance = ()
     map: Map = identity(ndim)

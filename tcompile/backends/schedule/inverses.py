@@ -1,7 +1,7 @@
 """Inverses of tiny matrices, and equations with them, in kernels.
 
-Enters: a call of ``numpy.linalg.inv`` or ``numpy.linalg.solve``. Leaves: whether kernels compute it, where they read,
-and the arithmetic of one element. Exists because LAPACK takes a hundred times as long for such a matrix as its few
+Input: a call of ``numpy.linalg.inv`` or ``numpy.linalg.solve``. Output: whether kernels compute it, where they read,
+and the arithmetic of one element. Why: LAPACK takes a hundred times as long for such a matrix as its few
 operations do, and ends the kernel before it and after it.
 
 It is LAPACK's own elimination, with partial pivoting, written out: row by row in the order of operations of OpenBLAS,
@@ -17,7 +17,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tcompile.backends.schedule.kernel import Value
+from tcompile.backends.schedule.kernel import KernelValue
 from tcompile.backends.schedule.maps import Affine, Map, broadcast
 from tcompile.backends.schedule.parts import fused_products
 from tcompile.graph import Node, TensorType, ops
@@ -33,7 +33,7 @@ _SINGULAR = 16.0  # units of rounding by which a pivot has to exceed what roundi
 class Apply(Protocol):
     """An operation's name and operands; its value."""
 
-    def __call__(self, name: str, *operands: Any) -> Value: ...
+    def __call__(self, name: str, *operands: Any) -> KernelValue: ...
 
 
 def is_small(node: Node) -> bool:
@@ -83,7 +83,9 @@ def index_of_row(node: Node, map: Map) -> Affine:
     return map[-1] if _is_one_column(node) else map[-2]
 
 
-def element(node: Node, values: Sequence[Value], row: Sequence[Value], column: Sequence[Value], apply: Apply) -> Value:
+def element(
+    node: Node, values: Sequence[KernelValue], row: Sequence[KernelValue], column: Sequence[KernelValue], apply: Apply
+) -> KernelValue:
     """One element of the result, from the values at ``places``.
 
     ``row`` and ``column`` say for each row, and for each column, of the matrix whether the element is in it.

@@ -1,6 +1,6 @@
 """What a fused kernel is, before any code generator has seen it.
 
-Enters: nothing; these are the records that ``lower`` fills in. Leaves: ``Kernel``, a loop nest over an
+Input: nothing; these are the records that ``lower`` fills in. Output: ``Kernel``, a loop nest over an
 iteration space, with values in single-assignment form that are loaded, computed, reduced and stored at affine
 places.
 
@@ -78,7 +78,7 @@ class Access:
 
 
 @dataclass(eq=False)
-class Value:
+class KernelValue:
     """One value of a kernel.
 
     ``op`` is ``load`` (from ``access``), ``gather`` (from ``access`` moved by the operands, each an index along an axis
@@ -97,7 +97,7 @@ class Value:
     """
 
     op: str
-    operands: tuple[Value | bool | int | float, ...]
+    operands: tuple[KernelValue | bool | int | float, ...]
     dtype: DType
     axes: frozenset[int]
     node: Node | None = None
@@ -106,16 +106,16 @@ class Value:
     cost: float = 0.0
 
     @property
-    def values(self) -> list[Value]:
+    def values(self) -> list[KernelValue]:
         """The operands that are values."""
-        return [o for o in self.operands if isinstance(o, Value)]
+        return [o for o in self.operands if isinstance(o, KernelValue)]
 
 
 @dataclass(frozen=True)
 class Store:
     """``value`` goes to ``access``."""
 
-    value: Value
+    value: KernelValue
     access: Access
 
 
@@ -137,7 +137,7 @@ class Kernel:
     name: str
     form: Form
     axes: list[Axis]
-    values: list[Value]
+    values: list[KernelValue]
     stores: list[Store]
     nodes: tuple[Node, ...]
 
@@ -189,9 +189,9 @@ def identity_element(op: str, dtype: DType) -> bool | int | float:
     return int(info.min if op == "max" else info.max)
 
 
-def needed(values: Sequence[Value], goals: Iterable[Value]) -> list[Value]:
+def needed(values: Sequence[KernelValue], goals: Iterable[KernelValue]) -> list[KernelValue]:
     """Those of ``values`` that the goals are computed from, in order, the goals among them."""
-    found: set[Value] = set()
+    found: set[KernelValue] = set()
     stack = list(goals)
     while stack:
         value = stack.pop()
@@ -245,10 +245,10 @@ __all__ = [
     "Distance",
     "Form",
     "Kernel",
+    "KernelValue",
     "Size",
     "Store",
     "SymInt",
-    "Value",
     "hint",
     "needed",
 ]

@@ -1,6 +1,6 @@
 """From a group of nodes to a kernel: loads at affine places, values, reductions, stores.
 
-Enters: a ``Group`` (which nodes run in one loop nest, and which of them must reach memory). Leaves: a
+Input: a ``Group`` (which nodes run in one loop nest, and which of them must reach memory). Output: a
 ``Kernel`` whose axes are ordered as the memory lies and collapsed wherever all accesses allow.
 """
 
@@ -21,8 +21,8 @@ from tcompile.backends.schedule.kernel import (
     Distance,
     Form,
     Kernel,
+    KernelValue,
     Store,
-    Value,
     add_distance,
     needed,
     same_distance,
@@ -40,7 +40,7 @@ from tcompile.backends.schedule.maps import (
     through,
     through_path,
 )
-from tcompile.backends.schedule.parts import PARTS, Parts, number_dtype
+from tcompile.backends.schedule.parts import PARTS, PartWriter, number_dtype
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType, ops
 from tcompile.graph.ops.gathering import IN_PLACE, gathered_shape
 from tcompile.graph.ops.writing import part_of, path_types
@@ -118,7 +118,7 @@ def replaces_part(node: Node) -> bool:
 
 
 def keeps_elements(node: Node) -> bool:
-    """Whether a node that replaces a part leaves others as they are; what is ``empty`` comes to be with its first part."""
+    """Whether a node that replaces a part leaves others as they are; what is ``empty`` begins with its first part."""
     return node.inputs[0].op is not ops.EMPTY or node.op in IN_PLACE
 
 
@@ -168,7 +168,7 @@ def target_map(node: Node, map: Map) -> Map | None:
 
 
 class NotAffine(Exception):
-    """A movement that a kernel cannot express: the planner stores its operand."""
+    """A view op that a kernel cannot express: the planner stores its operand."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(node.name)
@@ -194,14 +194,14 @@ class Lowering:
         self.group = group
         self.is_leaf = leaves
         self.buffer = buffer
-        self.values: list[Value] = []
-        self.memo: dict[tuple[object, ...], Value] = {}
-        self.computed: dict[Node, Value] = {}
+        self.values: list[KernelValue] = []
+        self.memo: dict[tuple[object, ...], KernelValue] = {}
+        self.computed: dict[Node, KernelValue] = {}
         self.used: set[Node] = set()
         self.reduced = frozenset(group.reduced)
-        self.parts = Parts(self._add)
+        self.parts = PartWriter(self._add)
 
-    def member(self, node: Node) -> Value:
+    def member(self, node: Node) -> KernelValue:
         """Computes a node that belongs to the group."""
         if node.op.kind == "reduction":
             operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
@@ -210,7 +210,9 @@ class Lowering:
         elif self.group.along:
             operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
             everywhere = frozenset(range(len(self.group.shape)))
-            value = self._add(Value("along", (operand,), node.tensor.dtype, everywhere, node, {"op": node.op.name}))
+            value = self._add(
+                KernelValue("along", (operand,), node.tensor.dtype, everywhere, node, {"op": node.op.name})
+            )
         else:
             map = self.group.map_of(node)
             assert map is not None
@@ -219,15 +221,15 @@ class Lowering:
             self.computed[node] = value
         return value
 
-    def read(self, operand: Operand, map: Map, dtype: DType) -> Value:
+    def read(self, operand: Operand, map: Map, dtype: DType) -> KernelValue:
         """The value of an operand at ``map``."""
         if isinstance(operand, SymInt):
-            return self._once(("size", str(operand), dtype), lambda: Value(
+            return self._once(("size", str(operand), dtype), lambda: KernelValue(
                 "size", (), dtype, frozenset(), None, {"size": operand}))  # fmt: skip
         assert isinstance(operand, Node)
         if isinstance(operand.type, ScalarType):
             self.used.add(operand)
-            return self._once(("number", operand, dtype), lambda: Value(
+            return self._once(("number", operand, dtype), lambda: KernelValue(
                 "number", (), dtype, frozenset(), operand, {"buffer": self.buffer(operand)}))  # fmt: skip
         if operand in self.computed and self.group.fits(operand, map):
             return self.computed[operand]
@@ -237,22 +239,22 @@ class Lowering:
             found = self.memo[key] = self._value(operand, map)
         return found
 
-    def _once(self, key: tuple[object, ...], make: Callable[[], Value]) -> Value:
+    def _once(self, key: tuple[object, ...], make: Callable[[], KernelValue]) -> KernelValue:
         if key not in self.memo:
             self.memo[key] = self._add(make())
         return self.memo[key]
 
-    def _add(self, value: Value) -> Value:
+    def _add(self, value: KernelValue) -> KernelValue:
         """The value, or the same one that is there: nodes may differ in shape alone, as sums with ``keepdims`` do."""
         if value.op != "reduce" and value.attrs.keys() != {"operand_dtype"}:
             return self._added(value)
-        operands = [o if isinstance(o, Value) else (type(o), repr(o)) for o in value.operands]
+        operands = [o if isinstance(o, KernelValue) else (type(o), repr(o)) for o in value.operands]
         key = (value.op, *operands, value.dtype, value.axes, *value.attrs.values())
         if key not in self.memo:
             self.memo[key] = self._added(value)
         return self.memo[key]
 
-    def _added(self, value: Value) -> Value:
+    def _added(self, value: KernelValue) -> KernelValue:
         value.attrs["own_cost"] = cost_of(value.node, value.op) if value.node is not None else 0.0
         seen: set[int] = set()
         left = [value]
@@ -266,14 +268,14 @@ class Lowering:
         self.values.append(value)
         return value
 
-    def _value(self, node: Node, map: Map) -> Value:
+    def _value(self, node: Node, map: Map) -> KernelValue:
         if self.is_leaf(node):
             self.used.add(node)
             return self._load(node, map)
-        if node.op.kind != "movement":
+        if node.op.kind != "view":
             return self._compute(node, map)
-        taken: list[Node] = []  # parts of complex numbers, on the way through as many movements as there are
-        while not self.is_leaf(node) and node.op.kind == "movement":
+        taken: list[Node] = []  # parts of complex numbers, on the way through as many view ops as there are
+        while not self.is_leaf(node) and node.op.kind == "view":
             inner = through(node, map)
             if inner is None:
                 raise NotAffine(node)
@@ -283,16 +285,16 @@ class Lowering:
         value = self.read(node, map, node.tensor.dtype)
         for part in reversed(taken):
             found = self.parts.part(value, int(part.op is ops.IMAG))
-            value = found if isinstance(found, Value) else self._number(part, found)
+            value = found if isinstance(found, KernelValue) else self._number(part, found)
         return value
 
-    def _number(self, node: Node, number: bool | int | float | complex) -> Value:
+    def _number(self, node: Node, number: bool | int | float | complex) -> KernelValue:
         if node.tensor.dtype in PARTS:
             return self.parts.pair(node, complex(number).real, complex(number).imag, node.tensor.dtype)
         assert not isinstance(number, complex)
-        return self._add(Value("constant", (number,), node.tensor.dtype, frozenset(), node))
+        return self._add(KernelValue("constant", (number,), node.tensor.dtype, frozenset(), node))
 
-    def _compute(self, node: Node, map: Map) -> Value:
+    def _compute(self, node: Node, map: Map) -> KernelValue:
         dtype = node.tensor.dtype
         if node.op in (ops.FULL, ops.EMPTY):
             fill = node.attrs.get("fill_value", 0)
@@ -303,7 +305,7 @@ class Lowering:
             start, step = node.attrs["start"], node.attrs["step"]
             index = map[0].scaled(step, start)
             axes = frozenset(axis for axis, _ in index.terms)
-            return self._add(Value("iota", (), dtype, axes, node, {"index": index}))
+            return self._add(KernelValue("iota", (), dtype, axes, node, {"index": index}))
         if node.op is ops.ASSIGN:
             (item,) = computed_from(node)
             return self.read(item, operand_map(node, item, map), dtype)
@@ -316,7 +318,7 @@ class Lowering:
         if node.op is ops.CALL:
             return self._inverse(node, map)
         weak = operand_dtype(node)
-        operands: list[Value | bool | int | float | complex] = []
+        operands: list[KernelValue | bool | int | float | complex] = []
         for operand in node.operands:
             if isinstance(operand, Node) and isinstance(operand.type, TensorType):
                 inner = broadcast(map, operand.tensor.shape, node.tensor.shape)
@@ -327,35 +329,35 @@ class Lowering:
                 operands.append(operand)
         return self.parts.apply(node, node.op.name, operands, dtype, weak)
 
-    def _matmul(self, node: Node, map: Map) -> Value:
+    def _matmul(self, node: Node, map: Map) -> KernelValue:
         """The sum of the products, the first one first, added to zero as BLAS does (which decides zeros' signs).
 
         BLAS also computes what nobody asked for, so that NumPy warns of more than the result shows; but only where an
         operand is infinite or a NaN, and then the result is, too.
         """
         dtype = node.tensor.dtype
-        total: Value | None = None
+        total: KernelValue | None = None
         for pair in products.places(node, map):
             factors = [self.read(operand, at, dtype) for operand, at in zip(node.inputs, pair, strict=True)]
             total = self.parts.product(node, factors, total, dtype, products.is_fused(node))
         assert total is not None
         return total if dtype.kind in "iu" else self.parts.finite(node, total)
 
-    def _inverse(self, node: Node, map: Map) -> Value:
+    def _inverse(self, node: Node, map: Map) -> KernelValue:
         dtype = node.tensor.dtype
         apply = self.parts.arithmetic(node, dtype)
 
-        def is_at(index: Affine) -> list[Value]:
+        def is_at(index: Affine) -> list[KernelValue]:
             """For each row of the matrix, whether ``index`` is its number."""
             axes = frozenset(axis for axis, _ in index.terms)
-            iota = self._add(Value("iota", (), INDEX, axes, node, {"index": index}))
+            iota = self._add(KernelValue("iota", (), INDEX, axes, node, {"index": index}))
             return [self.parts.arithmetic(node, INDEX)("equal", iota, i) for i in range(inverses.rows(node))]
 
         values = [self.read(operand, at, dtype) for operand, at in inverses.places(node, map)]
         column = is_at(map[-1]) if len(node.inputs) == 1 else []
         return inverses.element(node, values, is_at(inverses.index_of_row(node, map)), column, apply)
 
-    def _gather(self, node: Node, map: Map) -> Value:
+    def _gather(self, node: Node, map: Map) -> KernelValue:
         base, axes = node.inputs[0], node.attrs["axes"]
         self.used.add(base)
         indices = self._places(node, map)
@@ -366,26 +368,26 @@ class Lowering:
         strides: list[Distance] = [((1, axis),) if known is None else ((known[axis], None),) for axis in axes]
         attrs = {"strides": strides, "sizes": [base.tensor.shape[axis] for axis in axes]}
         moves = access.axes.union(*(index.axes for index in indices))
-        return self._add(Value("gather", tuple(indices), node.tensor.dtype, moves, node, attrs, access))
+        return self._add(KernelValue("gather", tuple(indices), node.tensor.dtype, moves, node, attrs, access))
 
-    def _scatter(self, node: Node, map: Map) -> Value:
+    def _scatter(self, node: Node, map: Map) -> KernelValue:
         dtype, value = node.tensor.dtype, node.operands[1]
         if isinstance(value, Node):
-            written: Value | bool | int | float = self.read(value, operand_map(node, value, map), dtype)
+            written: KernelValue | bool | int | float = self.read(value, operand_map(node, value, map), dtype)
         else:
             assert isinstance(value, bool | int | float)
             written = value
         part = path_types(node.inputs[0].tensor, node.attrs["path"])[-1]
         attrs = {"sizes": [part.shape[axis] for axis in node.attrs["axes"]], "how": node.attrs.get("ufunc")}
         everywhere = frozenset(axis for index in map for axis, _ in index.terms)
-        return self._add(Value("scatter", (written, *self._places(node, map)), dtype, everywhere, node, attrs))
+        return self._add(KernelValue("scatter", (written, *self._places(node, map)), dtype, everywhere, node, attrs))
 
-    def _places(self, node: Node, map: Map) -> list[Value]:
+    def _places(self, node: Node, map: Map) -> list[KernelValue]:
         return [self.read(index, operand_map(node, index, map), index.tensor.dtype) for index in places_of(node)]
 
-    def _load(self, node: Node, map: Map) -> Value:
+    def _load(self, node: Node, map: Map) -> KernelValue:
         access = access_of(self.buffer(node), map, len(self.group.shape))
-        return self._add(Value("load", (), node.tensor.dtype, access.axes, node, {}, access))
+        return self._add(KernelValue("load", (), node.tensor.dtype, access.axes, node, {}, access))
 
 
 def access_of(buffer: Buffer, map: Map, ndim: int, *, ones: bool = False) -> Access:
@@ -414,7 +416,7 @@ def lower(
 ) -> Kernel:
     """The kernel of ``group``; the members in ``outputs`` are stored into their buffers.
 
-    What the assignments in ``old`` replace is stored into those buffers. Raises NotAffine where a movement inside
+    What the assignments in ``old`` replace is stored into those buffers. Raises NotAffine where a view op inside
     cannot be expressed.
     """
     lowering = Lowering(group, leaves, buffer)
@@ -493,7 +495,7 @@ def _is_thin(kernel: Kernel) -> bool:
     return few * len(kernel.values) <= MOST_WRITTEN_OUT
 
 
-def lies_across(value: Value, across: int, last: int) -> bool:
+def lies_across(value: KernelValue, across: int, last: int) -> bool:
     """Whether elements of a load lie side by side along ``across``, and far apart along the innermost axis."""
     if value.op != "load" or value.access is None or static_elements(value.access.steps[across]) != 1:
         return False
@@ -569,7 +571,9 @@ def _collapse(kernel: Kernel, part: list[int]) -> None:
     """Merges neighbouring axes, innermost first, wherever every access allows."""
     for outer, inner in zip(part[-2::-1], part[:0:-1], strict=True):
         size = kernel.axes[inner].size
-        if counters_in(size) and counters_in(kernel.axes[outer].size):  # their product is not linear in a loop's rounds
+        if counters_in(size) and counters_in(
+            kernel.axes[outer].size
+        ):  # their product is not linear in a loop's iterations
             continue
         if not all(
             same_distance(a.steps[outer], _times(a.steps[inner], size)) and not _runtime(a.steps[outer])

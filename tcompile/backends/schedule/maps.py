@@ -1,6 +1,6 @@
 """Affine index maps: how an index into one array becomes an index into the array it was made from.
 
-Enters: a node and the map from an iteration space to its own axes. Leaves: the maps for its operands, or None
+Input: a node and the map from an iteration space to its own axes. Output: the maps for its operands, or None
 where the operation moves elements in a way that no affine map describes. Exists so that transposes, slices,
 flips and broadcasts cost nothing inside a kernel.
 """
@@ -70,7 +70,7 @@ def broadcast(map: Map, source: Sequence[Size], target: Sequence[Size]) -> Map:
 
 
 def through(node: Node, map: Map) -> Map | None:
-    """The map into the operand of the movement ``node``; None where it is not affine."""
+    """The map into the operand of the view op ``node``; None where it is not affine."""
     return move(node.op, node.attrs, node.inputs[0].tensor, node.tensor, map)
 
 
@@ -86,7 +86,7 @@ def through_path(node: Node, map: Map) -> Map | None:
 
 
 def move(op: Op, attrs: Mapping[str, Any], source: TensorType, target: TensorType, map: Map) -> Map | None:
-    """The map into what the movement ``op`` makes ``target`` of; None where it is not affine."""
+    """The map into what the view op ``op`` makes ``target`` of; None where it is not affine."""
     shape = source.shape
     if op is ops.PERMUTE_DIMS:
         result: list[Affine] = [ZERO] * source.ndim

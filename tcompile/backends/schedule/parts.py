@@ -1,6 +1,6 @@
 """Numbers that machines do not compute with: complex and half-precision operations in terms of operations on floats.
 
-Enters: an operation of the op table with the kernel values it works on. Leaves: kernel values of machine types. A
+Input: an operation of the op table with the kernel values it works on. Output: kernel values of machine types. A
 complex value is a pair of floats that lie beside one another in memory; half precision is converted to float32,
 computed, and rounded after each operation, as NumPy does. Exists so that no code generator knows arithmetic on such
 numbers: it loads and stores them, takes pairs apart and puts them together (``part`` and ``pair``), and converts
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tcompile.backends.schedule.kernel import Value
+from tcompile.backends.schedule.kernel import KernelValue
 from tcompile.graph import Node
 from tcompile.graph.types import DType
 
@@ -23,8 +23,8 @@ BOOL = np.dtype("bool")
 HALF, SINGLE, DOUBLE = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
 PARTS: dict[DType, DType] = {np.dtype("complex64"): SINGLE, np.dtype("complex128"): DOUBLE}
 
-Scalar: TypeAlias = "Value | bool | int | float | complex"
-Real: TypeAlias = "Value | bool | int | float"
+Scalar: TypeAlias = "KernelValue | bool | int | float | complex"
+Real: TypeAlias = "KernelValue | bool | int | float"
 Complex: TypeAlias = tuple[Real, Real]
 
 
@@ -45,16 +45,16 @@ def fused_products() -> bool:
     return bool((x * y).real[0] != 0)
 
 
-class Parts:
+class PartWriter:
     """Writes operations on complex and half-precision values. ``add`` takes each value that is made."""
 
-    def __init__(self, add: Callable[[Value], Value]) -> None:
+    def __init__(self, add: Callable[[KernelValue], KernelValue]) -> None:
         self._add = add
         self._node: Node | None = None
-        self._known: dict[tuple[Value, object], Value] = {}
+        self._known: dict[tuple[KernelValue, object], KernelValue] = {}
 
     # -- what lowering asks for -----------------------------------------------------------------------------------
-    def apply(self, node: Node, name: str, operands: list[Scalar], result: DType, operand: DType) -> Value:
+    def apply(self, node: Node, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
         """The operation ``name``; ``operand`` is the dtype of its operands, those that are bare numbers included."""
         self._node = node
         if "c" in (operand.kind, result.kind):
@@ -65,7 +65,7 @@ class Parts:
             return self._half(name, operands, result, operand)
         return self._op(name, operands, result, operand)
 
-    def part(self, value: Value, index: int) -> Real:
+    def part(self, value: KernelValue, index: int) -> Real:
         """The real (0) or imaginary (1) part of a complex value."""
         if value.op == "pair":
             found = value.operands[index]
@@ -73,23 +73,23 @@ class Parts:
             return found
         key = (value, index)
         if key not in self._known:
-            taken = Value("part", (value,), PARTS[value.dtype], value.axes, self._node, {"index": index})
+            taken = KernelValue("part", (value,), PARTS[value.dtype], value.axes, self._node, {"index": index})
             self._known[key] = self._add(taken)
         return self._known[key]
 
-    def pair(self, node: Node, re: Real, im: Real, dtype: DType) -> Value:
+    def pair(self, node: Node, re: Real, im: Real, dtype: DType) -> KernelValue:
         """The complex value of two parts."""
-        axes = frozenset().union(*(x.axes for x in (re, im) if isinstance(x, Value)))
-        return self._add(Value("pair", (re, im), dtype, axes, node, {"operand_dtype": PARTS[dtype]}))
+        axes = frozenset().union(*(x.axes for x in (re, im) if isinstance(x, KernelValue)))
+        return self._add(KernelValue("pair", (re, im), dtype, axes, node, {"operand_dtype": PARTS[dtype]}))
 
-    def reduce(self, node: Node, operand: Value, axes: frozenset[int]) -> Value:
+    def reduce(self, node: Node, operand: KernelValue, axes: frozenset[int]) -> KernelValue:
         """A reduction: of complex numbers, the sums of both parts."""
         self._node = node
 
-        def over(value: Real, dtype: DType) -> Value:
-            if not isinstance(value, Value):
-                value = self._add(Value("constant", (value,), dtype, frozenset(), node))
-            return self._add(Value("reduce", (value,), dtype, axes, node, {"op": node.op.name}))
+        def over(value: Real, dtype: DType) -> KernelValue:
+            if not isinstance(value, KernelValue):
+                value = self._add(KernelValue("constant", (value,), dtype, frozenset(), node))
+            return self._add(KernelValue("reduce", (value,), dtype, axes, node, {"op": node.op.name}))
 
         dtype = machine_dtype(operand.dtype)
         if operand.dtype in PARTS:
@@ -104,7 +104,9 @@ class Parts:
         self._node = node
         return Arithmetic(self._op, dtype)
 
-    def product(self, node: Node, factors: list[Value], total: Value | None, dtype: DType, fused: bool) -> Value:
+    def product(
+        self, node: Node, factors: list[KernelValue], total: KernelValue | None, dtype: DType, fused: bool
+    ) -> KernelValue:
         """``total`` plus the product of two factors; ``fused``: rounded once, where the processor can."""
         if total is not None and fused and dtype in (SINGLE, DOUBLE) and fused_products():
             return self.apply(node, "fma", [*factors, total], dtype, dtype)
@@ -113,7 +115,7 @@ class Parts:
             return made
         return self.apply(node, "add", [made, 0.0 if total is None else total], dtype, dtype)
 
-    def finite(self, node: Node, value: Value) -> Value:
+    def finite(self, node: Node, value: KernelValue) -> KernelValue:
         """A value that is left to NumPy where it is infinite or a NaN."""
         apply = self.arithmetic(node, machine_dtype(value.dtype))
         if value.dtype not in PARTS:
@@ -122,17 +124,17 @@ class Parts:
         return self.pair(node, re, im, value.dtype)
 
     # -- making values --------------------------------------------------------------------------------------------
-    def _op(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> Value:
-        axes = frozenset().union(*(x.axes for x in operands if isinstance(x, Value)))
+    def _op(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
+        axes = frozenset().union(*(x.axes for x in operands if isinstance(x, KernelValue)))
         plain = tuple(x for x in operands if not isinstance(x, complex))
         assert len(plain) == len(operands)
-        return self._add(Value(name, plain, result, axes, self._node, {"operand_dtype": operand}))
+        return self._add(KernelValue(name, plain, result, axes, self._node, {"operand_dtype": operand}))
 
     # -- half precision -------------------------------------------------------------------------------------------
     def _wide(self, value: Scalar) -> Real:
         """A half-precision operand as float32."""
         assert not isinstance(value, complex)
-        if not isinstance(value, Value):
+        if not isinstance(value, KernelValue):
             return float(np.float16(value))
         if value.dtype != HALF:
             return value
@@ -143,10 +145,10 @@ class Parts:
 
     def _half_number(self, value: Scalar) -> Scalar:
         """An operand, where it is a number known at run time only, in half precision."""
-        known = not isinstance(value, Value) or value.dtype != DOUBLE
+        known = not isinstance(value, KernelValue) or value.dtype != DOUBLE
         return value if known else self._op("astype", [value], HALF, DOUBLE)
 
-    def _half(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> Value:
+    def _half(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
         if name == "where":  # moves elements as they are
             return self._op(name, operands, result, operand)
         if name == "astype" and operand != HALF:
@@ -156,14 +158,14 @@ class Parts:
         wide_operands: list[Scalar] = [self._wide(x) for x in operands]
         if name == "astype":
             (wide,) = wide_operands
-            assert isinstance(wide, Value)
+            assert isinstance(wide, KernelValue)
             return wide if result == SINGLE else self._op("astype", [wide], result, SINGLE)
         if name in _FIRST_WINS:
             return self._op("where", [self._first_wins(name, wide_operands), *operands], HALF, HALF)
         computed = self._op(name, wide_operands, SINGLE if result == HALF else result, SINGLE)
         return self._op("astype", [computed], HALF, SINGLE) if result == HALF else computed
 
-    def _first_wins(self, name: str, operands: list[Scalar]) -> Value:
+    def _first_wins(self, name: str, operands: list[Scalar]) -> KernelValue:
         """Whether an extremum is the first operand: NumPy's choice for half precision, where equal zeros are."""
         sign, nan = _FIRST_WINS[name]
         better = self._op(sign, operands, BOOL, SINGLE)
@@ -171,11 +173,11 @@ class Parts:
 
     # -- complex numbers ------------------------------------------------------------------------------------------
     def _split(self, value: Scalar) -> Complex:
-        if isinstance(value, Value):
+        if isinstance(value, KernelValue):
             return (self.part(value, 0), self.part(value, 1)) if value.dtype in PARTS else (value, 0.0)
         return complex(value).real, complex(value).imag
 
-    def _complex(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> Value:
+    def _complex(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
         node = self._node
         assert node is not None
         if name == "astype":
@@ -188,11 +190,11 @@ class Parts:
         found = COMPLEX[name](o, *map(self._split, operands))
         return self.pair(node, *found, result) if isinstance(found, tuple) else found
 
-    def _cast(self, value: Scalar, result: DType, operand: DType) -> Value:
+    def _cast(self, value: Scalar, result: DType, operand: DType) -> KernelValue:
         node = self._node
         assert node is not None
         if operand not in PARTS:
-            assert isinstance(value, Value)
+            assert isinstance(value, KernelValue)
             if operand != PARTS[result]:
                 value = self.apply(node, "astype", [value], PARTS[result], operand)
             return self.pair(node, value, 0.0, result)
@@ -202,17 +204,17 @@ class Parts:
         source, target = PARTS[operand], PARTS[result]
         if source == target:
             return self.pair(node, re, im, result)
-        both = [self._op("astype", [x], target, source) if isinstance(x, Value) else x for x in (re, im)]
+        both = [self._op("astype", [x], target, source) if isinstance(x, KernelValue) else x for x in (re, im)]
         return self.pair(node, both[0], both[1], result)
 
 
 class Arithmetic:
     """Operations on the parts of complex numbers: ``o("add", a, b)``."""
 
-    def __init__(self, op: Callable[[str, list[Scalar], DType, DType], Value], dtype: DType) -> None:
+    def __init__(self, op: Callable[[str, list[Scalar], DType, DType], KernelValue], dtype: DType) -> None:
         self._op, self._dtype = op, dtype
 
-    def __call__(self, name: str, *operands: Scalar) -> Value:
+    def __call__(self, name: str, *operands: Scalar) -> KernelValue:
         """One operation; predicates give booleans."""
         if name in _ON_BOOLEANS:
             return self._op(name, list(operands), BOOL, BOOL)
@@ -233,7 +235,7 @@ _FIRST_WINS = {
 }
 
 
-def _truth(o: Arithmetic, a: Complex) -> Value:
+def _truth(o: Arithmetic, a: Complex) -> KernelValue:
     return o("logical_or", o("not_equal", a[0], 0.0), o("not_equal", a[1], 0.0))
 
 
@@ -245,7 +247,7 @@ def _product(o: Arithmetic, a: Complex, b: Complex) -> Complex:
     return o("subtract", o("multiply", ar, br), left), o("add", o("multiply", ar, bi), right)
 
 
-def _larger_real(o: Arithmetic, b: Complex) -> tuple[Value, Value]:
+def _larger_real(o: Arithmetic, b: Complex) -> tuple[KernelValue, KernelValue]:
     """Whether the real part is at least as large as the imaginary one, and whether both are zero."""
     re, im = o("abs", b[0]), o("abs", b[1])
     return o("signalling_greater_equal", re, im), o("logical_and", o("equal", re, 0.0), o("equal", im, 0.0))
@@ -266,7 +268,7 @@ def _quotient(o: Arithmetic, a: Complex, b: Complex) -> Complex:
     return _by_zero(o, zero, (re, im), a)
 
 
-def _by_zero(o: Arithmetic, zero: Value, result: Complex, a: Complex) -> Complex:
+def _by_zero(o: Arithmetic, zero: KernelValue, result: Complex, a: Complex) -> Complex:
     none = o("where", zero, 0.0, 1.0)
     parts = [o("divide", o("where", zero, x, 1.0), none) for x in a]
     return o("where", zero, parts[0], result[0]), o("where", zero, parts[1], result[1])
@@ -283,12 +285,12 @@ def _reciprocal(o: Arithmetic, a: Complex) -> Complex:
     return o("divide", above, whole), o("divide", below, whole)
 
 
-def _ordered(sign: str, signalling: bool = True) -> Callable[[Arithmetic, Complex, Complex], Value]:
+def _ordered(sign: str, signalling: bool = True) -> Callable[[Arithmetic, Complex, Complex], KernelValue]:
     """Real parts decide, then imaginary ones; a NaN anywhere gives false."""
     start = "signalling_" if signalling else ""
     last, first = start + sign, start + sign.removesuffix("_equal")
 
-    def rule(o: Arithmetic, a: Complex, b: Complex) -> Value:
+    def rule(o: Arithmetic, a: Complex, b: Complex) -> KernelValue:
         numbers = o("logical_and", o("equal", a[1], a[1]), o("equal", b[1], b[1]))
         apart = o("logical_and", o(first, a[0], b[0]), numbers)
         tie = o("equal", a[0], b[0])  # elsewhere the imaginary parts are not even looked at
@@ -311,12 +313,12 @@ def _extremum(name: str) -> Callable[[Arithmetic, Complex, Complex], Complex]:
     return rule
 
 
-def _logical(name: str) -> Callable[[Arithmetic, Complex, Complex], Value]:
+def _logical(name: str) -> Callable[[Arithmetic, Complex, Complex], KernelValue]:
     return lambda o, a, b: o(name, _truth(o, a), _truth(o, b))
 
 
 # What each operation is on complex operands: a pair of parts, or one real or boolean value.
-COMPLEX: dict[str, Callable[..., Complex | Value]] = {
+COMPLEX: dict[str, Callable[..., Complex | KernelValue]] = {
     "add": lambda o, a, b: (o("add", a[0], b[0]), o("add", a[1], b[1])),
     "subtract": lambda o, a, b: (o("subtract", a[0], b[0]), o("subtract", a[1], b[1])),
     "multiply": _product,
@@ -339,4 +341,4 @@ COMPLEX: dict[str, Callable[..., Complex | Value]] = {
     **{name: _extremum(name) for name in _FIRST_WINS},
 }
 
-__all__ = ["COMPLEX", "HALF", "PARTS", "Parts", "machine_dtype", "number_dtype"]
+__all__ = ["COMPLEX", "HALF", "PARTS", "PartWriter", "machine_dtype", "number_dtype"]

@@ -1,12 +1,12 @@
-"""Where assignments and loops over elements store: into the memory of their base, or into a copy of it.
+"""Where assignments and scalar loops store: into the memory of their base, or into a copy of it.
 
-Enters: the steps of a schedule, lowered. Leaves: for each ``assign``, and each array that a loop writes, its place, new
-waits between steps, and the steps that write arrays of the caller. Exists because the graph is pure: an array that is
+Input: the steps of a schedule, lowered. Output: for each ``assign``, and each array that a loop writes, its place, new
+waits between steps, and the steps that write arrays of the caller. Why: the graph is pure: an array that is
 written is another value there, and whether the two can lie in one place depends on who still reads the first.
 
 An array of the caller is written only when nothing can go wrong any more. Once it is written, plain Python could not
 take over (to warn, or to raise) unless it writes the same elements again before it reads any of them, or unless the
-kernels keep the old elements beside it, so that they can be put back. A loop over elements may always turn out to be
+kernels keep the old elements beside it, so that they can be put back. A scalar loop may always turn out to be
 plain Python's, and keeps nothing: what it and the steps around it write is copied before.
 """
 
@@ -20,9 +20,9 @@ from tcompile.backends.schedule.kernel import Store, same_distance
 from tcompile.backends.schedule.lower import keeps_elements, replaces_part
 from tcompile.backends.schedule.plan import Step, in_order, steps_before
 from tcompile.graph import Graph, Node, SymInt, ops
-from tcompile.graph.op import Memory
-from tcompile.graph.ops.element_loop import written_arrays, written_roots
+from tcompile.graph.op import Aliasing
 from tcompile.graph.ops.gathering import IN_PLACE
+from tcompile.graph.ops.scalar_loop import written_arrays, written_roots
 from tcompile.graph.ops.writing import Path
 from tcompile.graph.signals import may_signal
 from tcompile.records import dataclass
@@ -137,7 +137,7 @@ class _Placement:
         return chain[::-1]
 
     def _base(self, node: Node) -> Node | None:
-        """What an assignment of a kernel, or a loop over elements, has written to; None where neither has made it."""
+        """What an assignment of a kernel, or a scalar loop, has written to; None where neither has made it."""
         if node.op is ops.ASSIGN or node.op in IN_PLACE:
             step = self.step_of.get(node)
             return None if step is None or step.kernel is None else node.inputs[0]
@@ -191,7 +191,9 @@ class _Placement:
         """Whether assignments can go to the caller's array itself."""
         before = {step: set(step.after) for step in self.steps}
         base = self._base(chain[0])
-        kept = chain[:-1] if base is None or not self.graph.scratch else [base, *chain[:-1]]  # a round may hand it on
+        kept = (
+            chain[:-1] if base is None or not self.graph.scratch else [base, *chain[:-1]]
+        )  # an iteration may hand it on
         allowed = not self._memories(kept) & self.ends
         allowed = allowed and all(self._fits(node, self._writer(node)) for node in chain)
         if self.graph.scratch:
@@ -270,7 +272,7 @@ class _Placement:
     def _fits_unnoticed(self, node: Node, step: Step) -> bool:
         """The same where no other step that may need plain Python comes to wait for a write to the caller's arrays.
 
-        Whether these can be put back was decided for the steps that came behind them then.
+        Whether these can be put back was decided for the steps that came after them then.
         """
         if not self.chains or self.graph.scratch:
             return self._fits(node, step)
@@ -354,7 +356,7 @@ class _Placement:
             if missing:
                 left += missing
                 continue
-            own = frozenset() if at.op.memory is Memory.VIEW else frozenset((at,))
+            own = frozenset() if at.op.memory is Aliasing.VIEW else frozenset((at,))
             self._shown[left.pop()] = own.union(*(self._shown[operand] for operand in of))
         return self._shown[node]
 
@@ -362,14 +364,14 @@ class _Placement:
         """The operands of whose memory a value may be a view."""
         step = self.step_of.get(node)
         may_be_view = node.op in (ops.CALL, ops.PYTHON_CALL) and (step is None or step.kernel is None)
-        if (node.op.kind in ("movement", "control") and not _is_of_loop(node)) or may_be_view:
+        if (node.op.kind in ("view", "control") and not _is_of_loop(node)) or may_be_view:
             return node.inputs
         return ()
 
 
 def _is_of_loop(node: Node | None) -> bool:
-    """Whether it is a result of a loop over elements."""
-    return node is not None and node.op is ops.GET and node.inputs[0].op is ops.ELEMENT_LOOP
+    """Whether it is a result of a scalar loop."""
+    return node is not None and node.op is ops.GET and node.inputs[0].op is ops.SCALAR_LOOP
 
 
 def _is_scattered(node: Node) -> bool:

@@ -1,6 +1,6 @@
 """What a schedule is: steps in order, and which of them have to wait for which.
 
-Enters: nothing; these are the records that ``steps`` fills in. Leaves: ``Step`` and ``Schedule``.
+Input: nothing; these are the records that ``steps`` fills in. Output: ``Step`` and ``Schedule``.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Target: TypeAlias = Literal["base", "copy"]
 
 @dataclass(eq=False)
 class Step:
-    """One step: a ``kernel``, a library ``call`` of ``node``, a ``view`` of another array (``node``, a movement), or a
+    """One step: a ``kernel``, a library ``call`` of ``node``, a ``view`` of another array (``node``, a view op), or a
     ``loop`` over elements for which the code generator has a function.
 
     ``onto`` says where an ``assign`` node goes: into the memory of its base, or of a copy; or, with ``base``, which
@@ -47,7 +47,7 @@ class Schedule:
     would have to be as they were. Where ``rewritten`` holds, plain Python writes the same elements again before it
     reads them, so that it may still take over as long as it runs to the end. Where plain Python takes over otherwise,
     what the assignments in ``undo`` have replaced is put back, last one first: it lies in the array beside each. Where
-    loops over elements write, the parts of the caller's arrays in ``saved`` are copied before, and put back whatever
+    scalar loops write, the parts of the caller's arrays in ``saved`` are copied before, and put back whatever
     is raised.
     """
 
@@ -64,7 +64,7 @@ class Schedule:
         """Whether all there is to do is one operation in place, for which kernels would keep what they replace, or
         elements that go to other places of their array, which the library moves at once.
         """
-        done = [node.op for node in self.graph.nodes if node.op.kind != "movement"]
+        done = [node.op for node in self.graph.nodes if node.op.kind != "view"]
         if len(done) == 2 and set(done) == {ops.ASSIGN, ops.ORDERED}:
             return len(self.kernels) == 2
         kinds = [op.kind for op in done]
@@ -106,6 +106,6 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
             ordered[step] = None
             continue
         met.add(step)
-        left.append(step)  # met again behind those before it
+        left.append(step)  # met again after those before it
         left += sorted((s for s in step.after if s in numbers and s not in met), key=lambda s: -numbers[s])
     return list(ordered)

@@ -1,7 +1,7 @@
 """Products of small matrices in kernels: which ones, where they read, and in which order they add.
 
-Enters: a ``matmul`` node. Leaves: whether it is computed element by element, as the sum of a few products, and where
-the factors of these lie. Exists because a call of BLAS for a 2 x 2 matrix takes far longer than its four products,
+Input: a ``matmul`` node. Output: whether it is computed element by element, as the sum of a few products, and where
+the factors of these lie. Why: a call of BLAS for a 2 x 2 matrix takes far longer than its four products,
 and ends the kernel before it and after it.
 """
 

@@ -1,6 +1,6 @@
 """Routines: operations that the library computes in a loop of its own, which machine code can call by itself.
 
-Enters: a node whose result is a product of matrices, or the solution of equations. Leaves: the ``Routine`` that
+Input: a node whose result is a product of matrices, or the solution of equations. Output: the ``Routine`` that
 computes it, and the ``Kernel`` that says where its operands lie: a space with the axes of the stack, then rows,
 columns and what is summed over, of which each operand has some. Exists so that such a node is launched as kernels are,
 reads through transposes and slices as they do, and needs no call of Python.
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tcompile.backends.schedule.kernel import Axis, Buffer, Kernel, Store, Value
+from tcompile.backends.schedule.kernel import Axis, Buffer, Kernel, KernelValue, Store
 from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, through
 from tcompile.graph import Node, Size, TensorType, ops
@@ -91,7 +91,7 @@ def kernel_of(node: Node, routine: Routine, name: str, buffer: Callable[[Node], 
     order = [letter for letter in "mpk" if any(letter in axes for axes in routine.axes)]
     place = {letter: len(stack) + number for number, letter in enumerate(order)}
     sizes: dict[str, Size] = dict.fromkeys(order, 1)
-    values: list[Value] = []
+    values: list[KernelValue] = []
     for operand, axes in zip(node.inputs, letters, strict=False):
         type = operand.tensor
         core = type.ndim - len(axes)
@@ -100,12 +100,12 @@ def kernel_of(node: Node, routine: Routine, name: str, buffer: Callable[[Node], 
         map: Map = (*outer, *(Affine(((place[letter], 1),)) for letter in axes))
         base, map = _beneath(operand, map)
         access = access_of(buffer(base), map, len(stack) + len(order))
-        values.append(Value("load", (), type.dtype, access.axes, base, {}, access))
+        values.append(KernelValue("load", (), type.dtype, access.axes, base, {}, access))
     kept = frozenset(range(len(stack))) | {place[letter] for letter in letters[-1]}
     space = [Axis(size) for size in stack]
     space += [Axis(sizes[letter], letter not in routine.axes[-1]) for letter in order]
     attrs = {"routine": routine, "places": tuple(place[letter] for letter in routine.sizes), "letters": place}
-    value = Value("routine", tuple(values), node.tensor.dtype, kept, node, attrs)
+    value = KernelValue("routine", tuple(values), node.tensor.dtype, kept, node, attrs)
     own = (*identity(len(stack)), *(Affine(((place[letter], 1),)) for letter in letters[-1]))
     store = Store(value, access_of(buffer(node), own, len(space)))
     return Kernel(name, "routine", space, [*values, value], [store], (node,))
@@ -127,7 +127,7 @@ def _letters(node: Node, routine: Routine, number: int) -> str:
 
 
 def _beneath(node: Node, map: Map) -> tuple[Node, Map]:
-    """What a chain of movements shows, and where: each axis of the map may go to any place there."""
+    """What a chain of view ops shows, and where: each axis of the map may go to any place there."""
     while is_view(node) and node.op not in (ops.REAL, ops.IMAG):
         try:
             inner = through(node, map)

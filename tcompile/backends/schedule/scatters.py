@@ -1,6 +1,6 @@
 """Writes to computed places: which ones kernels do, and in which order they have to come to the places.
 
-Enters: a ``scatter`` or ``combine`` node. Leaves: whether kernels have what it takes (``admits``), and what order it
+Input: a ``scatter`` or ``combine`` node. Output: whether kernels have what it takes (``admits``), and what order it
 asks for: none (``is_in_any_order``), or that of the indices (``is_in_their_order``). Where two values go to one place
 NumPy goes through the arrays as they lie in memory.
 """

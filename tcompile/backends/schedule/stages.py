@@ -1,6 +1,6 @@
 """In which pass over a row each value of a kernel is computed.
 
-Enters: a kernel. Leaves: for every value its level (once a row, or once an element) and the pass in which it
+Input: a kernel. Output: for every value its level (once a row, or once an element) and the pass in which it
 is ready. A reduction is complete after the pass that accumulates it, so what uses its result waits for the
 next pass: softmax has three passes over each row, all in one kernel while the row is in the cache.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import field
 
-from tcompile.backends.schedule.kernel import Kernel, Store, Value, needed
+from tcompile.backends.schedule.kernel import Kernel, KernelValue, Store, needed
 from tcompile.records import dataclass
 
 KEEP_ABOVE = 8.0  # a value dearer than this is kept in a row buffer for later passes, rather than computed again
@@ -21,7 +21,7 @@ class Stages:
 
     kernel: Kernel
     row_axes: frozenset[int]
-    ready: dict[Value, int] = field(default_factory=dict)
+    ready: dict[KernelValue, int] = field(default_factory=dict)
     passes: int = 0
 
     def __post_init__(self) -> None:
@@ -36,7 +36,7 @@ class Stages:
             default=0,
         )
 
-    def per_row(self, value: Value) -> bool:
+    def per_row(self, value: KernelValue) -> bool:
         """Whether the value is computed once a row, outside the innermost loops."""
         return value.op == "reduce" or value.axes <= self.row_axes
 
@@ -47,11 +47,11 @@ class Stages:
         """
         return store.access.axes <= self.row_axes and self.per_row(store.value)
 
-    def row_values(self, number: int) -> list[Value]:
+    def row_values(self, number: int) -> list[KernelValue]:
         """The row values that are complete before pass ``number`` and not earlier, in order; reductions left out."""
         return [v for v in self.kernel.values if v.op != "reduce" and self.per_row(v) and self.ready[v] == number]
 
-    def reductions(self, number: int) -> list[Value]:
+    def reductions(self, number: int) -> list[KernelValue]:
         """The reductions that pass ``number`` accumulates."""
         return [v for v in self.kernel.values if v.op == "reduce" and self.ready[v] == number + 1]
 
@@ -63,10 +63,10 @@ class Stages:
         """The row stores that are possible before pass ``number`` and not earlier."""
         return [s for s in self.kernel.stores if self.row_store(s) and self.ready[s.value] == number]
 
-    def needed(self, number: int, kept: dict[Value, int]) -> list[Value]:
+    def needed(self, number: int, kept: dict[KernelValue, int]) -> list[KernelValue]:
         """The element values that pass ``number`` computes or reads again; ``kept`` are read after their own pass."""
         goals = [r.values[0] for r in self.reductions(number)] + [s.value for s in self.stores(number)]
-        found: set[Value] = set()
+        found: set[KernelValue] = set()
         while goals:
             value = goals.pop()
             if value in found or self.per_row(value):
@@ -76,10 +76,10 @@ class Stages:
                 goals.extend(value.values)
         return [v for v in self.kernel.values if v in found]
 
-    def worth_keeping(self) -> dict[Value, int]:
+    def worth_keeping(self) -> dict[KernelValue, int]:
         """Dear element values that several passes need, and the first pass that computes them."""
-        first: dict[Value, int] = {}
-        again: set[Value] = set()
+        first: dict[KernelValue, int] = {}
+        again: set[KernelValue] = set()
         for number in range(self.passes):
             for value in self.needed(number, {}):
                 if value in first:

@@ -1,6 +1,6 @@
 """The schedule: which nodes fuse, and in which order the pieces run.
 
-Enters: a graph, and a predicate that says which nodes the code generator can compute. Leaves: a ``Schedule``:
+Input: a graph, and a predicate that says which nodes the code generator can compute. Output: a ``Schedule``:
 kernels, library calls and views, in an order in which every array is there before it is read, and who reads
 what last.
 
@@ -20,7 +20,7 @@ from typing import Any, Literal
 from tcompile.backends.schedule import elements, inverses, products, routines
 from tcompile.backends.schedule.admission import ALONG
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
-from tcompile.backends.schedule.kernel import Buffer, Value
+from tcompile.backends.schedule.kernel import Buffer, KernelValue
 from tcompile.backends.schedule.lower import (
     Group,
     NotAffine,
@@ -50,11 +50,13 @@ DEEPEST = 64  # operations in a row that one kernel computes without storing any
 
 
 def schedule(
-    graph: Graph, supports: Callable[[Node], bool], has_routine: Callable[[Node], bool] = lambda node: False,
+    graph: Graph,
+    supports: Callable[[Node], bool],
+    has_routine: Callable[[Node], bool] = lambda node: False,
     looks_first: bool = False,
-) -> Schedule:  # fmt: skip
+) -> Schedule:
     """Plans ``graph``. ``supports`` says of a pointwise, creation or reduction node whether kernels can compute it, and
-    of a loop over elements whether there is a function for it; ``has_routine`` of a library call whether machine code
+    of a scalar loop whether there is a function for it; ``has_routine`` of a library call whether machine code
     can do it (``routines``). ``looks_first``: kernels that write to computed places look at all of them before.
     """
     stored: set[Node] = set()
@@ -85,13 +87,20 @@ class _StoreThese(Exception):
 
 class _Planner:
     def __init__(
-        self, graph: Graph, supports: Callable[[Node], bool], has_routine: Callable[[Node], bool], stored: set[Node],
-        arrays: set[Node], alone: set[Node], kept: set[Node], final: bool,
-    ) -> None:  # fmt: skip
+        self,
+        graph: Graph,
+        supports: Callable[[Node], bool],
+        has_routine: Callable[[Node], bool],
+        stored: set[Node],
+        arrays: set[Node],
+        alone: set[Node],
+        kept: set[Node],
+        final: bool,
+    ) -> None:
         self.graph = graph
         self.final = final
         self.live = _live(graph)
-        self.loops = {node for node in graph.nodes if node.op is ops.ELEMENT_LOOP and supports(node)}
+        self.loops = {node for node in graph.nodes if node.op is ops.SCALAR_LOOP and supports(node)}
         self.kind: dict[Node, str] = dict.fromkeys(graph.inputs, "input")
         for node in graph.nodes:
             kind = self._kind(node, supports)
@@ -121,7 +130,7 @@ class _Planner:
             return "along"
         if kind in ("opaque", "control"):
             return "opaque"
-        if kind == "movement":
+        if kind == "view":
             return "move" if _is_affine(node) else "reshape"
         if not supports(node):
             return "opaque"
@@ -581,4 +590,4 @@ def _live(graph: Graph) -> set[Node]:
     return live
 
 
-__all__ = ["Schedule", "Step", "Value", "schedule"]
+__all__ = ["KernelValue", "Schedule", "Step", "schedule"]

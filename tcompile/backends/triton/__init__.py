@@ -1,6 +1,6 @@
 """The fusing GPU backend: a graph becomes Triton kernels, from the schedule that the llvm backend runs too.
 
-Enters: a ``Graph``. Leaves: a callable that takes the graph's inputs and returns the tuple of its outputs. In
+Input: a ``Graph``. Output: a callable that takes the graph's inputs and returns the tuple of its outputs. In
 between: the schedule (``backends.schedule``) decides what runs together, ``kernels`` writes each kernel as a Triton
 function, ``cubins`` compiles it for a GPU or ``interpreter`` runs it without one, and ``host`` writes the program
 around the kernels.
@@ -24,7 +24,7 @@ from tcompile.backends.triton.cudagraphs import recorded
 from tcompile.backends.triton.devices import Device, device
 from tcompile.backends.triton.dots import Axes, axes_of
 from tcompile.backends.triton.pointwise import FLOATS, INTEGERS, STORES, has_operation
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 from tcompile.backends.triton.thin import NUMPYS_ORDER
 from tcompile.errors import BackendError
 from tcompile.graph import Graph, Node, ops
@@ -39,7 +39,7 @@ class CompiledKernel(compiled.CompiledKernel):
 
     language = "Triton"
 
-    functions: tuple[Function, ...]
+    functions: tuple[TritonFunction, ...]
 
     __repr__ = compiled.CompiledKernel.__repr__  # a record would write its own
 
@@ -67,17 +67,25 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
     """
 
     def __init__(
-        self, program: Callable[..., tuple[Any, ...]], on_device: Callable[..., tuple[Any, ...]], source: str,
-        kernels: list[CompiledKernel], plan: Schedule, regions: dict[Graph, Any],
-    ) -> None:  # fmt: skip
+        self,
+        program: Callable[..., tuple[Any, ...]],
+        on_device: Callable[..., tuple[Any, ...]],
+        source: str,
+        kernels: list[CompiledKernel],
+        plan: Schedule,
+        regions: dict[Graph, Any],
+    ) -> None:
         super().__init__(program, source, kernels, plan, regions)
         self.on_device = on_device
 
 
 def compile_graph(
-    graph: Graph, example_inputs: Sequence[Any] | None = None, *, cudagraphs: bool = False,
+    graph: Graph,
+    example_inputs: Sequence[Any] | None = None,
+    *,
+    cudagraphs: bool = False,
     tuned: frozenset[str] = frozenset(),
-) -> CompiledGraph:  # fmt: skip
+) -> CompiledGraph:
     """Compiles ``graph`` for the device that there is now (``devices``).
 
     The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple of arrays:
@@ -108,7 +116,7 @@ class _Made:
     """A graph's kernels, each with its functions and the time they took to write, and the program around them."""
 
     schedule: Schedule
-    kernels: list[tuple[Kernel, list[Function], float]]
+    kernels: list[tuple[Kernel, list[TritonFunction], float]]
     source: str
     program: Callable[..., tuple[Any, ...]]
     regions: dict[Graph, Any]
@@ -117,8 +125,8 @@ class _Made:
 def _make(graph: Graph, where: Device, config: Config) -> _Made:
     plan, dots = _planned(graph, config)
     names = cubins.library_names()
-    functions: dict[Step, list[tuple[Function, Callable[..., Any]]]] = {}
-    made: list[tuple[Kernel, list[Function], float]] = []
+    functions: dict[Step, list[tuple[TritonFunction, Callable[..., Any]]]] = {}
+    made: list[tuple[Kernel, list[TritonFunction], float]] = []
     for step in plan.steps:
         if step.kernel is not None:
             started = time.perf_counter()
@@ -186,7 +194,7 @@ def _has_operation(name: str, dtype: DType) -> bool:
 
 
 def _report(
-    graph: Graph, kernel: Kernel, functions: list[Function], config: Config, is_tuned: bool, ms: float
+    graph: Graph, kernel: Kernel, functions: list[TritonFunction], config: Config, is_tuned: bool, ms: float
 ) -> CompiledKernel:
     found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
     computed = tuple(found)

@@ -1,6 +1,6 @@
 """How a graph's kernels are divided among programs.
 
-Enters: nothing. Leaves: ``Config``, which those who write kernels ask, and ``USUAL``, which is right for most. Exists
+Input: nothing. Output: ``Config``, which those who write kernels ask, and ``USUAL``, which is right for most. Exists
 as data of its own so that ``tuning`` can try others. Element-wise results have the same bits under each; sums of floats
 are added up in another order, within the same bound.
 """
@@ -20,7 +20,7 @@ class Config:
     rows that are written out are half as many. Rows that are shared out are cut so that a program walks ``chunk``
     elements in all, or, of rows side by side, ``SIDE_BY_SIDE`` times that. ``warps`` are a multiple of the usual, one
     for 256 elements, 64 or 128 points of 8 bytes, 128 elements of 8 bytes of rows that are whole, or 512 elements of
-    rows that are walked; ``stages`` is how many rounds of a loop load ahead. Of a product of matrices it takes a
+    rows that are walked; ``stages`` is how many iterations of a loop load ahead. Of a product of matrices it takes a
     ``tile``: rows, columns, and terms at a time; None leaves products to the library, whose factors' rows are filled up
     with zeros where they are ``padded``.
     """
@@ -57,7 +57,7 @@ FEW_PROGRAMS, MOST_PROGRAMS = 256, 2048  # fewer leave parts of a GPU idle; no m
 MANY_PROGRAMS = 1024  # of whole rows: fewer leave it idle, too, since each waits for its row
 LEAST_PART = 2048  # elements that a program takes of what is shared out, at least
 WRITTEN_OUT = 16  # elements of a row that a thread takes one after the other
-WRITTEN_OUT_APART = 8  # the same where neighbouring threads' rows lie one behind the other: each load meets many lines
+WRITTEN_OUT_APART = 8  # the same where neighbouring threads' rows lie one after the other: each load meets many lines
 MOST_LINES = 512  # that elements written out may make
 
 __all__ = [

@@ -1,9 +1,9 @@
 """Kernels as machine code of NVIDIA's GPUs. No GPU is needed to compile: Triton brings the assembler along.
 
-Enters: a ``Function``, the compute capability of a GPU, and what is known of its arguments. Leaves: a ``Cubin``, from
-tcompile's disk cache where the same was compiled before. Its key is all that it depends on: the source and the library
-that kernels call, types, blocks, the capability, and Triton's version. Triton is loaded only where something has to be
-compiled.
+Input: a ``TritonFunction``, the compute capability of a GPU, and what is known of its arguments. Output: a ``Cubin``,
+from tcompile's disk cache where the same was compiled before. Its key is all that it depends on: the source and the
+library that kernels call, types, blocks, the capability, and Triton's version. Triton is loaded only where something
+has to be compiled.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 from tcompile.backends.disk import cache, key_of
 from tcompile.backends.triton import library
 from tcompile.backends.triton.sources import defined
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 from tcompile.errors import BackendError
 
 OLDEST = 80  # Ampere: what comes before has no tested code
@@ -61,7 +61,7 @@ class Cubin:
     extra: int
 
 
-def compiled(function: Function, capability: int, variant: Variant) -> Cubin:
+def compiled(function: TritonFunction, capability: int, variant: Variant) -> Cubin:
     """The machine code for GPUs of this compute capability (90 for 9.0).
 
     Raises BackendError where the GPU is too old, or Triton is not there or refuses.
@@ -94,13 +94,13 @@ def check_capability(capability: int) -> None:
         )
 
 
-def assembly(function: Function, capability: int, variant: Variant) -> str:
+def assembly(function: TritonFunction, capability: int, variant: Variant) -> str:
     """The PTX of a function, made anew."""
     text: str = _compile(function, capability, variant).asm["ptx"]
     return text
 
 
-def _compile(function: Function, capability: int, variant: Variant) -> Any:
+def _compile(function: TritonFunction, capability: int, variant: Variant) -> Any:
     """What Triton makes of a function."""
     try:
         import triton

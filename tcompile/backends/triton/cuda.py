@@ -1,6 +1,6 @@
 """Kernels on an NVIDIA GPU, by way of CuPy: its memory pool, its streams, its loader of machine code. No PyTorch.
 
-Enters: functions of kernels, NumPy arrays. Leaves: NumPy arrays. What kernels read is copied to the GPU, what they have
+Input: functions of kernels, NumPy arrays. Output: NumPy arrays. What kernels read is copied to the GPU, what they have
 made is copied back at the end, and in between only for what NumPy itself computes. Exists apart from ``cubins`` because
 compiling needs no GPU, and running needs no compiler once the machine code is on disk.
 """
@@ -22,7 +22,7 @@ from tcompile.backends.replay import Replay
 from tcompile.backends.triton import cubins, interpreter
 from tcompile.backends.triton.configs import FEW_PROGRAMS
 from tcompile.backends.triton.launches import Loaded, Status
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 from tcompile.errors import BackendError
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
@@ -200,7 +200,7 @@ class Cuda:
             bus.emit(FellBack(reason="out of memory on the GPU", detail=text))
         return text
 
-    def launcher(self, function: Function) -> Callable[..., Status | int]:
+    def launcher(self, function: TritonFunction) -> Callable[..., Status | int]:
         """Runs a function on the GPU."""
         return Loaded(function, self).launch
 

@@ -1,6 +1,6 @@
 """Programs as CUDA graphs: all kernels of a call are started at once, which takes the host less than starting one.
 
-Enters: a program over arrays of a GPU's, and its schedule. Leaves: a program that does the same, and keeps its launches
+Input: a program over arrays of a GPU's, and its schedule. Output: a program that does the same, and keeps its launches
 as a CUDA graph for every set of sizes that it meets. Exists for small kernels (the option ``triton.cudagraphs``), where
 starting them takes longer than running them.
 
@@ -135,7 +135,7 @@ class Recording:
     """A CUDA graph for arguments of some sizes.
 
     ``places`` says for each launch that sees arguments or results which of its words hold an address in which of them,
-    and how far behind its first element; ``addresses`` are those of the arguments and results that it sees now.
+    and how far after its first element; ``addresses`` are those of the arguments and results that it sees now.
     ``held`` is its memory for temporary arrays, the words of status bits, and its counters.
     """
 

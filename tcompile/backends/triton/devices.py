@@ -1,6 +1,6 @@
 """Where kernels run: on a GPU, or in Triton's interpreter.
 
-Enters: the settings. Leaves: a ``Device``. Exists so that the rest of the backend writes one program for both.
+Input: the settings. Output: a ``Device``. Exists so that the rest of the backend writes one program for both.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib.util
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 from tcompile.config import config
 from tcompile.errors import BackendError
 
@@ -33,7 +33,7 @@ class Device(Protocol):
     def around(self, program: Callable[..., tuple[Any, ...]], resident: bool) -> Callable[..., tuple[Any, ...]]:
         """The program, with results that are NumPy's arrays; ``resident``: all arrays are on the device, and stay."""
 
-    def launcher(self, function: Function) -> Callable[..., Any]:
+    def launcher(self, function: TritonFunction) -> Callable[..., Any]:
         """Runs a function: ``launcher(programs, *arguments)`` starts so many, and returns their status bits."""
 
 

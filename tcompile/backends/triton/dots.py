@@ -1,10 +1,10 @@
 """Kernels that multiply matrices: each program takes a rectangle of the product, and walks along what is summed.
 
-Enters: a ``Kernel`` whose reductions are the sums that ``products`` has made of products of matrices. Leaves: its
-function. In every round a piece of each factor is read, what the factor is computed from is computed (the prologue),
-and ``tl.dot`` multiplies the pieces, in full precision; behind the last round is what is computed of the product (the
-epilogue). Programs that run at the same time share rows and columns, so that these are still in the GPU's cache
-(P. Tillet et al., "Triton", MAPL 2019).
+Input: a ``Kernel`` whose reductions are the sums that ``products`` has made of products of matrices. Output: its
+function. In every iteration a piece of each factor is read, what the factor is computed from is computed (the
+prologue), and ``tl.dot`` multiplies the pieces, in full precision; after the last iteration is what is computed of the
+product (the epilogue). Programs that run at the same time share rows and columns, so that these are still in the GPU's
+cache (P. Tillet et al., "Triton", MAPL 2019).
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Set
 from dataclasses import dataclass
 
-from tcompile.backends.schedule import Access, Kernel, Value
+from tcompile.backends.schedule import Access, Kernel, KernelValue
 from tcompile.backends.schedule.kernel import needed
 from tcompile.backends.schedule.parts import HALF
 from tcompile.backends.triton.configs import Config
 from tcompile.backends.triton.names import type_of
-from tcompile.backends.triton.text import Function, Text
+from tcompile.backends.triton.text import Text, TritonFunction
 from tcompile.graph import Node
 
 TOGETHER = 8  # rows of rectangles that are walked column by column
@@ -58,7 +58,7 @@ def axes_of(kernel: Kernel, terms: Set[Node]) -> Axes | None:
     return axes
 
 
-def _axes_of_product(kernel: Kernel, product: Value) -> Axes | None:
+def _axes_of_product(kernel: Kernel, product: KernelValue) -> Axes | None:
     if product.op != "multiply" or len(product.values) != 2:
         return None
     (deep,), kept = kernel.reduced, set(kernel.kept)
@@ -78,7 +78,7 @@ class Dots(Text):
         assert config.tile is not None
         self.axes = axes
         self.sums = [value for value in kernel.values if value.op == "reduce"]
-        self.side = ""  # in which piece of a factor elements lie now, "" outside of the rounds
+        self.side = ""  # in which piece of a factor elements lie now, "" outside of the iterations
         sides = zip(("TALL", "WIDE", "DEEP"), (axes.tall, axes.wide, axes.deep), config.tile, strict=True)
         self.blocks = [(name, block) for name, _, block in sides]
         self.lanes = {axes.tall: "in_tall", axes.wide: "in_wide", axes.deep: "in_deep"}
@@ -97,7 +97,7 @@ class Dots(Text):
         text = super().load(access, extra)
         return text.replace(", mask=", ", other=0, mask=") if self.side else text
 
-    def write(self) -> Function:
+    def write(self) -> TritonFunction:
         """The function."""
         kernel, p = self.kernel, self.parameters
         axes, blocks = self.axes, dict(self.blocks)
@@ -117,9 +117,9 @@ class Dots(Text):
         told = len(self.lines)
         self.line(f"for start in range(0, {p.size(sizes[axes.deep])}, DEEP):")
         self.indent += 1
-        self._round()
+        self._iteration()
         self.indent -= 1
-        self._behind()
+        self._after()
         if self.any_flags:
             self.lines.insert(told, "    left_told = tl.full([TALL, DEEP], 0, tl.int32)")
             self.lines.insert(told, "    right_told = tl.full([DEEP, WIDE], 0, tl.int32)")
@@ -151,16 +151,16 @@ class Dots(Text):
             if self.lanes[axis]:
                 self.line(f"{self.lanes[axis]} = {index} < {size}")
 
-    def _before(self) -> list[Value]:
-        """What the rounds need that is the same in each of them, in order."""
+    def _before(self) -> list[KernelValue]:
+        """What the iterations need that is the same in each of them, in order."""
         found = needed(self.kernel.values, (s.values[0] for s in self.sums))
         return [value for value in found if self.axes.deep not in value.axes]
 
-    def _round(self) -> None:
+    def _iteration(self) -> None:
         """A piece of each factor, and their products."""
         kernel, p, deep = self.kernel, self.parameters, self.axes.deep
         outside, size = dict(self.registers), p.size(kernel.axes[deep].size)
-        pieces: dict[str, dict[Value, str | tuple[str, str]]] = {}
+        pieces: dict[str, dict[KernelValue, str | tuple[str, str]]] = {}
         for side, own, spread in (("left", self.axes.tall, "[None, :]"), ("right", self.axes.wide, "[:, None]")):
             self.side, self.registers, self.flagged = side, dict(outside), f"{side}_found"
             index = p.fresh(f"i{deep}_{side}")
@@ -187,7 +187,7 @@ class Dots(Text):
             self.line(f"{name} = tl.dot({', '.join(texts)}, {name}, {exact})")
         self.side, self.registers = "", outside
 
-    def _factors(self, value: Value) -> tuple[Value, Value]:
+    def _factors(self, value: KernelValue) -> tuple[KernelValue, KernelValue]:
         """The factors of a sum's terms, the left one first; halves as they are, since products of two are exact."""
         one, other = (
             factor.values[0] if factor.op == "astype" and factor.attrs["operand_dtype"] == HALF else factor
@@ -195,12 +195,12 @@ class Dots(Text):
         )
         return (one, other) if self.axes.tall in one.axes else (other, one)
 
-    def _of_factors(self, own: int) -> list[Value]:
-        """What the factors along an axis are computed from in each round, in order."""
+    def _of_factors(self, own: int) -> list[KernelValue]:
+        """What the factors along an axis are computed from in each iteration, in order."""
         factors = (factor for s in self.sums for factor in self._factors(s) if own in factor.axes)
         return [value for value in needed(self.kernel.values, factors) if self.axes.deep in value.axes]
 
-    def _piece(self, value: Value, side: str, pieces: dict[str, dict[Value, str | tuple[str, str]]]) -> str:
+    def _piece(self, value: KernelValue, side: str, pieces: dict[str, dict[KernelValue, str | tuple[str, str]]]) -> str:
         """The text of a factor's piece, with zeros where there is nothing."""
         register = pieces[side][value]
         assert isinstance(register, str)
@@ -209,7 +209,7 @@ class Dots(Text):
         inside = self.mask(frozenset((own, self.axes.deep)))
         return f"tl.where({inside}, {register}, 0)" if inside and value.op != "load" else register
 
-    def _behind(self) -> None:
+    def _after(self) -> None:
         """What is computed of the products, and what is stored."""
         self.flagged = "found"
         for value in self.kernel.values:
@@ -222,7 +222,7 @@ class Dots(Text):
         for store in self.kernel.stores:
             self.store(store)
 
-    def _sum(self, value: Value) -> str:
+    def _sum(self, value: KernelValue) -> str:
         name = value.node.name if value.node is not None else "product"
         found = self.registers.get(value)
         if found is None:

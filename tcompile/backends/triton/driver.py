@@ -1,6 +1,6 @@
 """CUDA graphs made of launches, whose arguments can be changed: what of CUDA's driver CuPy does not wrap.
 
-Enters: launches, one after the other. Leaves: a ``LaunchGraph``, started as a whole. Exists apart so that tests put
+Input: launches, one after the other. Output: a ``LaunchGraph``, started as a whole. Exists apart so that tests put
 another in its place where there is no driver.
 """
 
@@ -84,7 +84,7 @@ class LaunchGraph:
         _check(self._change(self._started, node, about), "cuGraphExecKernelNodeSetParams")
 
     def start(self) -> None:
-        """Starts all of it on CuPy's current stream, behind what has been started of it before."""
+        """Starts all of it on CuPy's current stream, after what has been started of it before."""
         self._launch(self._started, self._stream().ptr)
 
     def __del__(self) -> None:

@@ -1,6 +1,6 @@
 """Kernels without reduced axes: each program takes a block of points.
 
-Enters: a ``Kernel`` of form ``flat`` or ``tiled``. Leaves: its function. A tiled one's programs each take a rectangle
+Input: a ``Kernel`` of form ``flat`` or ``tiled``. Output: its function. A tiled one's programs each take a rectangle
 along the two innermost axes, so that loads along either lie side by side.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcompile.backends.triton.pointwise import FUNCTIONS, OF_ANGLES
-from tcompile.backends.triton.text import Function, Grid, Text, power_of_two
+from tcompile.backends.triton.text import Grid, Text, TritonFunction, power_of_two
 from tcompile.graph.sizes import product
 
 
@@ -19,7 +19,7 @@ class Flat(Text):
     shape = "[BLOCK]"
     unit = "[1]"
 
-    def write(self) -> Function:
+    def write(self) -> TritonFunction:
         """The function."""
         kernel, axes = self.kernel, range(len(self.kernel.axes))
         if kernel.form == "tiled":
@@ -80,7 +80,7 @@ class Flat(Text):
         return *((sizes[axis], 1) for axis in outer), (sizes[tall], high), (sizes[wide], broad)
 
     def tell_found(self, started: int) -> None:
-        """Tells what was found behind line ``started``."""
+        """Tells what was found after line ``started``."""
         if self.any_flags:
             self.lines.insert(started, f"    found = tl.full({self.shape}, 0, tl.int32)")
             self.tell(["tl.where(inside, found, 0)"])

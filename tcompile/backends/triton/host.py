@@ -1,6 +1,6 @@
 """The host program around Triton kernels.
 
-Enters: a ``Schedule`` and the functions of its kernels, as a device runs them. Leaves: the program (``backends.host``),
+Input: a ``Schedule`` and the functions of its kernels, as a device runs them. Output: the program (``backends.host``),
 which allocates on that device, and launches there.
 """
 
@@ -15,7 +15,7 @@ from tcompile.backends import host
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.triton.devices import Device
 from tcompile.backends.triton.parameters import Parameter
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 from tcompile.graph import Node, Size, SymInt, TensorType
 
 Launchable = Callable[..., Any]
@@ -25,7 +25,7 @@ Launchable = Callable[..., Any]
 class Program(host.Program):
     """The text under construction, and the functions of the kernels, each with what launches it."""
 
-    functions: dict[Step, list[tuple[Function, Launchable]]] = field(default_factory=dict)
+    functions: dict[Step, list[tuple[TritonFunction, Launchable]]] = field(default_factory=dict)
     device: Device | None = None
 
     def tools(self) -> dict[str, Any]:
@@ -88,7 +88,7 @@ class Program(host.Program):
         return super()._guarded_call("on_host", [function, *arguments])
 
     def control(self, node: Node, operands: Sequence[str]) -> None:
-        """Branches, and rounds that are given all they need, are NumPy's to arrange."""
+        """Branches, and iterations that are given all they need, are NumPy's to arrange."""
         super().control(node, [f"to_host({operand})" if self.is_remote else operand for operand in operands])
 
     def launch(self, step: Step) -> None:

@@ -1,8 +1,8 @@
 """Kernels in Triton's interpreter, on NumPy arrays: what a GPU would compute, one operation of NumPy at a time.
 
-Enters: a ``Function`` and NumPy arrays. Leaves: arrays that it has written, and its status bits. Exists so that every
-kernel can be run and compared where there is no GPU. The interpreter expects PyTorch's tensors: ``_Memory`` makes a
-NumPy array look like one. It knows no CUDA library: ``_Library`` computes these functions in NumPy.
+Input: a ``TritonFunction`` and NumPy arrays. Output: arrays that it has written, and its status bits. Exists so that
+every kernel can be run and compared where there is no GPU. The interpreter expects PyTorch's tensors: ``_Memory`` makes
+a NumPy array look like one. It knows no CUDA library: ``_Library`` computes these functions in NumPy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton import library
 from tcompile.backends.triton.pointwise import LIBRARY
 from tcompile.backends.triton.sources import defined
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 from tcompile.errors import BackendError
 from tcompile.graph.op import OPS
 
@@ -41,7 +41,7 @@ class _Memory:
         return self.address
 
     def untyped_storage(self) -> _Memory:
-        """The memory behind a tensor."""
+        """The memory after a tensor."""
         return self
 
     def cpu(self) -> _Memory:
@@ -151,7 +151,7 @@ def _names() -> dict[str, Any]:
 class Interpreted:
     """A function of a kernel, run in the interpreter."""
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: TritonFunction) -> None:
         self.function = function
 
     @functools.cached_property
@@ -231,7 +231,7 @@ class Interpreter:
         """They are NumPy's already."""
         return program
 
-    def launcher(self, function: Function) -> Interpreted:
+    def launcher(self, function: TritonFunction) -> Interpreted:
         """Runs a function on NumPy arrays."""
         return Interpreted(function)
 

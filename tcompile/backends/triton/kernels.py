@@ -1,7 +1,7 @@
 """A kernel of the schedule as the source of Triton functions.
 
-Enters: a ``Kernel``. Leaves: its ``Function`` values: text with parameters, how many programs run, and the sizes of
-blocks. What an element's value is never depends on how elements are divided among programs.
+Input: a ``Kernel``. Output: its ``TritonFunction`` values: text with parameters, how many programs run, and the sizes
+of blocks. What an element's value is never depends on how elements are divided among programs.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from tcompile.backends.triton import rows, scans
 from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.dots import Axes, Dots
 from tcompile.backends.triton.flat import Flat
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 from tcompile.backends.triton.thin import Thin, is_thin
 
 
@@ -21,7 +21,7 @@ def write(
     taken: frozenset[str] = frozenset(),
     config: Config = USUAL,
     dots: Axes | None = None,
-) -> list[Function]:
+) -> list[TritonFunction]:
     """The functions of a kernel. ``signals``: whether they report what NumPy would; ``taken``: names of the library;
     ``dots``: the axes of one that multiplies matrices.
     """

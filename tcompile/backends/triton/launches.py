@@ -1,9 +1,9 @@
 """Functions of kernels, loaded on a GPU: starting one takes little more than CUDA takes for it.
 
-Enters: a ``Function``, and how many programs run on which arrays and numbers. Leaves: its status bits. Machine code is
-compiled for what is known of the arguments (``cubins.Variant``), so that has to be asked at every launch: by Python
-that is written for the function, with nothing in it that its parameters do not need; and with care where the answer is
-a new one.
+Input: a ``TritonFunction``, and how many programs run on which arrays and numbers. Output: its status bits. Machine
+code is compiled for what is known of the arguments (``cubins.Variant``), so that has to be asked at every launch: by
+Python that is written for the function, with nothing in it that its parameters do not need; and with care where the
+answer is a new one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from tcompile.backends.replay import Replay
 from tcompile.backends.triton import cubins
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 from tcompile.records import dataclass
 
 WIDE = 1 << 31  # an offset in elements that needs more than 32 bits
@@ -111,7 +111,7 @@ class Loaded:
     0 if they have none. Raises Replay where arrays are not on this GPU.
     """
 
-    def __init__(self, function: Function, device: Device) -> None:
+    def __init__(self, function: TritonFunction, device: Device) -> None:
         self.function = function
         self.device = device
         self._indices = [p.is_index for p in function.parameters]

@@ -1,6 +1,6 @@
 """The functions that kernels call: NumPy's arithmetic where one Triton operation is not enough, and NumPy's flags.
 
-Enters: blocks of one dtype. Leaves: blocks. The file is Triton code: it is compiled into every kernel that uses it, and
+Input: blocks of one dtype. Output: blocks. The file is Triton code: it is compiled into every kernel that uses it, and
 run by the interpreter as it stands, so nothing in it may be more than Triton can compile. ``flags_...`` give status
 bits for each element (see ``backends.status``): a GPU has no floating-point flags, so what NumPy would report is found
 out from operands and result.

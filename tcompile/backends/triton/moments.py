@@ -1,6 +1,6 @@
 """Sums of squared distances from a row's mean, without another pass.
 
-Enters: a ``Kernel`` whose rows would be read again, as for a variance. Leaves: one that reads them once less where that
+Input: a ``Kernel`` whose rows would be read again, as for a variance. Output: one that reads them once less where that
 can be. With ``e`` the distances to the row's first element, the sum over ``(x - m)**2`` is that of the squares of what
 ``e`` differ from their mean, plus ``n * (m - first - mean(e))**2``. Where the first element is far from the others, its
 own distance is among those that are squared, and the rounding errors of ``e`` are not seen beside it.
@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends.schedule import Access, Kernel, Store, Value
+from tcompile.backends.schedule import Access, Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import needed, size_of
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Node
@@ -47,15 +47,15 @@ class _Moments:
     def __init__(self, kernel: Kernel, row: int) -> None:
         self.given, self.row = kernel, row
         self.kept = frozenset(kernel.kept)
-        self.values: list[Value] = []
-        self.sums: dict[Value, tuple[Value, Value]] = {}
+        self.values: list[KernelValue] = []
+        self.sums: dict[KernelValue, tuple[KernelValue, KernelValue]] = {}
         self.node: Node | None = None
 
     def kernel(self) -> Kernel:
         """What there is in its place."""
         squared = {value: found for value in self.given.values if (found := self.distance(value)) is not None}
         elements = {element for element, _ in squared.values() if element.dtype == _FLOAT32}
-        made: dict[Value, Value] = {}
+        made: dict[KernelValue, KernelValue] = {}
         for value in self.given.values:
             self.node = value.node
             if value in squared:
@@ -65,18 +65,18 @@ class _Moments:
             elif self.is_sum(value) and value.values[0] in elements:
                 made[value] = self.new("astype", self.sum(value.values[0])[1], dtype=_FLOAT32)
             else:
-                operands = tuple(made[o] if isinstance(o, Value) else o for o in value.operands)
+                operands = tuple(made[o] if isinstance(o, KernelValue) else o for o in value.operands)
                 made[value] = value if operands == value.operands else replace(value, operands=operands)
                 self.values.append(made[value])
         stores = [Store(made[store.value], store.access) for store in self.given.stores]
         values = needed(self.values, (store.value for store in stores))
         return Kernel(self.given.name, self.given.form, self.given.axes, values, stores, self.given.nodes)
 
-    def is_sum(self, value: Value) -> bool:
+    def is_sum(self, value: KernelValue) -> bool:
         """Whether it is a sum of floats in their own precision."""
         return value.op == "reduce" and value.attrs["op"] == "sum" and value.dtype in (_FLOAT32, _FLOAT64)
 
-    def distance(self, value: Value) -> tuple[Value, Value] | None:
+    def distance(self, value: KernelValue) -> tuple[KernelValue, KernelValue] | None:
         """Of a sum of squared distances: what is loaded, and the number of its row that it is apart from."""
         if not self.is_sum(value):
             return None
@@ -89,39 +89,39 @@ class _Moments:
                         return element, number
         return None
 
-    def is_mean(self, number: Value, element: Value) -> bool:
+    def is_mean(self, number: KernelValue, element: KernelValue) -> bool:
         """Whether a number is the mean of the elements of its row, or their sum divided by another one."""
         total = number.values[0] if number.op == "divide" else None
         return total is not None and self.is_sum(total) and total.values[0] is element and number.axes <= self.kept
 
     def new(
-        self, op: str, /, *operands: Value | float, dtype: DType = _FLOAT64, of: DType = _FLOAT64, **attrs: Any
-    ) -> Value:
+        self, op: str, /, *operands: KernelValue | float, dtype: DType = _FLOAT64, of: DType = _FLOAT64, **attrs: Any
+    ) -> KernelValue:
         """One more value; ``called`` names it in the kernel's text."""
-        axes = frozenset[int]().union(*(o.axes for o in operands if isinstance(o, Value)))
+        axes = frozenset[int]().union(*(o.axes for o in operands if isinstance(o, KernelValue)))
         axes = axes & self.kept if op == "reduce" else axes
-        made = Value(op, operands, dtype, axes, self.node, {"operand_dtype": of, **attrs})
+        made = KernelValue(op, operands, dtype, axes, self.node, {"operand_dtype": of, **attrs})
         self.values.append(made)
         return made
 
-    def sum(self, element: Value) -> tuple[Value, Value]:
+    def sum(self, element: KernelValue) -> tuple[KernelValue, KernelValue]:
         """A load as float64, and its sum."""
         if element not in self.sums:
             wide = self.new("astype", element, of=_FLOAT32, called="wide")
             self.sums[element] = wide, self.new("reduce", wide, op="sum", narrow=True, called="total")
         return self.sums[element]
 
-    def first(self, element: Value) -> Value:
+    def first(self, element: KernelValue) -> KernelValue:
         """The first element of each row."""
         access = element.access
         assert access is not None
         steps = tuple(step if axis in self.kept else () for axis, step in enumerate(access.steps))
         place = Access(access.buffer, steps, access.offset)
-        loaded = Value("load", (), element.dtype, element.axes & self.kept, element.node, access=place)
+        loaded = KernelValue("load", (), element.dtype, element.axes & self.kept, element.node, access=place)
         self.values.append(loaded)
         return loaded
 
-    def narrow(self, element: Value, number: Value, loaded: Value) -> Value:
+    def narrow(self, element: KernelValue, number: KernelValue, loaded: KernelValue) -> KernelValue:
         """The sum of squared distances of float32 from ``number``; ``loaded``: the row's first element."""
         new, n = self.new, float(self.row)
         wide, total = self.sum(element)
@@ -135,7 +135,7 @@ class _Moments:
         number = new("astype", number, of=number.dtype, called="given")
         return new("astype", self.moved(around, mean, number, first), dtype=_FLOAT32)
 
-    def wide(self, element: Value, number: Value, first: Value) -> Value:
+    def wide(self, element: KernelValue, number: KernelValue, first: KernelValue) -> KernelValue:
         """The same of float64. What overflows on the way is infinite, as it is without the way."""
         new = self.new
         apart = new("subtract", element, first, called="apart")
@@ -147,7 +147,7 @@ class _Moments:
                      of=_BOOL, called="is_beyond")  # fmt: skip
         return new("where", beyond, float("inf"), squares, called="squares")
 
-    def moved(self, around: Value, mean: Value, number: Value, first: Value) -> Value:
+    def moved(self, around: KernelValue, mean: KernelValue, number: KernelValue, first: KernelValue) -> KernelValue:
         """The squared distances from ``number``; ``around`` are those from the mean, ``mean`` beyond ``first``."""
         new = self.new
         left = new("subtract", new("subtract", number, first, called="given_apart"), mean, called="left")

@@ -1,6 +1,6 @@
 """What Triton calls NumPy's dtypes and numbers.
 
-Enters: dtypes and Python numbers. Leaves: text for kernels' sources and for their signatures.
+Input: dtypes and Python numbers. Output: text for kernels' sources and for their signatures.
 """
 
 from __future__ import annotations

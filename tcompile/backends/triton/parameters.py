@@ -1,6 +1,6 @@
 """How a Triton kernel receives its arrays and sizes.
 
-Enters: the buffers, symbolic sizes and numbers that a kernel mentions. Leaves: the kernel's parameters, each with its
+Input: the buffers, symbolic sizes and numbers that a kernel mentions. Output: the kernel's parameters, each with its
 type and with the value that the host program gives.
 """
 
@@ -28,7 +28,7 @@ class Parameter:
     an ``array``; a ``size``, or the ``stride`` of an array along ``axis`` in elements, in the type of the kernel's
     indices; a size as a value (``wide``, 64 bits); the bits of a Python float (``number``, 64 bits); an array of
     ``partial`` results, of which ``axis`` is the number; the ``count`` of these in a row; an array of ``counters``,
-    which are zero before and behind the launch.
+    which are zero before and after the launch.
     """
 
     name: str

@@ -92,14 +92,22 @@ lowering("fma", "f", "tl.fma({A}, {B}, {C})", "flags_3({r}, {A}, {B}, {C}, OVERF
 
 # Comparisons, and what is chosen by them.
 for _name, _text in (
-    ("equal", "~({A} ^ {B})"), ("not_equal", "{a} ^ {b}"), ("less", "~{A} & {b}"), ("less_equal", "~{A} | {b}"),
-    ("greater", "{a} & ~{B}"), ("greater_equal", "{a} | ~{B}"),
-):  # fmt: skip
+    ("equal", "~({A} ^ {B})"),
+    ("not_equal", "{a} ^ {b}"),
+    ("less", "~{A} & {b}"),
+    ("less_equal", "~{A} | {b}"),
+    ("greater", "{a} & ~{B}"),
+    ("greater_equal", "{a} | ~{B}"),
+):
     lowering(_name, "b", _text)
 for _name, _sign in (
-    ("equal", "=="), ("not_equal", "!="), ("less", "<"), ("less_equal", "<="), ("greater", ">"),
+    ("equal", "=="),
+    ("not_equal", "!="),
+    ("less", "<"),
+    ("less_equal", "<="),
+    ("greater", ">"),
     ("greater_equal", ">="),
-):  # fmt: skip
+):
     lowering(_name, "iuf", f"{{a}} {_sign} {{b}}")
     lowering(f"signalling_{_name}", "f", f"{{a}} {_sign} {{b}}", "flags_nan({A}, {B}, INVALID)")
 for _name, _sign in (("maximum", "|"), ("minimum", "&"), ("fmax", "|"), ("fmin", "&")):

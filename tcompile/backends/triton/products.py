@@ -1,9 +1,9 @@
 """Products of matrices as sums of products, so that kernels compute them together with what is around them.
 
-Enters: a graph. Leaves: the same graph in which ``matmul``, and CuPy's, are a ``multiply`` of broadcast factors and a
+Input: a graph. Output: the same graph in which ``matmul``, and CuPy's, are a ``multiply`` of broadcast factors and a
 ``sum`` over the axis that these share (``expanded``). The schedule fuses those as it fuses all else: what the factors
-are computed from in front, what is computed of the result behind. ``dots`` writes such a kernel; nothing in between
-is ever stored. Or CuPy's products of matrices whose rows have an odd length, with zeros behind these (``padded``).
+are computed from before, what is computed of the result after. ``dots`` writes such a kernel; nothing in between
+is ever stored. Or CuPy's products of matrices whose rows have an odd length, with zeros after these (``padded``).
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def is_ragged(node: Node) -> bool:
 
 
 def padded(graph: Graph) -> Graph:
-    """``graph`` with zeros behind the rows of factors whose lengths are odd; the product's own zeros are left out."""
+    """``graph`` with zeros after the rows of factors whose lengths are odd; the product's own zeros are left out."""
 
     def replace(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
         if not is_ragged(node):
@@ -118,7 +118,7 @@ def padded(graph: Graph) -> Graph:
 
 
 def _filled_up(op: Callable[..., Node], factor: Operand, shape: tuple[Size, Size], device: str) -> Operand:
-    """A factor with zeros behind its rows and columns."""
+    """A factor with zeros after its rows and columns."""
     assert isinstance(factor, Node)
     if factor.tensor.shape == shape:
         return factor

@@ -1,6 +1,6 @@
 """How each reduction accumulates, merges and finishes.
 
-Enters: names of blocks of elements. Leaves: text of the accumulators, and of their final value. A reduction is a list
+Input: names of blocks of elements. Output: text of the accumulators, and of their final value. A reduction is a list
 of accumulators. Sums of float32 are carried in float64, as in the llvm backend, but for a few elements, which are added
 up in NumPy's order; of float64, the rounding error of every addition, but for those of a row that is one block, is
 carried beside the sum, unless it is ``narrow``: what it is for has the precision of float32. Small integers are carried
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tcompile.backends.schedule import Value
+from tcompile.backends.schedule import KernelValue
 from tcompile.backends.schedule.kernel import identity_element
 from tcompile.backends.triton.names import full, type_of
 from tcompile.graph.types import DType
@@ -28,7 +28,7 @@ _MERGED = {
 
 
 @dataclass(frozen=True)
-class Part:
+class Accumulator:
     """One accumulator: its name's end, its dtype, how two are merged, and what it begins with."""
 
     suffix: str
@@ -48,7 +48,7 @@ class Reduction:
     rounding errors.
     """
 
-    def __init__(self, value: Value, signals: bool, in_order: bool = False) -> None:
+    def __init__(self, value: KernelValue, signals: bool, in_order: bool = False) -> None:
         self.op: str = value.attrs["op"]
         self.dtype = value.dtype
         self.first: float | None = value.attrs.get("start")
@@ -60,11 +60,11 @@ class Reduction:
         carried = INT32 if self.dtype.itemsize < 4 else self.dtype
         if is_float and self.op == "sum" and not (in_order and self.dtype == FLOAT32):
             carried = FLOAT64
-        self.parts = [Part("", carried, how, self._start())]
+        self.parts = [Accumulator("", carried, how, self._start())]
         if self.is_compensated:
-            self.parts.append(Part("_error", FLOAT64, "sum", 0.0))
+            self.parts.append(Accumulator("_error", FLOAT64, "sum", 0.0))
         if self.signals:
-            self.parts.append(Part("_kinds", INT32, "bits", 0))
+            self.parts.append(Accumulator("_kinds", INT32, "bits", 0))
 
     def _start(self) -> bool | int | float:
         """The element that changes nothing."""
@@ -124,9 +124,9 @@ class Moments(Reduction):
     is walked. Nothing is reported.
     """
 
-    def __init__(self, value: Value) -> None:
+    def __init__(self, value: KernelValue) -> None:
         super().__init__(value, signals=False)
-        self.parts = [Part(suffix, FLOAT64, "moments", 0.0) for suffix in ("_count", "_mean", "_squares")]
+        self.parts = [Accumulator(suffix, FLOAT64, "moments", 0.0) for suffix in ("_count", "_mean", "_squares")]
 
     def lift(self, element: str, inside: str = "") -> list[str]:
         """A block of elements: whether there is one, and which."""
@@ -155,9 +155,9 @@ class Moments(Reduction):
         return [f"{name}{part.suffix}" for part in self.parts]
 
 
-def reduction_of(value: Value, signals: bool) -> Reduction:
+def reduction_of(value: KernelValue, signals: bool) -> Reduction:
     """How the reduction that a value is accumulates."""
     return Moments(value) if value.attrs["op"] == "moments" else Reduction(value, signals)
 
 
-__all__ = ["Moments", "Part", "Reduction", "reduction_of"]
+__all__ = ["Accumulator", "Moments", "Reduction", "reduction_of"]

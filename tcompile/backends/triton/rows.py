@@ -1,16 +1,16 @@
 """Kernels with reduced axes: each program takes a few rows.
 
-Enters: a ``Kernel``. Leaves: its functions. A row that fits is held in registers whole, so that softmax reads it once;
+Input: a ``Kernel``. Output: its functions. A row that fits is held in registers whole, so that softmax reads it once;
 a longer one is walked block by block, once for every pass (``Stages``). Rows whose elements lie apart in memory lie
 side by side there: a program takes many of them, so that what it loads at once is together. Where that makes few
-programs with much to do, the parts of a row are shared out: each pass is a function of its own (``Parts``), whose
+programs with much to do, the parts of a row are shared out: each pass is a function of its own (``SharedRows``), whose
 programs leave their accumulators, and begin by merging those of the passes before. What is stored once a row is
 computed by the last program that comes to that row.
 """
 
 from __future__ import annotations
 
-from tcompile.backends.schedule import Access, Kernel, Value
+from tcompile.backends.schedule import Access, Kernel, KernelValue
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
 from tcompile.backends.triton import moments
@@ -30,7 +30,7 @@ from tcompile.backends.triton.configs import (
 )
 from tcompile.backends.triton.names import literal
 from tcompile.backends.triton.reductions import Moments
-from tcompile.backends.triton.text import Function, Grid, Partial, Text, power_of_two
+from tcompile.backends.triton.text import Grid, Partial, Text, TritonFunction, power_of_two
 from tcompile.graph import Size
 from tcompile.graph.sizes import hint, may_be_empty
 
@@ -47,7 +47,9 @@ class Rows(Text):
         self.stages = Stages(kernel, frozenset(kernel.kept))
         self.row = size_of([kernel.axes[a] for a in kernel.reduced])
         self.rows = size_of([kernel.axes[a] for a in kernel.kept])
-        self.at_once = config.elements // power_of_two(max(map(self._carried, range(self.stages.passes)), default=1))
+        self.unroll_factor = config.elements // power_of_two(
+            max(map(self._carried, range(self.stages.passes)), default=1)
+        )
         self.side_by_side = kernel.form in ("columns", "scan_columns")
         # Reading rows again costs more than reading fewer of them side by side.
         self.least = 1 if not self.side_by_side else ADJACENT if self.stages.passes > 1 else config.rows
@@ -74,7 +76,7 @@ class Rows(Text):
     def together(self) -> int:
         """How many rows a program walks together.
 
-        Of those whose blocks have moments there are more: these are added up across threads in each round.
+        Of those whose blocks have moments there are more: these are added up across threads in each iteration.
         """
         has_moments = any(isinstance(kind, Moments) for kind in self.kinds.values())
         most = self.config.rows * (WITH_MOMENTS if has_moments else 1)
@@ -107,7 +109,7 @@ class Rows(Text):
         kinds = [self.kinds[reduce] for reduce in self.stages.reductions(number)]
         return sum(CARRIED if kind.is_compensated else 1 for kind in kinds if not isinstance(kind, Moments))
 
-    def clear(self, reduce: Value, shape: str) -> None:
+    def clear(self, reduce: KernelValue, shape: str) -> None:
         """The accumulators of a reduction before the first element."""
         super().clear(reduce, "[ROWS, 1]" if isinstance(self.kinds[reduce], Moments) else shape)
 
@@ -140,9 +142,9 @@ class Rows(Text):
     def columns(self) -> int:
         """How many elements of a row a program takes at a time."""
         row = power_of_two(hint(self.row))
-        return row if self.whole else min(max(1, self.at_once // self.together), row)
+        return row if self.whole else min(max(1, self.unroll_factor // self.together), row)
 
-    def write(self) -> Function:
+    def write(self) -> TritonFunction:
         """The function."""
         grid = self.place_rows()
         self.blocks.append(("COLUMNS", self.columns()))
@@ -245,7 +247,7 @@ class Rows(Text):
             for line in self.kinds[reduce].across(self.accumulator(reduce)):
                 self.line(line)
 
-    def finish(self, reduce: Value, errors: bool) -> None:
+    def finish(self, reduce: KernelValue, errors: bool) -> None:
         """The result of a reduction, from the accumulators of its rows."""
         self.flagged = "row_found"
         super().finish(reduce, errors)
@@ -254,9 +256,9 @@ class Rows(Text):
     def place_pieces(self) -> None:
         """How many partial results of a row are merged at a time."""
         pieces = power_of_two(-(-hint(self.row) // self.chunk))
-        self.blocks.append(("PIECES", min(pieces, max(1, self.at_once // self.together))))
+        self.blocks.append(("PIECES", min(pieces, max(1, self.unroll_factor // self.together))))
 
-    def partial(self, reduce: Value, number: int, piece: str) -> list[str]:
+    def partial(self, reduce: KernelValue, number: int, piece: str) -> list[str]:
         """The pointers to the partial results of a part; those of a row are numbered on from ``number``."""
         p, places = self.parameters, []
         for count, part in enumerate(self.kinds[reduce].parts, number):
@@ -269,7 +271,7 @@ class Rows(Text):
         before = [reduce for earlier in range(number) for reduce in self.stages.reductions(earlier)]
         return sum(len(self.kinds[reduce].parts) for reduce in before)
 
-    def merge_parts(self, reductions: list[Value], number: int, end: str) -> None:
+    def merge_parts(self, reductions: list[KernelValue], number: int, end: str) -> None:
         """What the parts of a row before number ``end`` have left, merged; the first array is that of ``number``."""
         if not reductions:
             return
@@ -301,7 +303,7 @@ class Rows(Text):
         self.signals = before
 
 
-class Parts(Rows):
+class SharedRows(Rows):
     """A pass over rows whose parts are shared out among programs: each leaves its accumulators.
 
     What is stored once a row is computed by the last pass: by the last program that comes to some rows, from what all
@@ -314,10 +316,10 @@ class Parts(Rows):
         super().__init__(kernel, signals, taken, config)
         self.number = number
         if not self.side_by_side:
-            self.at_once *= 2  # of a row alone: a few percent faster, with more loads on their way
+            self.unroll_factor *= 2  # of a row alone: a few percent faster, with more loads on their way
         self.stores = number == self.stages.passes - 1 and any(map(self.stages.row_store, kernel.stores))
 
-    def write(self) -> Function:
+    def write(self) -> TritonFunction:
         """The function."""
         number, backwards = self.number, self.number % 2 == 1
         grid = self.place_part(backwards)
@@ -360,7 +362,7 @@ class Parts(Rows):
         self.indent -= 1
 
 
-def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[Function]:
+def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[TritonFunction]:
     """The functions of a kernel."""
     rows = Rows(kernel, signals, taken, config)
     if not signals and not rows.whole:
@@ -368,7 +370,7 @@ def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) 
         rows = Rows(kernel, signals, taken, config)
     if not rows.is_shared_out:
         return [rows.write()]
-    return [Parts(kernel, signals, taken, config, number).write() for number in range(rows.stages.passes)]
+    return [SharedRows(kernel, signals, taken, config, number).write() for number in range(rows.stages.passes)]
 
 
-__all__ = ["Parts", "Rows", "write"]
+__all__ = ["Rows", "SharedRows", "write"]

@@ -1,6 +1,6 @@
 """Cumulative sums and products: each program takes a few rows, and scans them block by block.
 
-Enters: a ``Kernel`` of form ``scan_rows`` or ``scan_columns``, with one value ``along``. Leaves: its functions. The
+Input: a ``Kernel`` of form ``scan_rows`` or ``scan_columns``, with one value ``along``. Output: its functions. The
 elements of a block are scanned at once, as a tree, and what came before the block is added: sums of float32 in float64,
 as reductions do. Products of floats are made one after the other, in NumPy's order, since a product that underflows on
 the way stays zero; these are kernels only where there are rows enough to walk side by side. Where there are few rows,
@@ -10,13 +10,13 @@ part with those before it.
 
 from __future__ import annotations
 
-from tcompile.backends.schedule import Kernel, Value
+from tcompile.backends.schedule import Kernel, KernelValue
 from tcompile.backends.schedule.kernel import Form
 from tcompile.backends.triton.configs import CARRIED, USUAL, Config
 from tcompile.backends.triton.names import full, literal, type_of
 from tcompile.backends.triton.reductions import Reduction
-from tcompile.backends.triton.rows import Parts, Rows
-from tcompile.backends.triton.text import Function, power_of_two
+from tcompile.backends.triton.rows import Rows, SharedRows
+from tcompile.backends.triton.text import TritonFunction, power_of_two
 from tcompile.graph import Node, ops
 from tcompile.graph.sizes import hint, product
 
@@ -33,16 +33,16 @@ def admits(node: Node) -> bool:
     return hint(product(n for i, n in enumerate(node.tensor.shape) if i != node.attrs["axis"])) >= ENOUGH_ROWS
 
 
-def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[Function]:
+def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[TritonFunction]:
     """The functions of a scan."""
     scan = Scan(kernel, signals, taken, config)
     if scan.is_shared_out and not scan.in_order:
-        totals = Parts(_totals(kernel, scan.total), signals, taken, config)
+        totals = SharedRows(_totals(kernel, scan.total), signals, taken, config)
         return [totals.write(), Following(kernel, signals, taken, config).write()]
     return [scan.write()]
 
 
-def _totals(kernel: Kernel, total: Value) -> Kernel:
+def _totals(kernel: Kernel, total: KernelValue) -> Kernel:
     """What computes the total of each row in place of the scan."""
     values = [value for value in kernel.values if value.op != "along"]
     form: Form = "columns" if kernel.form == "scan_columns" else "rows"
@@ -60,11 +60,11 @@ class Scan(Rows):
         # What comes before the first element changes none, zeros neither.
         attrs = {"op": name, "start": -0.0} if is_float and name == "sum" else {"op": name}
         kept = frozenset(kernel.kept)
-        self.total = Value("reduce", self.value.operands, self.value.dtype, kept, self.value.node, attrs)
+        self.total = KernelValue("reduce", self.value.operands, self.value.dtype, kept, self.value.node, attrs)
         self.kind = self.kinds[self.total] = Reduction(self.total, signals)
         self.in_order = is_float and name == "prod"
         self.side_by_side |= self.in_order
-        self.at_once = config.elements // CARRIED
+        self.unroll_factor = config.elements // CARRIED
         narrow = kernel.form == "scan_rows" or hint(self.row) <= SQUARE
         self.whole = self.whole and narrow and not self.in_order
         self.carry = self.accumulator(self.total)
@@ -89,7 +89,7 @@ class Scan(Rows):
                 start = literal(part.start, part.dtype)
                 self.line(f"{self.carry}{part.suffix} = tl.full([ROWS, 1], {start}, {type_of(part.dtype)})")
 
-    def compute(self, value: Value) -> None:
+    def compute(self, value: KernelValue) -> None:
         """Writes a value's lines, unless it has a register."""
         if value is not self.value or value in self.registers:
             super().compute(value)
@@ -126,7 +126,7 @@ class Scan(Rows):
 class Following(Scan):
     """Rows whose parts are shared out among programs: each begins with the totals of those before it."""
 
-    def write(self) -> Function:
+    def write(self) -> TritonFunction:
         """The function."""
         grid = self.place_part()
         self.place_pieces()

@@ -1,6 +1,6 @@
 """The source of a kernel as a Python function, which Triton reads.
 
-Input: a ``Function``, and the names that it may use. Output: the Python function. Why: Triton, its compiler
+Input: a ``TritonFunction``, and the names that it may use. Output: the Python function. Why: Triton, its compiler
 and its interpreter alike, asks Python for a function's text.
 """
 
@@ -11,12 +11,12 @@ from itertools import count
 from typing import Any
 
 from tcompile.backends.texts import keep_text
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 
 _files = count()
 
 
-def defined(function: Function, names: Mapping[str, Any]) -> Callable[..., Any]:
+def defined(function: TritonFunction, names: Mapping[str, Any]) -> Callable[..., Any]:
     """The Python function that a source defines, among these names; its text can be found."""
     file = f"<triton {function.name} {next(_files)}>"
     space = dict(names)

@@ -1,6 +1,6 @@
 """What the functions of all forms of kernels share: text, parameters, indices, values, memory, status bits.
 
-Enters: a ``Kernel``. Leaves: ``Text``, which ``flat`` and ``rows`` build on, and ``Function``, their result.
+Input: a ``Kernel``. Output: ``Text``, which ``flat`` and ``rows`` build on, and ``TritonFunction``, their result.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tcompile.backends.schedule import Access, Kernel, Store, Value
+from tcompile.backends.schedule import Access, Kernel, KernelValue, Store
 from tcompile.backends.schedule.maps import Affine
 from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton import pointwise
@@ -43,7 +43,7 @@ class Partial:
 
 
 @dataclass(frozen=True)
-class Function:
+class TritonFunction:
     """One function of a kernel."""
 
     name: str
@@ -97,11 +97,11 @@ class Text:
         self.lines: list[str] = []
         self.indent = 1
         self.parameters = Parameters({*_RESERVED, *taken, kernel.name})
-        self.registers: dict[Value, str | tuple[str, str]] = {}
+        self.registers: dict[KernelValue, str | tuple[str, str]] = {}
         self.indices: dict[int, str | int] = {}  # a number where an element is written out
         self.suffix = ""  # of what is computed for that element
         self.kinds = {v: reduction_of(v, signals) for v in kernel.values if v.op == "reduce"}
-        self.accumulators: dict[Value, str] = {}
+        self.accumulators: dict[KernelValue, str] = {}
         self.blocks: list[tuple[str, int]] = []
         self.flagged: str | None = None  # where status bits go now
         self.any_flags = False
@@ -119,7 +119,7 @@ class Text:
 
     def function(
         self, name: str, grid: Grid, partials: Sequence[Partial] = (), row: Size = 0, per_warp: int = 256
-    ) -> Function:
+    ) -> TritonFunction:
         """The finished function."""
         names = [parameter.name for parameter in self.parameters.found.values()]
         signals = self.any_flags
@@ -129,7 +129,7 @@ class Text:
         text = "\n".join([*head, *self.lines]) + "\n"
         found = tuple(self.parameters.found.values())
         blocks, arrays = tuple(self.blocks), tuple(partials)
-        return Function(name, text, found, blocks, grid, arrays, signals, row, self.config, per_warp)
+        return TritonFunction(name, text, found, blocks, grid, arrays, signals, row, self.config, per_warp)
 
     def note(self, location: Location | None) -> None:
         """The user's line, where it is another one than before."""
@@ -138,7 +138,7 @@ class Text:
             where = f"{location.file.rpartition('/')[2]}:{location.line}" if location.line else location.file
             self.line(f"# {where}  {location.text.strip()}".rstrip())
 
-    def called(self, value: Value, otherwise: str = "value") -> str:
+    def called(self, value: KernelValue, otherwise: str = "value") -> str:
         """What a value is called, as far as that is free: as its node, or as who has made it for that node says."""
         name: str = value.attrs.get("called") or (value.node.name if value.node is not None else otherwise)
         return name
@@ -199,15 +199,15 @@ class Text:
         raise NotImplementedError
 
     # -- values ---------------------------------------------------------------------------------------------------
-    def real(self, value: Value | bool | int | float) -> str | bool | int | float:
+    def real(self, value: KernelValue | bool | int | float) -> str | bool | int | float:
         """The register of a value that is not complex, or a number."""
-        if not isinstance(value, Value):
+        if not isinstance(value, KernelValue):
             return value
         register = self.registers[value]
         assert isinstance(register, str)
         return register
 
-    def compute(self, value: Value) -> None:
+    def compute(self, value: KernelValue) -> None:
         """Writes a value's lines, unless it has a register."""
         if value in self.registers or value.op in ("reduce", "scatter"):
             return
@@ -241,11 +241,11 @@ class Text:
             self.flag(written.flags.replace("{r}", name))
         self.registers[value] = name
 
-    def written(self, value: Value) -> pointwise.Written:
+    def written(self, value: KernelValue) -> pointwise.Written:
         """The text of a value that is computed from registers."""
         if value.op == "constant":
             (number,) = value.operands
-            assert not isinstance(number, Value)
+            assert not isinstance(number, KernelValue)
             return pointwise.Written(full(number, value.dtype))
         if value.op == "size":
             given = self.parameters.value(value.attrs["size"])
@@ -287,19 +287,19 @@ class Text:
             self.line(f"{self.flagged} |= {flags}")
 
     # -- reductions -----------------------------------------------------------------------------------------------
-    def accumulator(self, reduce: Value) -> str:
+    def accumulator(self, reduce: KernelValue) -> str:
         """The name of a reduction's accumulators."""
         if reduce not in self.accumulators:
             self.accumulators[reduce] = self.parameters.fresh(f"{self.called(reduce, 'total')}_so_far")
         return self.accumulators[reduce]
 
-    def clear(self, reduce: Value, shape: str) -> None:
+    def clear(self, reduce: KernelValue, shape: str) -> None:
         """Its accumulators before the first element."""
         for part in self.kinds[reduce].parts:
             start = f"tl.full({shape}, {literal(part.start, part.dtype)}, {type_of(part.dtype)})"
             self.line(f"{self.accumulator(reduce)}{part.suffix} = {start}")
 
-    def finish(self, reduce: Value, errors: bool) -> None:
+    def finish(self, reduce: KernelValue, errors: bool) -> None:
         """The result of a reduction, from its accumulators; ``errors``: whether rounding errors have been carried."""
         self.note(reduce.node.location if reduce.node is not None else None)
         name, kind = self.accumulator(reduce), self.kinds[reduce]
@@ -324,7 +324,7 @@ class Text:
         """Whether it is known to pay that what an access reads is not kept in the GPU's cache."""
         return False
 
-    def gather(self, value: Value, name: str) -> None:
+    def gather(self, value: KernelValue, name: str) -> None:
         """Elements at computed places. What is out of range is reported, and not read."""
         access = value.access
         assert access is not None
@@ -335,7 +335,12 @@ class Text:
             self.line(f"{name} = {name} != 0")
 
     def places(
-        self, value: Value, indices: Sequence[Value | bool | int | float], access: Access, name: str, mask: str
+        self,
+        value: KernelValue,
+        indices: Sequence[KernelValue | bool | int | float],
+        access: Access,
+        name: str,
+        mask: str,
     ) -> tuple[str, str]:
         """The pointers to computed places, and the mask of those that are within the array and ``mask``."""
         p = self.parameters
@@ -393,4 +398,4 @@ class Text:
             self.line("tl.atomic_or(status, bits, mask=bits != 0)")
 
 
-__all__ = ["Function", "Grid", "Partial", "Text", "power_of_two"]
+__all__ = ["Grid", "Partial", "Text", "TritonFunction", "power_of_two"]

@@ -1,6 +1,6 @@
 """Kernels whose rows are a few elements each: a thread takes rows whole, their elements written out.
 
-Enters: a ``Kernel`` with reduced axes that ``is_thin``. Leaves: its function. Exists because a row that is spread over
+Input: a ``Kernel`` with reduced axes that ``is_thin``. Output: its function. Why: a row that is spread over
 threads costs them an exchange, which for a few elements takes longer than adding them up: distances between points,
 sums of colours. Each element's values stay in registers, so that later passes compute nothing again.
 """
@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import itertools
 
-from tcompile.backends.schedule import Kernel, Value
+from tcompile.backends.schedule import Kernel, KernelValue
 from tcompile.backends.schedule.kernel import size_of, static_elements
 from tcompile.backends.schedule.stages import Stages
 from tcompile.backends.triton.configs import MOST_LINES, USUAL, WRITTEN_OUT, WRITTEN_OUT_APART, Config
 from tcompile.backends.triton.flat import Flat
 from tcompile.backends.triton.reductions import Reduction
-from tcompile.backends.triton.text import Function, Grid, power_of_two
+from tcompile.backends.triton.text import Grid, TritonFunction, power_of_two
 from tcompile.graph.sizes import hint
 
 NUMPYS_ORDER = 8  # elements of an axis; fewer are added up one after the other by NumPy, too, wherever they lie
@@ -31,8 +31,8 @@ def is_thin(kernel: Kernel) -> bool:
     return row <= WRITTEN_OUT_APART or not any(_lies_along(kernel, value) for value in kernel.values)
 
 
-def _lies_along(kernel: Kernel, value: Value) -> bool:
-    """Whether a load reads rows that lie in memory one behind the other."""
+def _lies_along(kernel: Kernel, value: KernelValue) -> bool:
+    """Whether a load reads rows that lie in memory one after the other."""
     access = value.access
     if access is None or not access.axes.issuperset(range(len(kernel.axes))):
         return False
@@ -50,9 +50,9 @@ class Thin(Flat):
         self.row = row
         if row < NUMPYS_ORDER and len(kernel.reduced) == 1:
             self.kinds = {value: Reduction(value, signals, in_order=True) for value in self.kinds}
-        self.held: dict[tuple[Value, tuple[int, ...]], str | tuple[str, str]] = {}
+        self.held: dict[tuple[KernelValue, tuple[int, ...]], str | tuple[str, str]] = {}
 
-    def write(self) -> Function:
+    def write(self) -> TritonFunction:
         """The function."""
         grid = self.place()
         self.flagged, started = "found", len(self.lines)

@@ -1,6 +1,6 @@
 """What of a graph's kernels is timed under ``mode="max-autotune"`` on a GPU, and how the winner is known again.
 
-Enters: a graph, its kernels, and the inputs of the call that is being compiled. Leaves: the ``Config`` that was fastest
+Input: a graph, its kernels, and the inputs of the call that is being compiled. Output: the ``Config`` that was fastest
 (``backends.tuning``) for kernels and sizes like these on a GPU of this name.
 """
 
@@ -15,7 +15,7 @@ from tcompile.backends.schedule import Kernel, Schedule
 from tcompile.backends.triton import cubins, products
 from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.devices import Device
-from tcompile.backends.triton.text import Function
+from tcompile.backends.triton.text import TritonFunction
 from tcompile.backends.triton.thin import is_thin
 from tcompile.graph import Graph
 from tcompile.graph.sizes import hint
@@ -31,9 +31,15 @@ FUSED, FILLED_UP = frozenset({"tile"}), frozenset({"padded"})
 
 
 def best(
-    graph: Graph, inputs: Sequence[Any], usual: Config, tuned: Set[str], plan: Schedule, functions: Sequence[Function],
-    device: Device, make: Callable[[Config], Callable[..., Any]],
-) -> Config:  # fmt: skip
+    graph: Graph,
+    inputs: Sequence[Any],
+    usual: Config,
+    tuned: Set[str],
+    plan: Schedule,
+    functions: Sequence[TritonFunction],
+    device: Device,
+    make: Callable[[Config], Callable[..., Any]],
+) -> Config:
     """The fastest configuration for ``inputs``, which are left as they are; the usual one where there is no GPU.
 
     ``tuned`` are the properties that may vary, ``functions`` those of the usual one.

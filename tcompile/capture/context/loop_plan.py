@@ -1,6 +1,6 @@
 """What is known of the loops that a capture meets, from one attempt at it to the next.
 
-Input and output: ``Loops``, which ``loops.trace_loop`` fills in and which the attempts at one capture share.
+Input and output: ``LoopPlans``, which ``loops.trace_loop`` fills in and which the attempts at one capture share.
 Why: the context of a capture holds it, and comes before the loops.
 """
 
@@ -13,7 +13,7 @@ from tcompile.graph.sizes import Size
 from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
-MANY_ROUNDS = 512  # of a loop that needs nothing but its own numbers: as many are followed
+MANY_ITERATIONS = 512  # of a loop that needs nothing but its own numbers: as many are followed
 
 
 class Restart(BaseException):
@@ -21,82 +21,85 @@ class Restart(BaseException):
 
 
 @dataclass
-class Plan:
+class LoopPlan:
     """What is known of one loop, and what is done with it.
 
-    ``apart`` rounds are done before the node, ``at_once`` rounds are one of its own. ``carried`` are the local
-    variables bound anew, ``steps`` by how much ints among them grow; ``written`` are the arrays written, by where they
-    are found, ``slots`` the places in objects that are bound anew. ``uneven`` are ints that the graph computes, since
-    they do not grow by the same amount in each round. ``collected`` are the lists that rounds append to, and what.
-    ``tested`` says that a test may end a round before it is done, and ``asked`` are variables that are read there.
-    ``parted`` are variables that begin as another name of an array that a round binds anew under one name only.
-    ``limit`` is the number of rounds that the test at instruction ``limit_at`` leaves a ``while`` loop, ``limit_by``
-    how far apart the ints are that it compares in the first round, and by how much more in each further one.
-    ``unlimited``: they are others from one time to the next that the loop is come to.
+    ``peeled`` iterations are done before the node, ``unroll_factor`` iterations are one of its own. ``carried`` are the
+    local variables bound anew, ``induction_steps`` by how much ints among them grow; ``written`` are the arrays
+    written, by where they are found, ``slots`` the places in objects that are bound anew. ``non_affine`` are ints that
+    the graph computes, since they do not grow by the same amount in each iteration. ``collected`` are the lists that
+    iterations append to, and what. ``tested`` says that a test may end an iteration before it is done, and ``asked``
+    are variables that are read there. ``split_aliases`` are variables that begin as another name of an array that an
+    iteration binds anew under one name only. ``limit`` is the trip count that the test at instruction ``limit_at``
+    leaves a ``while`` loop, ``limit_by`` how far apart the ints are that it compares in the first iteration, and by how
+    much more in each further one. ``unknown_trip_count``: they are others from one time to the next that the loop is
+    come to.
     """
 
     where: UserLine
-    rounds: str = ""
+    iterations: str = ""
     finished: bool = False  # whether the last attempt has unrolled it to its end
     met: bool = False  # whether the last attempt came to it
     outcome: str = ""  # "node" or "unrolled", once that is known
     reason: str = ""
     looked: bool = False
     tries: int = 0
-    apart: int = 0
-    at_once: int = 1
+    peeled: int = 0
+    unroll_factor: int = 1
     carried: set[str] = field(default_factory=set)
-    steps: dict[str, Size] = field(default_factory=dict)
-    uneven: set[str] = field(default_factory=set)
+    induction_steps: dict[str, Size] = field(default_factory=dict)
+    non_affine: set[str] = field(default_factory=set)
     written: dict[Any, Any] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
     slots: dict[str, Any] = field(default_factory=dict)
     collected: dict[str, Any] = field(default_factory=dict)
     tested: bool = False
-    open_tests: bool = False  # tests of the number of the round are the graph's, for rounds done apart do not help
-    parted: set[str] = field(default_factory=set)
+    open_tests: bool = False  # tests of the induction variable are the graph's, for iterations done apart do not help
+    split_aliases: set[str] = field(default_factory=set)
     limit: Size | None = None
     limit_at: int = -1
     limit_by: tuple[Size, int] = (0, 0)
-    unlimited: bool = False
+    unknown_trip_count: bool = False
     exact: bool = False  # it matters which object an array is that the loop may hand on as it was given it
-    made: bool = False  # the loop has to have made such an array: what comes right behind it asks for that
-    marked: set[str] = field(default_factory=set)  # variables of which the rounds note whether they hold a new array
-    halves_apart: bool = False  # the second half of some `a and b` changes something: a branch of its own
-    stepped: bool = False  # a round does what belongs into the frame, which goes from round to round then
-    is_branch: bool = False  # a side of a test that stays in the round is a loop of at most one round
+    made: bool = False  # the loop has to have made such an array: what comes right after it asks for that
+    marked: set[str] = field(
+        default_factory=set
+    )  # variables of which the iterations note whether they hold a new array
+    split_short_circuit: bool = False  # the second half of some `a and b` changes something: a branch of its own
+    interpreted_loop: bool = False  # the frame goes from iteration to iteration: an iteration does what belongs there
+    is_branch: bool = False  # a side of a test that stays in the iteration is a loop of at most one iteration
 
 
 @dataclass
-class Loops:
+class LoopPlans:
     """The plans of all loops that one capture meets, by the way that leads to each."""
 
-    plans: dict[tuple[Any, ...], Plan] = field(default_factory=dict)
+    plans: dict[tuple[Any, ...], LoopPlan] = field(default_factory=dict)
     restarts: int = 0
     followed: int = 0  # instructions, in the attempts that started anew
     names: dict[Any, str] = field(default_factory=dict)  # of symbols, which are called the same in all attempts
-    refused: dict[tuple[Any, ...], str] = field(default_factory=dict)  # why loops are no loops over elements
+    refused: dict[tuple[Any, ...], str] = field(default_factory=dict)  # why loops are no scalar loops
 
     def begin(self) -> None:
         """Another attempt begins."""
         for plan in self.plans.values():
             plan.met = plan.finished = False
 
-    def reconsider_inside(self, plan: Plan, asks: bool) -> None:
-        """Lets the loops inside one be tried again where they were given up: its rounds are others from now on.
+    def reconsider_inside(self, plan: LoopPlan, asks: bool) -> None:
+        """Lets the loops inside one be tried again where they were given up: its iterations are others from now on.
 
-        ``asks``: also those with rounds done apart, for which they ask whether there are any. What these rounds are for
-        may be over with the first ones of the loop around.
+        ``asks``: also those with iterations done apart, for which they ask whether there are any. What these iterations
+        are for may be over with the first ones of the loop around.
         """
         depth = next(key[-1] for key, known in self.plans.items() if known is plan)
         for key, known in list(self.plans.items()):
-            if key[-1] > depth and (known.outcome == "unrolled" or (asks and known.apart)):
+            if key[-1] > depth and (known.outcome == "unrolled" or (asks and known.peeled)):
                 del self.plans[key]
 
-    def told(self) -> list[Plan]:
+    def told(self) -> list[LoopPlan]:
         """Those that the last attempt came to, or stopped before since Python runs them."""
         plans = [plan for plan in self.plans.values() if not plan.is_branch]
         return [plan for plan in plans if plan.met or plan.outcome == "unrolled"]
 
 
-__all__ = ["Loops", "Plan", "Restart"]
+__all__ = ["LoopPlan", "LoopPlans", "Restart"]

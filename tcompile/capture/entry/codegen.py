@@ -1,10 +1,10 @@
 """The entry program: guards, graph call and residual effects as one generated Python function.
 
-Enters: a finished capture with the function's result, or one that stopped where the frame goes on by itself. Leaves:
+Input: a finished capture with the function's result, or one that stopped where the frame goes on by itself. Leaves:
 ``Captured``, and from it, with a callable for the graph, the text and code of ``entry(*parameters)``: it returns
 ``MISS`` where a guard fails, ``PLAIN`` where the frame runs on in plain Python, and else the function's result or, for
-a capture that stopped, where the frame goes on and with which locals and stack (``tcompile.bytecode.host`` says how).
-Exists so that a call of compiled code runs nothing that was known before.
+a capture that stopped, where the frame goes on and with which locals and stack (``tcompile.bytecode.rewritten`` says
+how). Exists so that a call of compiled code runs nothing that was known before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy as np
 
 from tcompile.annotations.treatments import treatment_of
 from tcompile.bytecode.analysis import Point
-from tcompile.bytecode.host import KEEP, UNBOUND
+from tcompile.bytecode.rewritten import KEEP, UNBOUND
 from tcompile.callers import mark, raise_if_callers
 from tcompile.capture.context.followed import Followed
 from tcompile.capture.guards.entry_protocol import ENTRY_FILE, MISS, PLAIN, Start
@@ -29,7 +29,7 @@ from tcompile.capture.guards.reread import Reread
 from tcompile.capture.guards.sources import SizeSource, Source
 from tcompile.capture.interpreter.context import Capture
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Null, Unread, Value
+from tcompile.capture.values.base import LazyValue, Null, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.memory import Memory
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 Entry = Callable[..., Any]
 _OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
-_MOST_OF_PLAIN = 64  # guards in front of plain Python: those of every item of a long list take longer than it does
+_MOST_OF_PLAIN = 64  # guards before plain Python: those of every item of a long list take longer than it does
 
 
 class _HoldsItself(Exception):
@@ -174,7 +174,7 @@ class Captured:
         return self.graph is None or not (self.graph.nodes or self.calls)
 
     def as_plain(self) -> Captured:
-        """The same guards in front of plain Python, but for those on the memory of what kernels would write to.
+        """The same guards before plain Python, but for those on the memory of what kernels would write to.
 
         Of many only the first ones: they say when it is worth a new look, and plain Python is right for anything.
         """
@@ -196,7 +196,7 @@ class Captured:
     def source(self, route: Sequence[bool] = (), keep: Callable[[Guard], bool] = lambda guard: True) -> str:
         """The text of the entry program; guards that ``keep`` refuses are left out.
 
-        ``route`` leads the host to ``exit``.
+        ``route`` leads the rewritten code to ``exit``.
         """
         parameters = ", ".join(f"p{i}" for i in range(self.arity))
         body: list[str] = []
@@ -213,12 +213,12 @@ class Captured:
             text += ["    except Exception as error:", "        raise_if_callers(error)", "        return MISS"]
         if self.graph is None:
             return "\n".join([*text, "    return PLAIN", ""])
-        return "\n".join([*text, *self.behind_guards(route), ""])
+        return "\n".join([*text, *self.after_guards(route), ""])
 
-    def behind_guards(
+    def after_guards(
         self, route: Sequence[bool], computed: bool = False, returned: Sequence[bool] | None = None
-    ) -> list[str]:  # fmt: skip
-        """The statements from the graph on; behind it, where it is ``computed``."""
+    ) -> list[str]:
+        """The statements from the graph on; after it, where it is ``computed``."""
         assert self.graph is not None
         text: list[str] = []
         outputs = "".join(f"o{i}, " for i in range(len(self.graph.outputs)))
@@ -237,8 +237,8 @@ class Captured:
     def outcome(self, route: Sequence[bool], returned: Sequence[bool] | None = None) -> str:
         """What the program returns, as text.
 
-        ``route`` leads the host to ``exit``. Where the function returns, a host that asks wants to be led as well:
-        ``returned`` does so.
+        ``route`` leads the rewritten code to ``exit``. Where the function returns, rewritten code that asks wants to be
+        led as well: ``returned`` does so.
         """
         if self.exit is not None:
             return f"({', '.join([self.extras, *map(str, route), self.returns])})"
@@ -255,9 +255,12 @@ class Captured:
         return needed
 
     def entry(
-        self, run: Callable[..., Any] | None, route: Sequence[bool] = (), follow: Callable[[Any], Any] | None = None,
+        self,
+        run: Callable[..., Any] | None,
+        route: Sequence[bool] = (),
+        follow: Callable[[Any], Any] | None = None,
         keep: Callable[[Guard], bool] = lambda guard: True,
-    ) -> Entry:  # fmt: skip
+    ) -> Entry:
         """The entry program as a function.
 
         ``run`` is the compiled graph; ``follow`` gives a function compiled by itself in place of itself.
@@ -299,7 +302,7 @@ class Captured:
 
 @dataclass(frozen=True, eq=False)
 class Rest:
-    """The entry program behind its guards, for who has checked them and loaded what it needs."""
+    """The entry program after its guards, for who has checked them and loaded what it needs."""
 
     captured: Captured
     run: Callable[..., Any] | None
@@ -307,11 +310,12 @@ class Rest:
     follow: Callable[[Any], Any] | None
 
     def source(self, parameters: Sequence[str], computed: bool, returned: Sequence[bool] | None) -> str:
-        """The text of a function of these variables, which leads a host by ``returned`` where the program returns.
+        """The text of a function of these variables, which leads rewritten code by ``returned`` where the program
+        returns.
 
-        ``computed``: from behind the graph, whose outputs are then among the variables.
+        ``computed``: from the end the graph, whose outputs are then among the variables.
         """
-        body = self.captured.behind_guards(self.route, computed, returned)
+        body = self.captured.after_guards(self.route, computed, returned)
         return "\n".join([f"def rest({', '.join(parameters)}):", *body, ""])
 
     def function(self, parameters: Sequence[str], computed: bool, returned: Sequence[bool] | None) -> Entry:
@@ -343,7 +347,7 @@ def finish_at(tx: Capture, frame: RootFrame, point: Point, arity: int) -> Captur
         if isinstance(value, Null):
             continue
         code = builder.rebuild(value)
-        if slot == callee and (isinstance(value, FunctionValue | MethodValue | Unread) or _is_frame(value)):
+        if slot == callee and (isinstance(value, FunctionValue | MethodValue | LazyValue) or _is_frame(value)):
             code, calls = f"follow({code})", True
         values.append(code)
     returns = f"({', '.join(values)}{',' if values else ''})"

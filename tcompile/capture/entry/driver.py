@@ -1,10 +1,10 @@
 """The way into capture: a stretch of a function, from one place in it, becomes an outcome.
 
-Enters: a function's code and globals, the place where the stretch starts, what the frame holds there, and what
-earlier compiles saw. Leaves: an ``Outcome``: the program of this stretch for values of this kind and, where capture
+Input: a function's code and globals, the place where the stretch starts, what the frame holds there, and what
+earlier compiles saw. Output: an ``Outcome``: the program of this stretch for values of this kind and, where capture
 stopped before the function returned, the ``GraphBreak`` that says why.
 
-A stretch ends in front of the instruction that cannot be captured. What that instruction has half done to captured
+A stretch ends before the instruction that cannot be captured. What that instruction has half done to captured
 values is never used: capture is done again, up to it. It is also done again, up to an earlier place, where the frame
 cannot be resumed at the break: an iterator in the middle of its work cannot be made again, so the stretch ends before
 the loop, which then runs in the frame itself with its body compiled.
@@ -21,9 +21,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import field
 from typing import Any
 
-from tcompile.bytecode.host import Host
+from tcompile.bytecode.rewritten import Rewritten
 from tcompile.callers import raise_if_callers
-from tcompile.capture.context.loop_plan import Loops, Plan, Restart
+from tcompile.capture.context.loop_plan import LoopPlan, LoopPlans, Restart
 from tcompile.capture.entry.codegen import Captured, finish, finish_at, plain
 from tcompile.capture.entry.root_frame import RootFrame, Stopped
 from tcompile.capture.guards.dynamic_shapes import Profile
@@ -46,8 +46,8 @@ class Outcome:
 
     captured: Captured
     graph_break: GraphBreak | None = None
-    loops: Sequence[Plan] = ()
-    plans: Loops = field(default_factory=Loops)  # what was learned of them
+    loops: Sequence[LoopPlan] = ()
+    plans: LoopPlans = field(default_factory=LoopPlans)  # what was learned of them
 
 
 def capture(
@@ -60,17 +60,19 @@ def capture(
     frontends: Sequence[Frontend],
     options: CaptureOptions,
     profile: Profile,
-    host: Callable[[], Host | None],
-    plans: Loops | None = None,
+    rewritten: Callable[[], Rewritten | None],
+    plans: LoopPlans | None = None,
 ) -> Outcome:
     """Captures the stretch of a function from ``start``, where its frame holds ``values`` (in the order of ``start``).
 
-    ``namespace`` holds the function's globals. ``host`` says where the frame can be resumed (None: nowhere). ``plans``
-    is what another capture of this stretch has learned of its loops. Raises NoContinuation where the options ask for a
-    continuation and there is none, and StanceError where the function changes the stance; everything else that stops
-    capture is in the Outcome.
+    ``namespace`` holds the function's globals. ``rewritten`` says where the frame can be resumed (None: nowhere).
+    ``plans`` is what another capture of this stretch has learned of its loops. Raises NoContinuation where the options
+    ask for a continuation and there is none, and StanceError where the function changes the stance; everything else
+    that stops capture is in the Outcome.
     """
-    attempts = _Attempts(code, namespace, start, values, name, frontends, options, profile, host, plans or Loops())
+    attempts = _Attempts(
+        code, namespace, start, values, name, frontends, options, profile, rewritten, plans or LoopPlans()
+    )
     outcome, left_open = attempts.run()
     loops = attempts.loops.told()
     for kind in (int, float):  # the value of one may be what was missing: fix them and try again
@@ -106,8 +108,8 @@ class _Attempts:
     frontends: Sequence[Frontend]
     options: CaptureOptions
     profile: Profile
-    host: Callable[[], Host | None]
-    loops: Loops = field(default_factory=Loops)
+    rewritten: Callable[[], Rewritten | None]
+    loops: LoopPlans = field(default_factory=LoopPlans)
 
     def run(self) -> tuple[Outcome, dict[str, type]]:
         """The longest stretch that ends where the frame can be resumed, and the places of numbers that stay open."""
@@ -147,14 +149,14 @@ class _Attempts:
 
     def _continuation(self, tx: Capture, frame: RootFrame) -> Outcome:
         """The program that leads to the next iteration of a loop. Raises NoContinuation where there is none."""
-        host = self.host()
+        rewritten = self.rewritten()
         frames = [*reversed(tx.frames)]
         for called, caller in itertools.pairwise(frames):
             go_back_to_call(caller, called)
-        go_to_resume_point(frame, host)
-        assert host is not None
+        go_to_resume_point(frame, rewritten)
+        assert rewritten is not None
         try:
-            return Outcome(finish_at(tx, frame, host.analysis.points[frame.offset], self.start.arity))
+            return Outcome(finish_at(tx, frame, rewritten.analysis.points[frame.offset], self.start.arity))
         except CannotCapture as error:
             raise NoContinuation(error.detail) from error
 
@@ -177,14 +179,16 @@ class _Attempts:
 
     def _end(self, tx: Capture, frame: RootFrame, broke: GraphBreak) -> tuple[Outcome | int, GraphBreak]:
         """The outcome of a stretch that ends here, or the step (-1: none) before which capture is to stop instead."""
-        host = self.host()
-        if host is None:
+        rewritten = self.rewritten()
+        if rewritten is None:
             return -1, broke
-        if frame.offset not in host.targets:
+        if frame.offset not in rewritten.targets:
             listed, steps = frame.decoded.instructions, range(frame.step - 1, 0, -1)
-            return next((step for step in steps if listed[frame.trail[step]].start in host.targets), -1), broke
+            return next((step for step in steps if listed[frame.trail[step]].start in rewritten.targets), -1), broke
         try:
-            return Outcome(finish_at(tx, frame, host.analysis.points[frame.offset], self.start.arity), broke), broke
+            return Outcome(
+                finish_at(tx, frame, rewritten.analysis.points[frame.offset], self.start.arity), broke
+            ), broke
         except Unrebuildable as lost:
             return min(lost.born, frame.step - 1), _graph_break(tx, lost) if lost.where else broke
         except CannotCapture:

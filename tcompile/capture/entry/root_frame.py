@@ -1,6 +1,6 @@
 """The frame in which a stretch of captured code starts and ends.
 
-Enters: a function's code, the place in it where the stretch starts, and what its frame holds there. Leaves: the value
+Input: a function's code, the place in it where the stretch starts, and what its frame holds there. Output: the value
 that the function returns, or the place before which capture stopped, with the captured locals and stack there. Exists
 apart from the frames of followed calls because only this one is also a frame of the running program: it can be entered
 and left at any instruction.
@@ -13,15 +13,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from tcompile.bytecode.host import UNBOUND
 from tcompile.bytecode.instructions import Instruction
+from tcompile.bytecode.rewritten import UNBOUND
 from tcompile.capture.guards.entry_protocol import Start, start_of
 from tcompile.capture.guards.sources import CellSource, ParameterSource, Source
 from tcompile.capture.interpreter.context import Capture
 from tcompile.capture.interpreter.frame import PREPARES_CALL, Frame
 from tcompile.capture.interpreter.opcodes import Returned
 from tcompile.capture.loops.predict_carried import targets
-from tcompile.capture.values.base import NULL, Unread, Value
+from tcompile.capture.values.base import NULL, LazyValue, Value
 from tcompile.capture.values.callable import FunctionValue
 from tcompile.frontends.base import CannotCapture
 
@@ -47,9 +47,14 @@ class RootFrame(Frame):
     """The frame of the function that is compiled. Steps are the instructions that it has followed, counted from 0."""
 
     def __init__(
-        self, tx: Capture, code: types.CodeType, namespace: dict[str, Any], start: Start, values: Sequence[Any],
+        self,
+        tx: Capture,
+        code: types.CodeType,
+        namespace: dict[str, Any],
+        start: Start,
+        values: Sequence[Any],
         stop: int | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         sources = [ParameterSource(i, name) for i, name in enumerate(start.names)]
         given = dict(zip(sources, values, strict=True))
         cells = {s.name: tx.cell(given[s], s, CellSource(s.name, s)) for s in sources[: len(start.cells)]}
@@ -58,23 +63,23 @@ class RootFrame(Frame):
         self.uncertain: dict[str, tuple[Source, Value | None]] = {}  # locals that may lack a value at the start
         count = self._first_slot = len(start.cells) + len(start.live)
         for source in sources[len(start.cells) : count]:
-            found = None if given[source] is UNBOUND else Unread(given[source], source)
+            found = None if given[source] is UNBOUND else LazyValue(given[source], source)
             if found is not None:
                 self.locals[source.name] = found
             if source.name in start.maybe:
                 self.uncertain[source.name] = source, found
         items = iter(sources[count:])
-        self.stack = [Unread(given[source := next(items)], source) if full else NULL for full in start.slots]
+        self.stack = [LazyValue(given[source := next(items)], source) if full else NULL for full in start.slots]
         self.at = self.began = self.decoded.positions[start.offset]
         if start.slots or start.offset != start_of(code).offset:
-            self._expect_rounds([source.name for source in sources], values)
+            self._expect_iterations([source.name for source in sources], values)
         self.trail: list[int] = []
         self._stop = stop
         self._mark = self._place()
         self.is_noted = True
 
-    def _expect_rounds(self, names: Sequence[str], values: Sequence[Any]) -> None:
-        """Has the ints stay open that loops give to the frame, which are others in the next round."""
+    def _expect_iterations(self, names: Sequence[str], values: Sequence[Any]) -> None:
+        """Has the ints stay open that loops give to the frame, which are others in the next iteration."""
         known = self.decoded.targets
         if not known:
             known.append(targets(self.decoded.instructions))

@@ -1,7 +1,7 @@
-"""Which sizes and numbers stay open: the memory behind ``dynamic=None``.
+"""Which sizes and numbers stay open: the memory after ``dynamic=None``.
 
-Enters: the shapes and Python numbers that each compile of a function sees. Leaves: for each place, the axes (or the
-number itself) that have been seen to change. Exists because the first compile is static, which makes the fastest
+Input: the shapes and Python numbers that each compile of a function sees. Output: for each place, the axes (or the
+number itself) that have been seen to change. Why: the first compile is static, which makes the fastest
 code, and the second knows what varies. Sizes 0 and 1 are always specialised. Floats are open from the start, unless the
 function uses one where a graph needs its value; ints of NumPy that change are open, unless it does so. Each value is
 compiled by itself then, up to a few: a break is better than one more of them.

@@ -1,6 +1,6 @@
 """What an entry program and its caller agree on: markers, and the order of the parameters.
 
-Enters: code objects. Leaves: ``Start``, which says what an entry takes, and the two results that are no result of the
+Input: code objects. Output: ``Start``, which says what an entry takes, and the two results that are no result of the
 function. Exists apart from ``entry.codegen`` so that a call needs nothing else of capture.
 """
 

@@ -1,6 +1,6 @@
 """The catalogue of graph breaks: every reason for which something cannot be captured.
 
-Enters: a reason id with its detail (from ``CannotCapture``), and where it happened. Leaves: the full text: headline,
+Input: a reason id with its detail (from ``CannotCapture``), and where it happened. Output: the full text: headline,
 explanation, hints, the user's line. Exists so that no stage writes its own error prose, and so that each reason has a
 stable id that documentation can speak of.
 """
@@ -176,7 +176,7 @@ _ROWS = [
         "object-identity", "An identity test on a computed value",
         "Whether {detail} holds depends on which objects Python makes, and a graph makes others.",
         ("Compare with == instead.",
-         "An array that a loop may hand on as it was given it is written to behind it: copy it in front of the loop."),
+         "An array that a loop may hand on as it was given it is written to after it: copy it before the loop."),
     ),
     Reason(
         "cond-mismatch", "tcompile.cond's branches do not fit together",

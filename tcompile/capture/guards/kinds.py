@@ -1,6 +1,6 @@
 """The kinds of guards: how what was found is shown where one fails, and how the recompile is avoided.
 
-Enters: a kind's name and the value for which a guard did not hold. Leaves: words for the report. Exists so that guards
+Input: a kind's name and the value for which a guard did not hold. Output: words for the report. Exists so that guards
 of one kind read alike wherever capture makes them. Nothing here runs code of the user's, such as a ``__repr__``.
 """
 

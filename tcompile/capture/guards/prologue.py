@@ -1,6 +1,6 @@
 """Guards: what a compiled entry relies on, as an ordered program of loads and checks.
 
-Enters: ``guard(source, …)`` calls while capture runs. Leaves: steps that the entry program runs in order (a check of
+Input: ``guard(source, …)`` calls while capture runs. Output: steps that the entry program runs in order (a check of
 ``x`` stands before a load of ``x.w``) and that a report can run one by one to say which check failed. Exists so that
 there is one truth: the text that runs is the text that is explained.
 """

@@ -1,7 +1,7 @@
 """Sources: where a value came from, and how to load it again.
 
-Enters: the places a captured function can read (its arguments, globals, closure cells, and attributes and items of
-those). Leaves: for each, a text a person can read and a Python expression for the entry program. Exists because
+Input: the places a captured function can read (its arguments, globals, closure cells, and attributes and items of
+those). Output: for each, a text a person can read and a Python expression for the entry program. Exists because
 one object must know both how to reload a value and how to name it in a guard.
 """
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.annotations.policy import breaks_are_errors
 from tcompile.annotations.treatments import treatment_of
 from tcompile.capture.context.followed import Followed
-from tcompile.capture.context.loop_plan import Loops
+from tcompile.capture.context.loop_plan import LoopPlans
 from tcompile.capture.guards.dynamic_shapes import Profile
 from tcompile.capture.guards.prologue import Prologue
 from tcompile.capture.guards.sources import (
@@ -31,8 +31,8 @@ from tcompile.capture.guards.sources import (
 )
 from tcompile.capture.interpreter.symbols import Symbols
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Unread, Value
-from tcompile.capture.values.callable import Cell, FunctionValue, GeneratorValue
+from tcompile.capture.values.base import LazyValue, Value
+from tcompile.capture.values.callable import ClosureCell, FunctionValue, GeneratorValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue
@@ -70,7 +70,7 @@ MAX_DEPTH = 64
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
 _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
-_MOST_TERMS = 200  # of an expression of numbers that vary: one that grows each round would soon be without end
+_MOST_TERMS = 200  # of an expression of numbers that vary: one that grows each iteration would soon be without end
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 
 
@@ -81,8 +81,8 @@ class CaptureOptions:
     operations one loop may become when it is unrolled (None: any number), whether the frame that capture starts in runs
     in plain Python, so that only its calls are looked for, and whether the lines followed are noted. ``continues`` is
     the name of the loop's node where capture ends at the loop's next iteration (``continuation``), and ``arity`` then
-    the number of the entry's own parameters; ``resumable`` makes the host of a function that is in the middle of that
-    loop.
+    the number of the entry's own parameters; ``resumable`` makes the rewritten code of a function that is in the middle
+    of that loop.
     """
 
     dynamic: bool | None = None
@@ -147,7 +147,7 @@ class Capture:
     mutations: int = 0  # how often captured state was changed in place
     outside_mutations: int = 0  # how often something from outside was
     outside_writes: int = 0  # how often that was an array
-    loops: Loops = field(default_factory=Loops)
+    loops: LoopPlans = field(default_factory=LoopPlans)
     open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # for each, the graphs around and in it
     unplanned: list[Memory] = field(default_factory=list)  # those that a loop was seen to write only now
     still: dict[Memory, tuple[str, list[Memory]]] = field(default_factory=dict)  # what was kept before, and rows of it
@@ -203,11 +203,11 @@ class Capture:
         if not isinstance(found, ArrayValue):  # two names of one array share a graph until one of them is written
             self._known[id(value)] = found
 
-    def cell(self, cell: types.CellType, source: Source, contents: Source) -> Cell:
+    def cell(self, cell: types.CellType, source: Source, contents: Source) -> ClosureCell:
         """The captured closure cell found at ``source``; one for each cell."""
         found = self._known.get(id(cell))
         if found is None:
-            found = Cell(tx=self, outside=(cell, source, contents))
+            found = ClosureCell(tx=self, outside=(cell, source, contents))
             self.objects[source] = cell
             self._know(cell, found)
         elif found.source != source:
@@ -215,7 +215,7 @@ class Capture:
             if not (_is_fixed(source) and _is_fixed(found.source)):
                 where, text = self.prologue.load(found.source), f"{contents.text} is one variable"
                 self.prologue.guard(source, f"{{}} is {where}", text, "the same variable", "identity")
-        assert isinstance(found, Cell)
+        assert isinstance(found, ClosureCell)
         return found
 
     def touch(self) -> None:
@@ -360,7 +360,7 @@ class Capture:
         return id(value) in SPECIAL or is_marked(value) or treatment_of(value) is not None or is_reorderable(value)
 
     def inlined_function(self, value: Any) -> types.FunctionType | None:
-        """The user's function behind an already compiled one."""
+        """The user's function after an already compiled one."""
         if not self.options.enter_compiled or treatment_of(value) is not None:
             return None
         inner = getattr(type(value), "__tcompile_inline__", None)
@@ -424,7 +424,7 @@ class Capture:
         self._arrays[id(traced)] = (traced, array)
 
     def memory_of(self, node: Node) -> tuple[Memory, Path]:
-        """The memory whose elements ``node`` shows, and the movements that lead to it."""
+        """The memory whose elements ``node`` shows, and the view ops that lead to it."""
         root, path, certain = origin(node)
         memory = self._memories.get(root)
         if memory is None:
@@ -562,15 +562,15 @@ class Capture:
                 value.loosen()
 
     @property
-    def in_round(self) -> bool:
-        """Whether a round of a loop is followed that stands for all of them."""
-        return bool(self.open_loops) or any(frame.apart for frame in self.frames)
+    def in_iteration(self) -> bool:
+        """Whether an iteration of a loop is followed that stands for all of them."""
+        return bool(self.open_loops) or any(frame.peeled for frame in self.frames)
 
     def key_source(self, key: Value) -> tuple[Source, str] | None:
         """Where a key of a container is found that may be another in each call, and its text; None of any other."""
-        if self.in_round:
+        if self.in_iteration:
             return None
-        if isinstance(key, Unread) and type(key.value) is str and key.source not in self._wrapped:
+        if isinstance(key, LazyValue) and type(key.value) is str and key.source not in self._wrapped:
             text = key.source.text
             self.prologue.guard(key.source, "type({}) is str", f"type({text}) is str", "str", "type")
             return key.source, text
@@ -584,18 +584,18 @@ class Capture:
         return isinstance(key, Constant) and type(key.value) in (*_QUIET[:5], bytes)
 
     def waits(self, key: Value) -> bool:
-        """Whether a key varies and can be made behind the graph. A NaN must be one object wherever it is used."""
+        """Whether a key varies and can be made after the graph. A NaN must be one object wherever it is used."""
         if isinstance(key, SequenceValue):
             items = key.held if key.cls is tuple else []
             return any(map(self.waits, items)) and all(self.is_plain(item) or self.waits(item) for item in items)
         if isinstance(key, ArrayValue):
-            return key.traced.scalar and key.traced.type.dtype.kind in "biu" and not self.in_round
+            return key.traced.scalar and key.traced.type.dtype.kind in "biu" and not self.in_iteration
         if isinstance(key, ScalarValue):
-            return key.cls is not float and not self.in_round
+            return key.cls is not float and not self.in_iteration
         if isinstance(key, FloatValue) and isinstance(key.source, ComputedSource):
             return False
         if isinstance(key, FloatValue | TextValue):
-            return not self.in_round
+            return not self.in_iteration
         return self.key_source(key) is not None
 
     def number_source(self, value: Value) -> Source | None:
@@ -604,7 +604,7 @@ class Capture:
             return value.source
         if isinstance(value, IntegerValue):
             if value.size.counters():
-                raise CannotCapture("unsupported-operands", "a number that each round of a loop has anew")
+                raise CannotCapture("unsupported-operands", "a number that each iteration of a loop has anew")
             return SizeSource(str(value.size))
         return None
 
@@ -716,7 +716,7 @@ class Capture:
         if function.code.co_flags & 0x280:
             raise CannotCapture("generator", function.describe())
         value = frame.run()
-        return value.settle(self) if isinstance(value, Unread) else value
+        return value.settle(self) if isinstance(value, LazyValue) else value
 
     # -- where we are ------------------------------------------------------------------------------------------------
     def current_text(self) -> str:

@@ -1,7 +1,7 @@
 """The symbolic interpreter: runs a function's bytecode on captured values.
 
-Enters: a function and its bound arguments. Leaves: the value it returns; the graph, guards and effects grow in the
-shared ``Capture``. Exists because the language's meaning is its bytecode: whatever CPython compiles a program to, one
+Input: a function and its bound arguments. Output: the value it returns; the graph, guards and effects grow in the
+shared ``Capture``. Why: the language's meaning is its bytecode: whatever CPython compiles a program to, one
 handler an instruction says what it does to values. Calls of user functions run in a ``Frame`` of their own.
 
 An instruction that is not followed, or an operation on values that cannot be captured, raises ``CannotCapture``; the
@@ -26,8 +26,8 @@ from tcompile.capture.interpreter.context import Capture
 from tcompile.capture.interpreter.lazy_imports import settle
 from tcompile.capture.interpreter.opcodes import HANDLERS, Handler, Returned, Yielded, at_header
 from tcompile.capture.loops.loop_info import Flow, Header
-from tcompile.capture.values.base import Deferred, Null, Unread, Value, settled
-from tcompile.capture.values.callable import Cell, FunctionValue
+from tcompile.capture.values.base import Deferred, LazyValue, Null, Value, settled
+from tcompile.capture.values.callable import ClosureCell, FunctionValue
 from tcompile.config import config
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Location
@@ -37,8 +37,8 @@ from tcompile.observe.source_location import UserLine, file_line
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
-    from tcompile.capture.context.loop_plan import Plan
-    from tcompile.capture.loops.trace_loop import WhileRounds
+    from tcompile.capture.context.loop_plan import LoopPlan
+    from tcompile.capture.loops.trace_loop import WhileLoop
 
 
 _MOVES = ("NOP", "COPY", "SWAP", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST", "STORE_FAST")
@@ -107,7 +107,7 @@ class Frame:
         self.assigned: set[str] = set()  # names of locals that were bound or unbound in here
         self.stack: list[Value] = []
         self.before: list[Value] = []  # the stack before the instruction that is being followed, where that is kept
-        self.cells: dict[str, Cell] = dict(zip(self.code.co_freevars, function.closure, strict=True))
+        self.cells: dict[str, ClosureCell] = dict(zip(self.code.co_freevars, function.closure, strict=True))
         self.keyword_names: tuple[str, ...] = ()
         self.decoded = decode(self.code)
         self.lines = self._noted() if place is None else None
@@ -116,9 +116,11 @@ class Frame:
         self.is_noted = bool(tx.options.continues)  # whether ``note_step`` is called before each step
         self.began = 0  # the instruction at which capture of it began
         self.came_back = -1  # the instruction that a jump back has led to
-        self.apart: dict[int, tuple[Header, Plan]] = {}  # loops a round of which is followed before the node is made
-        self.rounds: dict[int, WhileRounds] = {}  # of the `while` loops that the frame is in, by where they begin
-        self.first_round: dict[int, int] = {}  # how many operations there were when each loop first went back
+        self.peeled: dict[
+            int, tuple[Header, LoopPlan]
+        ] = {}  # loops of which an iteration is followed before their node
+        self.iterations: dict[int, WhileLoop] = {}  # of the `while` loops that the frame is in, by where they begin
+        self.first_iteration: dict[int, int] = {}  # how many operations there were when each loop first went back
 
     def _noted(self) -> list[int] | None:
         """Says that the function is followed; where its lines are to be noted, the list for those of this call."""
@@ -226,8 +228,8 @@ class Frame:
         return known[0]
 
     def may_branch(self) -> bool:
-        """Whether a jump on a value of the graph may go both ways: in a round of a loop that becomes a node."""
-        return bool(self.apart or self.tx.open_loops)
+        """Whether a jump on a value of the graph may go both ways: in an iteration of a loop that becomes a node."""
+        return bool(self.peeled or self.tx.open_loops)
 
     def jump(self, instruction: Instruction) -> None:
         """Goes to the instruction's target."""
@@ -235,7 +237,7 @@ class Frame:
 
     # -- where we are ------------------------------------------------------------------------------------------------
     def location(self, at: int) -> Location:
-        """The user's line behind instruction number ``at``."""
+        """The user's line after instruction number ``at``."""
         if self.place is not None:
             return self.place
         known = self.decoded.locations[at]
@@ -266,7 +268,7 @@ class Frame:
             settle(names, name)
             found = GlobalSource(name, source)
             self.tx.prologue.load(found)  # that there is one matters also where nothing else of it does
-            return Unread(names[name], found)
+            return LazyValue(names[name], found)
         builtins = self.function.builtins
         if name in builtins:
             guards = self.tx.prologue

@@ -26,9 +26,13 @@ class Symbols:
     """
 
     def __init__(
-        self, env: ShapeEnv, prologue: Prologue, profile: Profile, dynamic: bool | None,
+        self,
+        env: ShapeEnv,
+        prologue: Prologue,
+        profile: Profile,
+        dynamic: bool | None,
         user_stack: Callable[[], tuple[UserLine, ...]],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.env = env
         self.prologue = prologue
         self.profile = profile

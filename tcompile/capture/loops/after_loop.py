@@ -1,8 +1,8 @@
-"""What there is behind a loop: values of what its node results in, whichever way it was left.
+"""What there is after a loop: values of what its node results in, whichever way it was left.
 
-Enters: the trees of leaves that variables hold where a loop is left, by each way. Leaves: captured values; where
+Input: the trees of leaves that variables hold where a loop is left, by each way. Output: captured values; where
 several ways meet, one value for what each of them holds, selected by the way that was taken. Exists apart because
-following rounds and going on behind them are two things.
+following iterations and going on after them are two things.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.context.loop_plan import Plan
+from tcompile.capture.context.loop_plan import LoopPlan
 from tcompile.capture.loops.carried import Carried
 from tcompile.capture.loops.discover_carried import same_constant
-from tcompile.capture.loops.leaves import Count, Leaf, Many, View
+from tcompile.capture.loops.leaves import Count, Leaf, TupleNode, ViewLeaf
 from tcompile.capture.semantics.subgraph import is_new, node_of
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
 
 
-class Behind:
+class AfterLoop:
     """Makes values of what a loop's node results in."""
 
-    def __init__(self, carried: Carried, rounds: Node | Size | None, whole: bool = False) -> None:
-        """``whole``: a round at least is done, and each to its end."""
-        self.carried, self.rounds, self.whole = carried, rounds, whole
-        self.before: Any = None  # the state in which what comes behind the loop was followed
+    def __init__(self, carried: Carried, iterations: Node | Size | None, whole: bool = False) -> None:
+        """``whole``: an iteration at least is done, and each to its end."""
+        self.carried, self.iterations, self.whole = carried, iterations, whole
+        self.before: Any = None  # the state in which what comes after the loop was followed
         self._own: dict[int, Value] = {}  # arrays that the loop has made, which nobody else holds
         self._made: dict[Any, Value] = {}
 
@@ -52,13 +52,13 @@ class Behind:
 
     def _new(self, tree: Any) -> Value:
         carried = self.carried
-        if isinstance(tree, View):
+        if isinstance(tree, ViewLeaf):
             return of_kind(carried.tx, "array", tree.memory.seen_through(tree.path)[0])
-        if isinstance(tree, Many):
+        if isinstance(tree, TupleNode):
             return SequenceValue([self.value(part) for part in tree.parts], tree.cls)
         if isinstance(tree, Count):
             return self._count(tree.size)
-        if tree.value is not None and tree.ends == tree.inputs:  # every round hands on what it was given
+        if tree.value is not None and tree.ends == tree.inputs:  # every iteration hands on what it was given
             found: Value = tree.value
             return found
         made = of_kind(carried.tx, tree.kind, tree.result)
@@ -69,7 +69,7 @@ class Behind:
         return made
 
     def _is_made(self, leaf: Leaf) -> bool:
-        """Whether an array that a leaf holds behind the loop is certainly one that was made in the graph around it."""
+        """Whether an array that a leaf holds after the loop is certainly one that was made in the graph around it."""
         tx = self.carried.tx
         ends = list(zip(leaf.ends, leaf.inputs, strict=True))
         if any(end is not start and not tx.memory_of(end)[0].is_new for end, start in ends):
@@ -79,37 +79,37 @@ class Behind:
         given = leaf.value.memory if isinstance(leaf.value, ArrayValue) else None
         return leaf.value is None or (given is not None and given.graph is tx.builder.graph and given.is_new)
 
-    def leave_open(self, plan: Plan) -> None:
+    def leave_open(self, plan: LoopPlan) -> None:
         """Notes that the arrays that the loop has made may be those that it was given, which others may hold."""
         for leaf in self.carried.leaves:
             made = self._made.get(id(leaf))
             foreign = leaf.foreign or self.carried.is_mixed
             if foreign and isinstance(made, ArrayValue) and self.made(made) and made.memory is not None:
-                made.memory.unsure = plan
+                made.memory.may_alias_input = plan
             if leaf.foreign and isinstance(leaf.value, ArrayValue) and leaf.value.memory is not None:
-                leaf.value.memory.handed = plan
+                leaf.value.memory.may_be_aliased = plan
 
     def made(self, value: Value) -> bool:
         """Whether a value is an array that the node results in."""
         return id(value) in self._own
 
     def owns(self, value: Value) -> bool:
-        """Whether an array is the loop's own, or was made behind it."""
+        """Whether an array is the loop's own, or was made after it."""
         if id(value) in self._own or not isinstance(value, ArrayValue) or value.path or value.memory is None:
             return id(value) in self._own
         return id(value.memory) not in self.before[0] and value.memory.owner is None and is_new(value.traced.node)
 
     def _count(self, size: SymInt) -> Value:
-        """An int that grows with the rounds that were done."""
+        """An int that grows with the iterations that were done."""
         carried, counter = self.carried, str(self.carried.counter)
-        if isinstance(self.rounds, int | SymInt):
-            return integer(size.at(counter, self.rounds))
+        if isinstance(self.iterations, int | SymInt):
+            return integer(size.at(counter, self.iterations))
         check_bits(size)
         start = size.at(counter, 0)
         by = size.at(counter, 1) - start
         if not same(size, start + by * carried.counter):
-            raise CannotCapture("loop-mismatch", f"{size} is not linear in the rounds of the loop")
-        op, node = carried.tx.builder.op, self.rounds
+            raise CannotCapture("loop-mismatch", f"{size} is not linear in the iterations of the loop")
+        op, node = carried.tx.builder.op, self.iterations
         assert node is not None
         if not same(by, 1):
             node = op("multiply", node, by)
@@ -121,8 +121,8 @@ class Behind:
 class Select:
     """Puts together what several ways out of a loop hold."""
 
-    def __init__(self, tx: Capture, behind: Behind, which: Node, numbers: list[int]) -> None:
-        self.tx, self.behind, self.which, self.numbers = tx, behind, which, numbers
+    def __init__(self, tx: Capture, after: AfterLoop, which: Node, numbers: list[int]) -> None:
+        self.tx, self.after, self.which, self.numbers = tx, after, which, numbers
         self._made: dict[tuple[int, ...], Value] = {}
         self._taken: dict[int, tuple[int, ...]] = {}
 
@@ -146,7 +146,7 @@ class Select:
     def _claim(self, values: Sequence[Value], key: tuple[int, ...], other: Exception) -> None:
         """Makes sure that an array of the loop is in one place only, or in the same ones whichever way it is left."""
         for value in values:
-            if self.behind.owns(value) and self._taken.setdefault(id(value), key) != key:
+            if self.after.owns(value) and self._taken.setdefault(id(value), key) != key:
                 raise other
 
     def _new(self, name: str, values: Sequence[Value], other: Exception) -> Value:
@@ -173,7 +173,7 @@ class Select:
 
     def _kind(self, value: Value, other: Exception) -> Any:
         if isinstance(value, ArrayValue):
-            if not value.traced.scalar and not self.behind.owns(value):
+            if not value.traced.scalar and not self.after.owns(value):
                 raise other
             if value.memory is not None:
                 value.memory.ask_identity()
@@ -186,4 +186,4 @@ class Select:
         return kind
 
 
-__all__ = ["Behind", "Select"]
+__all__ = ["AfterLoop", "Select"]

@@ -1,11 +1,12 @@
-"""Places other than local variables that a loop's rounds bind anew: attributes, items, closure variables, globals.
+"""Places other than local variables that a loop's iterations bind anew: attributes, items, closure variables, globals.
 
-Enters: what the captured objects hold before a round and after it. Leaves: a ``Slot`` for each place that holds
-something else then, with a name under which ``carried`` carries it as it carries a local variable. Exists because
+Input: what the captured objects hold before an iteration and after it. Output: a ``AttributeSlot`` for each place that
+holds something else then, with a name under which ``carried`` carries it as it carries a local variable. Exists because
 ``state.t += dt`` is a binding like any other, but for where it is found.
 
-What a round stores to objects is seen only when it has been followed, as all that has to be carried. The next attempt
-finds the objects again: those from outside by their source, others by the way that leads to them from the frames.
+What an iteration stores to objects is seen only when it has been followed, as all that has to be carried. The next
+attempt finds the objects again: those from outside by their source, others by the way that leads to them from the
+frames.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tcompile.capture.guards.sources import ConstantSource, GlobalSource
 from tcompile.capture.interpreter.context import Effect
 from tcompile.capture.semantics.subgraph import NOT_STATE
 from tcompile.capture.values.base import Value, settled
-from tcompile.capture.values.callable import Cell
+from tcompile.capture.values.callable import ClosureCell
 from tcompile.capture.values.container import SequenceValue, same_object
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
@@ -35,7 +36,7 @@ _Way = tuple[tuple[str, Any], ...] | None
 
 
 @dataclass(frozen=True)
-class Slot:
+class AttributeSlot:
     """One place: which object, found at a source or by a way from the frames, and where in it.
 
     ``part`` names what holds it in the captured value of the object, ``key`` is the attribute's name, the item's key,
@@ -64,18 +65,18 @@ class _Seen:
 
 
 class Slots:
-    """The slots that one loop is known to bind anew, and those that its rounds are seen to."""
+    """The slots that one loop is known to bind anew, and those that its iterations are seen to."""
 
-    def __init__(self, f: Frame, known: dict[str, Slot]) -> None:
+    def __init__(self, f: Frame, known: dict[str, AttributeSlot]) -> None:
         self.f, self.tx = f, f.tx
-        self.known: dict[str, tuple[Any, Slot]] = {}
+        self.known: dict[str, tuple[Any, AttributeSlot]] = {}
         for name, slot in known.items():
             holder = self._find(slot)
             if holder is not None:
                 self.known[name] = holder, slot
         self._before: dict[int, _Seen] = {}
         self._mutated: dict[int, Value] = {}
-        self._noted: dict[str, tuple[Any, Slot, Value | None]] = {}
+        self._noted: dict[str, tuple[Any, AttributeSlot, Value | None]] = {}
 
     # -- what they hold ------------------------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -135,12 +136,13 @@ class Slots:
         """The same object; what is stored to a global makes another effect."""
         return self.tx.effects[_identity(holder)] if isinstance(holder, Effect) else holder
 
-    def _value(self, holder: Any, slot: Slot) -> Value:
+    def _value(self, holder: Any, slot: AttributeSlot) -> Value:
         value = _get(self.tx, holder, slot.part, slot.key)
         assert value is not None
         return value
 
-    # -- what a round binds anew ---------------------------------------------------------------------------------------
+    # -- what an iteration binds anew
+    # ---------------------------------------------------------------------------------------
     def note(self) -> None:
         """Notes which slots that are not known have been stored to since ``begin``.
 
@@ -151,7 +153,7 @@ class Slots:
         changed = [value for key, value in tx.mutated.items() if key not in self._mutated]
         for value in changed:
             if isinstance(value, SetValue):
-                raise CannotCapture("loop-mismatch", f"a round changes {value.describe()}")
+                raise CannotCapture("loop-mismatch", f"an iteration changes {value.describe()}")
         inside = [seen.holder for seen in self._before.values() if not isinstance(seen.holder, Effect)]
         outside = [value for value in changed if isinstance(value, _HOLDERS) and id(value) not in self._before]
         for holder in [*inside, *outside, *tx.effects.values()]:
@@ -162,30 +164,30 @@ class Slots:
                         name = f"{name} (another)"
                     self._noted[name] = holder, slot, before
 
-    def changed(self) -> dict[str, tuple[Slot, Value | None, Value]]:
+    def changed(self) -> dict[str, tuple[AttributeSlot, Value | None, Value]]:
         """Slots that are not known and have been stored to since ``begin``, with what they held then and hold now.
 
-        They may hold the same again, where a test has ended the round between. None where there was nothing. Raises
+        They may hold the same again, where a test has ended the iteration between. None where there was nothing. Raises
         CannotCapture where objects have changed in any other way.
         """
         self.note()
-        found: dict[str, tuple[Slot, Value | None, Value]] = {}
+        found: dict[str, tuple[AttributeSlot, Value | None, Value]] = {}
         for name, (holder, slot, before) in self._noted.items():
             now = _get(self.tx, self._now(holder), slot.part, slot.key)
             if now is None:
-                raise CannotCapture("loop-mismatch", f"`{name}` has a value in a part of a round only")
+                raise CannotCapture("loop-mismatch", f"`{name}` has a value in a part of an iteration only")
             found[name] = slot, before, now
         return found
 
-    def _differences(self, holder: Any) -> Iterator[tuple[str, Slot, Value | None]]:
+    def _differences(self, holder: Any) -> Iterator[tuple[str, AttributeSlot, Value | None]]:
         seen = self._before.get(_identity(holder)) or _Seen(holder, _pristine(holder))
         if isinstance(holder, DictValue) and holder.waiting > seen.waiting:
-            holder.read()  # the round has stored more
+            holder.read()  # the iteration has stored more
         tx, part, held = self.tx, _part(holder), _held(holder)
-        other = CannotCapture("loop-mismatch", f"a round changes {_text(seen)} in more than what it holds")
+        other = CannotCapture("loop-mismatch", f"an iteration changes {_text(seen)} in more than what it holds")
         is_list = isinstance(holder, SequenceValue)
         if is_list and len(held) != len(seen.held):
-            raise CannotCapture("loop-mismatch", f"a round changes the length of {_text(seen)}")
+            raise CannotCapture("loop-mismatch", f"an iteration changes the length of {_text(seen)}")
         if any(key not in held for key in seen.held):
             raise other
         for key, now in held.items():
@@ -197,24 +199,24 @@ class Slots:
             name, slot = self._named(seen, part, key)
             yield name, slot, before
 
-    def _named(self, seen: _Seen, part: str, key: Any) -> tuple[str, Slot]:
+    def _named(self, seen: _Seen, part: str, key: Any) -> tuple[str, AttributeSlot]:
         """A slot and its name in the user's terms."""
         holder = seen.holder
         if isinstance(holder, Effect):
-            return f"global {holder.name}", Slot("value", None, _identity(holder), None, (holder.namespace,))
+            return f"global {holder.name}", AttributeSlot("value", None, _identity(holder), None, (holder.namespace,))
         name = _text(seen) + _accessor(holder, key)
-        if isinstance(holder, Cell):
+        if isinstance(holder, ClosureCell):
             name, key = f"nonlocal {_text(seen)}", None
             if holder.source is not None:
                 cell = self.tx.objects[holder.source]
-                return name, Slot(part, None, holder.source, None, (cell, holder.contents))
+                return name, AttributeSlot(part, None, holder.source, None, (cell, holder.contents))
         if holder.source is not None:
-            return name, Slot(part, key, holder.source, None, (self.tx.objects[holder.source],))
+            return name, AttributeSlot(part, key, holder.source, None, (self.tx.objects[holder.source],))
         if seen.way is None:
-            raise CannotCapture("loop-mismatch", f"a round changes {_text(seen)}, which no variable leads to")
-        return name, Slot(part, key, None, seen.way)
+            raise CannotCapture("loop-mismatch", f"an iteration changes {_text(seen)}, which no variable leads to")
+        return name, AttributeSlot(part, key, None, seen.way)
 
-    def _find(self, slot: Slot) -> Any:
+    def _find(self, slot: AttributeSlot) -> Any:
         """The object that has the slot in this attempt; None where it has none."""
         tx = self.tx
         if slot.source is None:
@@ -237,7 +239,7 @@ class Slots:
 
 
 # -- objects that can be changed ---------------------------------------------------------------------------------------
-_HOLDERS = (ObjectValue, DictValue, SequenceValue, Cell, Effect)
+_HOLDERS = (ObjectValue, DictValue, SequenceValue, ClosureCell, Effect)
 
 
 def _identity(holder: Any) -> Any:
@@ -247,7 +249,7 @@ def _identity(holder: Any) -> Any:
 
 def _part(holder: Any) -> str:
     """The attribute of a captured value that has its slots."""
-    if isinstance(holder, Cell | Effect):
+    if isinstance(holder, ClosureCell | Effect):
         return "value"
     return "stored" if isinstance(holder, ObjectValue) else "_items"
 
@@ -255,7 +257,7 @@ def _part(holder: Any) -> str:
 def _held(holder: Any) -> dict[Any, Value]:
     """What the slots of an object hold, by their keys."""
     held = getattr(holder, _part(holder))
-    if isinstance(holder, Cell | Effect):
+    if isinstance(holder, ClosureCell | Effect):
         return {} if held is None else {None: held}
     return dict(held) if isinstance(held, dict) else dict(enumerate(held))
 
@@ -265,7 +267,7 @@ def _pristine(holder: Any) -> dict[Any, Value]:
     if isinstance(holder, ObjectValue | Effect):
         return {}
     found = holder.found
-    if isinstance(holder, Cell):
+    if isinstance(holder, ClosureCell):
         return {} if found is None else {None: found}
     return dict(found) if isinstance(found, dict) else dict(enumerate(found))
 
@@ -292,14 +294,14 @@ def _get(tx: Capture, holder: Any, part: str, key: Any) -> Value | None:
     return held[key] if key in held else _outside(tx, holder, key)
 
 
-def _put(holder: Any, slot: Slot, value: Value) -> None:
+def _put(holder: Any, slot: AttributeSlot, value: Value) -> None:
     if slot.key is None:
         setattr(holder, slot.part, value)
     else:
         getattr(holder, slot.part)[slot.key] = value
 
 
-def _has(tx: Capture, holder: Any, slot: Slot) -> bool:
+def _has(tx: Capture, holder: Any, slot: AttributeSlot) -> bool:
     fits = isinstance(holder, _HOLDERS) and slot.part == _part(holder)
     return fits and _get(tx, holder, slot.part, slot.key) is not None
 
@@ -331,7 +333,7 @@ def _reachable(tx: Capture) -> Iterator[_Seen]:
 
 
 def _accessor(holder: Any, key: Any) -> str:
-    """How a slot is written behind the object's name."""
+    """How a slot is written after the object's name."""
     if isinstance(holder, ObjectValue):
         return f".{key}" if key is not None else ""
     return f"[{key!r}]" if key is not None and isinstance(holder, DictValue | SequenceValue) else ""
@@ -339,7 +341,7 @@ def _accessor(holder: Any, key: Any) -> str:
 
 def _text(seen: _Seen) -> str:
     holder = seen.holder
-    if isinstance(holder, Cell):
+    if isinstance(holder, ClosureCell):
         return seen.text if holder.source is None else str(holder.contents.text)
     source = getattr(holder, "source", None)
     return seen.text or "an object" if source is None else str(source.text)
@@ -352,4 +354,4 @@ def _entries(part: Any) -> list[Any]:
     return part if part and isinstance(part[0], tuple) else list(enumerate(part))
 
 
-__all__ = ["Slot", "Slots"]
+__all__ = ["AttributeSlot", "Slots"]

@@ -1,12 +1,12 @@
-"""Branches that stay in a round of a loop: each side of the test becomes a loop of at most one round.
+"""Branches that stay in an iteration of a loop: each side of the test becomes a loop of at most one iteration.
 
-Enters: a frame in a round of a loop that becomes a node, at a jump on a value that the graph computes, both ways of
-which stay in the round. Leaves: the frame where the two ways meet, and in the graph an ``exit_loop`` for each side that
-does anything. Exists so that a step that is taken only sometimes (``if error < tolerance: y = new``) does not send the
-loop back to Python.
+Input: a frame in an iteration of a loop that becomes a node, at a jump on a value that the graph computes, both ways of
+which stay in the iteration. Output: the frame where the two ways meet, and in the graph an ``exit_loop`` for each side
+that does anything. Exists so that a step that is taken only sometimes (``if error < tolerance: y = new``) does not send
+the loop back to Python.
 
-All that loops know of what rounds hand on serves for branches too: what a side binds or writes is carried, and where
-the side is not taken, everything is what it was.
+All that loops know of what iterations hand on serves for branches too: what a side binds or writes is carried, and
+where the side is not taken, everything is what it was.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.context.loop_plan import Plan
+from tcompile.capture.context.loop_plan import LoopPlan
 from tcompile.capture.interpreter.opcodes.registry import Returned
 from tcompile.capture.loops.exits import Left, Way
 from tcompile.capture.loops.loop_info import Header
-from tcompile.capture.loops.trace_loop import Loop, WhileRounds, make, plan_of, why
+from tcompile.capture.loops.trace_loop import Loop, WhileLoop, make, plan_of, why
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.scalar import truth_node
@@ -35,11 +35,11 @@ _PUSHED = tuple(f"value {number}" for number in range(4))
 
 
 def enter(f: Frame, i: Instruction, value: Value) -> bool:
-    """The same at a jump in a round that is done before the loop becomes a node, or in a function that a round calls;
-    False where this is none.
+    """The same at a jump in an iteration that is done before the loop becomes a node, or in a function that an
+    iteration calls; False where this is none.
     """
     at, flow = f.at - 1, f.decoded.flow
-    around = [known for known in f.apart.values() if at in known[0].inside]
+    around = [known for known in f.peeled.values() if at in known[0].inside]
     flag = truth_node(f.tx, value) if around or f.tx.open_loops else None
     if flag is None:
         return False
@@ -60,8 +60,8 @@ def enter(f: Frame, i: Instruction, value: Value) -> bool:
 def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> None:
     """Makes nodes of what the jump ``at`` leads to where ``flag`` holds, and where not, and goes on where both meet.
 
-    ``around`` is the loop whose round this is. Raises CannotCapture where the ways do not meet in the round, and
-    Restart where capture has to start anew.
+    ``around`` is the loop whose iteration this is. Raises CannotCapture where the ways do not meet in the iteration,
+    and Restart where capture has to start anew.
     """
     tx, flow = f.tx, f.decoded.flow
     meet = flow.meeting(yes, no, around)
@@ -71,7 +71,7 @@ def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> 
     sides = [(start, holds) for start, holds in ((yes, True), (no, False)) if flow.through(start, {meet}) != meet]
     for place, (start, holds) in enumerate(sides):
         f.at = at + 1
-        once = WhileRounds()
+        once = WhileLoop()
         once.left = 1
         plan = plan_of(f, once, "at most 1", False, side="yes" if holds else "no")
         if plan is None:
@@ -102,17 +102,17 @@ class Side(Loop):
 
     most_apart = 0
     taken: Node
-    around: Header  # the loop in whose round it is
+    around: Header  # the loop in whose iteration it is
 
     def __init__(
-        self, f: Frame, items: WhileRounds, plan: Plan, header: Header, start: int, meet: int, later: Sequence[int]
+        self, f: Frame, items: WhileLoop, plan: LoopPlan, header: Header, start: int, meet: int, later: Sequence[int]
     ) -> None:
         super().__init__(f, items, plan, header, sure=True)
         self.start, self.meet = start, meet
         self.finds_limits = False
         self.asked_later = set().union(*(self.live(at) for at in later)) if later else set()
         at_end = (self.hidden if meet == f.decoded.flow.end else self.live(meet)).union(_PUSHED)
-        self.live_behind, self.live_after = at_end, at_end | self.asked_later
+        self.live_past, self.live_after = at_end, at_end | self.asked_later
         # What the other side binds in any case need not have a value where this one is not taken.
         unbound = at_end - self.asked_later if later else set()
         self.needed = (self.live_after | plan.asked) - (unbound - f.locals.keys())
@@ -130,7 +130,7 @@ class Side(Loop):
                 return  # it stays the same array
         plan.looked = plan.tested = True
         plan.carried = (self.bound & self.needed) | (f.locals.keys() & set(_PUSHED))
-        plan.uneven = set(plan.carried)
+        plan.non_affine = set(plan.carried)
 
     def _is_array(self, name: str) -> bool:
         value = self.f.locals.get(name)
@@ -142,11 +142,11 @@ class Side(Loop):
         return self.live_after
 
     def branch(self, at: int, yes: int, no: int, flag: Node) -> None:
-        """Follows both ways of a jump, up to where they meet in the round of the loop around."""
+        """Follows both ways of a jump, up to where they meet in the iteration of the loop around."""
         follow(self.f, self.around, at, yes, no, flag)
 
-    def _round(self, number: Any) -> None:
-        """Follows the side, behind the test that it is taken."""
+    def _iteration(self, number: Any) -> None:
+        """Follows the side, after the test that it is taken."""
         f, op = self.f, self.tx.builder.op
         depth = len(f.stack)
         f.at = self.start

@@ -1,6 +1,6 @@
-"""The node of a loop, made of the parts of its round.
+"""The node of a loop, made of the parts of its iteration.
 
-Enters: what a loop carries, its parts with their graphs, and the flags that end them. Leaves: the node, whose results
+Input: what a loop carries, its parts with their graphs, and the flags that end them. Output: the node, whose results
 are in the leaves. Exists apart because following a body and putting its graphs together are two things.
 """
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.capture.loops.carried import Carried
-from tcompile.capture.semantics.subgraph import Region, control_node, lift
+from tcompile.capture.semantics.subgraph import Subgraph, control_node, lift
 from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, TensorType, ops
@@ -27,7 +27,7 @@ _COUNT = TensorType(np.dtype("int64"), ())
 
 
 def computes_constants(carried: Carried) -> bool:
-    """Whether rounds compute Python's numbers from constants and from one another: whoever follows them knows them."""
+    """Whether iterations compute Python's numbers from constants and from one another alone."""
     starts = all(isinstance(leaf.kind, type) and _is_constant(leaf.given) for leaf in carried.leaves)
     own = {node for part in carried.parts for node in part.inputs}
     return starts and all(_computes_constants(part.nodes, own, symbols_in(carried.counter)) for part in carried.parts)
@@ -37,7 +37,7 @@ def _computes_constants(nodes: Sequence[Node], own: set[Node], counter: set[str]
     for node in nodes:
         if (node.regions and not is_branch(node)) or not symbols_in([*node.operands, *node.attrs.values()]) <= counter:
             return False
-        if isinstance(node.type, TensorType) and node.tensor.ndim:  # an array would be computed in each round
+        if isinstance(node.type, TensorType) and node.tensor.ndim:  # an array would be computed in each iteration
             return False
         if not all(operand in own or _is_constant(operand) for operand in node.inputs):
             return False
@@ -52,12 +52,12 @@ def _is_constant(node: Node) -> bool:
 
 
 def loop_node(
-    tx: Capture, carried: Carried, rounds: Size, flags: Sequence[Node], leaves: Sequence[bool], location: Any
+    tx: Capture, carried: Carried, iterations: Size, flags: Sequence[Node], leaves: Sequence[bool], location: Any
 ) -> Sequence[Node]:
     """Adds the node; returns its results.
 
-    Each part but the last ends with a flag, which leaves the loop or goes to its next round. Raises CannotCapture where
-    a part reads what another has made, other than by what is carried.
+    Each part but the last ends with a flag, which leaves the loop or goes to its next iteration. Raises CannotCapture
+    where a part reads what another has made, other than by what is carried.
     """
     parts = carried.parts
     regions = []
@@ -73,8 +73,8 @@ def loop_node(
         reads = [*(o for node in part.nodes for o in node.inputs), *part.outputs]
         outer = list(dict.fromkeys(node for node in reads if node not in known))
         if not own.isdisjoint(outer):
-            raise CannotCapture("loop-mismatch", "a value is kept from before a test to behind it")
-        regions.append(Region(part, Constant(None), (), outer=outer))
+            raise CannotCapture("loop-mismatch", "a value is kept from before a test to after it")
+        regions.append(Subgraph(part, Constant(None), (), outer=outer))
     outer, passed_on = lift(regions)
     for part, more in zip(parts, passed_on, strict=True):
         part.outputs[len(carried.leaves) : len(carried.leaves)] = more
@@ -87,19 +87,19 @@ def loop_node(
     types: list[Any] = [node.type for node in given]
     if flags:
         made = control_node(
-            tx, ops.EXIT_LOOP, [0, rounds, *given], [*types, _COUNT, _COUNT], parts,
+            tx, ops.EXIT_LOOP, [0, iterations, *given], [*types, _COUNT, _COUNT], parts,
             leaves=tuple(leaves), least=(None,) * len(parts),
         )  # fmt: skip
     else:
-        made = control_node(tx, ops.FORI_LOOP, [0, rounds, *given], types, parts)
+        made = control_node(tx, ops.FORI_LOOP, [0, iterations, *given], types, parts)
     for leaf, node in zip(carried.leaves, made, strict=False):
         leaf.result = node
     return made
 
 
 def _is_written(node: Node) -> bool:
-    """Whether it is what an assignment, or a loop over elements, has made of another array."""
-    return node.op in (ops.ASSIGN, *IN_PLACE) or (node.op is ops.GET and node.inputs[0].op is ops.ELEMENT_LOOP)
+    """Whether it is what an assignment, or a scalar loop, has made of another array."""
+    return node.op in (ops.ASSIGN, *IN_PLACE) or (node.op is ops.GET and node.inputs[0].op is ops.SCALAR_LOOP)
 
 
 __all__ = ["loop_node"]

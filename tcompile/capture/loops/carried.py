@@ -1,11 +1,11 @@
-"""What a loop's rounds hand on: arrays that are written, and variables that are bound anew.
+"""What a loop's iterations hand on: arrays that are written, and variables that are bound anew.
 
-Enters: what variables hold before a loop, after a round of it, and where it is left. Leaves: for each such value a
-``Leaf``, one operand and one result of the loop's node. Exists because a round must hand on what it was given, in kind,
+Input: what variables hold before a loop, after an iteration of it, and where it is left. Output: for each such value a
+``Leaf``, one operand and one result of the loop's node. Why: an iteration must hand on what it was given, in kind,
 dtype and shape, and because which object is which must be as plain Python has it.
 
-A round may be in several *parts*, each in a graph of its own: every leaf is an input and an output of each. What is
-made in one part and read in a later one gets a leaf as well.
+An iteration may be in several *parts*, each in a graph of its own: every leaf is an input and an output of each. What
+is made in one part and read in a later one gets a leaf as well.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tcompile.capture.context.loop_plan import Plan, Restart
-from tcompile.capture.loops.leaves import Count, Leaf, Many, Parted, Unsettled, View, leaves_of
+from tcompile.capture.context.loop_plan import LoopPlan, Restart
+from tcompile.capture.loops.leaves import Count, Leaf, Parted, TupleNode, Unsettled, ViewLeaf, leaves_of
 from tcompile.capture.loops.trip_count import int_of, is_int
 from tcompile.capture.semantics.alias_count import holders
 from tcompile.capture.semantics.subgraph import as_node
@@ -27,7 +27,7 @@ from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue,
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.memory import Choice, Memory
 from tcompile.capture.values.scalar import ScalarValue, int_node, of_kind
-from tcompile.capture.values.span import Span
+from tcompile.capture.values.span import ListSlice
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType, ops
 from tcompile.graph.ops import apply
@@ -45,28 +45,32 @@ class Carried:
     """All that one loop carries."""
 
     tx: Capture
-    plan: Plan
+    plan: LoopPlan
     name: str
     counter: SymInt
-    last: Any  # the number of the last round
-    needed: set[str]  # variables that a round reads before it binds them
-    read: set[str]  # these, and those that are read behind the loop
-    behind: set[str]  # the latter alone
+    last: Any  # the number of the last iteration
+    needed: set[str]  # variables that an iteration reads before it binds them
+    read: set[str]  # these, and those that are read after the loop
+    after: set[str]  # the latter alone
     known: Any  # by identity, all captured values that there are before the loop
     memories: list[Memory] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
     trees: dict[str, Any] = field(default_factory=dict)
-    named: dict[str, Leaf] = field(default_factory=dict)  # of variables that each round binds before it reads them
+    named: dict[str, Leaf] = field(default_factory=dict)  # of variables that each iteration binds before it reads them
     parts: list[Graph] = field(default_factory=list)
     homes: dict[int, Leaf] = field(default_factory=dict)  # by the identity of an array, where it is handed on,
-    chosen: dict[int, Leaf] = field(default_factory=dict)  # and where some rounds do so, as a branch decides
+    chosen: dict[int, Leaf] = field(default_factory=dict)  # and where some iterations do so, as a branch decides
     starts: dict[int, Leaf] = field(default_factory=dict)  # the same at the start
-    handed: list[tuple[Leaf, Leaf | None]] = field(default_factory=list)  # by rounds that a test ends, and from where
+    may_be_aliased: list[tuple[Leaf, Leaf | None]] = field(
+        default_factory=list
+    )  # by iterations that a test ends, and from where
     numbers: dict[Node, Node] = field(default_factory=dict)  # of elements that are handed on, what kernels read
     taker: Leaf | None = None
     is_mixed: bool = False  # whether a leaf may end up with an array that another one began with
     alike: set[int] = field(default_factory=set)  # the identities of arrays that several leaves start with
-    alone: set[int] = field(default_factory=set)  # of arrays that rounds write to before they bind the variable anew
+    alone: set[int] = field(
+        default_factory=set
+    )  # of arrays that iterations write to before they bind the variable anew
     shared: set[int] = field(default_factory=set)  # of arrays that are held elsewhere than by what is carried
 
     # -- before the loop -----------------------------------------------------------------------------------------------
@@ -88,7 +92,7 @@ class Carried:
                 continue
             if isinstance(array, ArrayValue) and array.memory is not None:
                 found[array.memory] = None
-        for name in self.plan.carried - self.plan.steps.keys():
+        for name in self.plan.carried - self.plan.induction_steps.keys():
             value = before.get(name)
             if isinstance(value, ArrayValue) and value.memory in found and self.is_alone(name, value):
                 self.alone.add(id(value))
@@ -96,14 +100,14 @@ class Carried:
         self.memories = list(found)
 
     def is_alone(self, name: str, value: ArrayValue) -> bool:
-        """Whether nothing but a variable that rounds bind anew sees what the first of them writes to an array."""
+        """Whether nothing but a variable that iterations bind anew sees what the first of them writes to an array."""
         memory = value.memory
         if memory is None or memory.kept or not self.is_free(value):
             return False
         return holders(self.tx, memory) == 1 + (name in self.plan.slots)  # which are shown as variables
 
     def _stays_alone(self, name: str, tree: Leaf, value: Value) -> bool:
-        """Whether nothing else sees what the next round writes to an array: this one was given it alone, or made it."""
+        """Whether nothing else sees what the next iteration writes to an array: this one owned or made it."""
         memory = value.memory if isinstance(value, ArrayValue) else None
         if memory is None or memory.graph is not self.tx.builder.graph:
             return False
@@ -120,7 +124,7 @@ class Carried:
                 if name in self.needed:
                     raise Unsettled(f"`{name}` has no value before the loop")
                 continue
-            if name not in self.plan.steps:
+            if name not in self.plan.induction_steps:
                 self.trees[name] = self._tree(name, value)
         for leaf in set(leaves_of(self.trees.values())):
             if leaf.kind == "array" and self._is_held_elsewhere(leaf, before):
@@ -132,7 +136,7 @@ class Carried:
             self.leaves.append(Leaf("memory", memory.node, None))
 
     def _is_held_elsewhere(self, leaf: Leaf, before: dict[str, Value]) -> bool:
-        """Whether who reads on behind the loop may see the array that the first round is given under another name."""
+        """Whether code after the loop may see the array that the first iteration is given under another name."""
         memory = leaf.value.memory if isinstance(leaf.value, ArrayValue) else None
         if memory is None:
             return False
@@ -148,10 +152,10 @@ class Carried:
         if isinstance(value, ArrayValue) and value.traced.scalar:
             return Leaf("scalar", value.traced.node, value)
         if isinstance(value, ArrayValue) and value.memory in self.memories:
-            raise Unsettled(f"`{name}` shows an array that the first round writes to")
+            raise Unsettled(f"`{name}` shows an array that the first iteration writes to")
         if isinstance(value, ArrayValue):
             leaf = self.starts.setdefault(id(value), Leaf("array", value.traced.node, value))
-            if name in self.plan.parted:
+            if name in self.plan.split_aliases:
                 self.alike.add(id(value))
                 leaf = Leaf("array", leaf.given, value)
             return leaf
@@ -161,11 +165,11 @@ class Carried:
             return Leaf(value.python_type, as_node(tx, value), value)
         if isinstance(value, Constant) and isinstance(value.value, np.generic):
             return Leaf("scalar", as_node(tx, value), value)
-        if is_int(value) and name in self.plan.uneven:
+        if is_int(value) and name in self.plan.non_affine:
             return Leaf(int, int_node(tx, int_of(value)), value)
         if isinstance(value, SequenceValue) and value.cls is tuple:
-            return Many(tuple, [self._tree(name, item) for item in value.items])
-        raise Unsettled(f"`{name}` is {value.describe()} before the loop and something else after a round")
+            return TupleNode(tuple, [self._tree(name, item) for item in value.items])
+        raise Unsettled(f"`{name}` is {value.describe()} before the loop and something else after an iteration")
 
     # -- parts ---------------------------------------------------------------------------------------------------------
     def begin(self) -> None:
@@ -173,7 +177,7 @@ class Carried:
         tx = self.tx
         number = len(self.parts)
         graph = Graph(f"{self.name}_{number}" if number else self.name, tx.graph.env)
-        graph.input("round", ScalarType("int", self.counter))
+        graph.input("iteration", ScalarType("int", self.counter))
         self.parts.append(graph)
         tx.builder.graph = graph
         tx.open_loops[-1] = tx.open_loops[-1][0], graph
@@ -196,14 +200,14 @@ class Carried:
         self.tx.show_memory(leaf.inside, memory)
 
     def first_values(self) -> dict[str, Value]:
-        """What the carried variables hold where a round begins."""
+        """What the carried variables hold where an iteration begins."""
         for memory, leaf in zip(self.memories, self.leaves, strict=True):
             self.show(memory, leaf)
         return {name: self._inside(tree) for name, tree in self.trees.items()}
 
     def _inside(self, tree: Any) -> Value:
-        """The value that a round is given."""
-        if isinstance(tree, Many):
+        """The value that an iteration is given."""
+        if isinstance(tree, TupleNode):
             return SequenceValue([self._inside(part) for part in tree.parts], tree.cls)
         if tree.start is None:
             self.leaves.append(tree)
@@ -223,7 +227,7 @@ class Carried:
         return found
 
     def new_leaf(self, kind: Any, type: TensorType) -> Leaf:
-        """A leaf of which no round reads what it is given, in the parts that there are."""
+        """A leaf of which no iteration reads what it is given, in the parts that there are."""
         builder = self.tx.builder
         inside, builder.graph = builder.graph, self.tx.open_loops[-1][0]
         try:
@@ -239,12 +243,14 @@ class Carried:
         return leaf
 
     def named_leaf(self, name: str, kind: Any, node: Node) -> Leaf:
-        """The leaf of a variable that each round binds before it reads it."""
+        """The leaf of a variable that each iteration binds before it reads it."""
         leaf = self.named.get(name)
         if leaf is None:
             leaf = self.named[name] = self.new_leaf(kind, self.free_type(name, node))
         if leaf.kind != kind or not fits(leaf.given.tensor, node.tensor):
-            raise Unsettled(f"`{name}` is of type {leaf.given.type} in some rounds and of type {node.type} in others")
+            raise Unsettled(
+                f"`{name}` is of type {leaf.given.type} in some iterations and of type {node.type} in others"
+            )
         return leaf
 
     def free_type(self, name: str, node: Node) -> TensorType:
@@ -252,16 +258,17 @@ class Carried:
         type = node.tensor
         sizes = [size for size in type.shape if isinstance(size, SymInt)]
         if not type.c_contiguous or any(str(self.counter) in size.counters() for size in sizes):
-            raise CannotCapture("loop-mismatch", f"`{name}` is of type {type} behind the loop")
+            raise CannotCapture("loop-mismatch", f"`{name}` is of type {type} after the loop")
         return type
 
-    # -- what a round hands on -----------------------------------------------------------------------------------------
+    # -- what an iteration hands on
+    # -----------------------------------------------------------------------------------------
     def hand_on(self, name: str, tree: Any, value: Value) -> None:
         """Notes what comes in the place of ``tree``."""
         value = settled(self.tx, value)
-        if isinstance(tree, Many):
+        if isinstance(tree, TupleNode):
             if not isinstance(value, SequenceValue) or value.cls is not tree.cls or len(value.items) != len(tree.parts):
-                raise Unsettled(f"`{name}` becomes {value.describe()} after a round")
+                raise Unsettled(f"`{name}` becomes {value.describe()} after an iteration")
             for part, item in zip(tree.parts, value.items, strict=True):
                 self.hand_on(name, part, item)
             return
@@ -269,14 +276,14 @@ class Carried:
             if tree.end not in (None, value):
                 raise Parted(name)
             if id(tree.value) in self.alone and not self._stays_alone(name, tree, value):
-                raise Unsettled(f"`{name}` shows an array that the first round writes to")
+                raise Unsettled(f"`{name}` shows an array that the first iteration writes to")
             self._take(name, tree, value)
             tree.end = value
         self.taker = tree
         found = self.node(name, tree.kind, value)
         self.taker = None
         if not fits(found.tensor, tree.given.tensor):
-            raise Unsettled(f"`{name}` is {tree.given.type} before a round and {found.type} after it")
+            raise Unsettled(f"`{name}` is {tree.given.type} before an iteration and {found.type} after it")
         tree.result = found
 
     def _take(self, name: str, leaf: Leaf, value: Value) -> None:
@@ -287,12 +294,12 @@ class Carried:
             root = id(choice.root())
             met += [self.homes.get(root, leaf), self.chosen.setdefault(root, leaf)]
         if any(other is not leaf for other in met):
-            raise Unsettled(f"`{name}` and another variable are one object in some rounds only")
+            raise Unsettled(f"`{name}` and another variable are one object in some iterations only")
 
     def node(self, name: str, kind: Any, value: Value) -> Node:
-        """The node of a value of this kind, which is new in each round or was handed to it."""
+        """The node of a value of this kind, which is new in each iteration or was handed to it."""
         tx = self.tx
-        other = Unsettled(f"`{name}` is {value.describe()} after a round")
+        other = Unsettled(f"`{name}` is {value.describe()} after an iteration")
         if kind == "array":
             if not isinstance(value, ArrayValue) or value.traced.scalar:
                 raise other
@@ -304,7 +311,7 @@ class Carried:
                 return as_node(tx, value)
             raise other
         if kind is float and value.python_type is np.float64:
-            was = f"`{name}` is a float of Python's before a round and np.float64 after it"
+            was = f"`{name}` is a float of Python's before an iteration and np.float64 after it"
             raise Unsettled(f"{was}; begin with np.float64(...)")
         if value.python_type is not kind:
             raise other
@@ -314,14 +321,14 @@ class Carried:
 
     def _number(self, node: Node) -> Node:
         """A scalar that is handed on: where it is an element of an array, what a kernel reads there."""
-        if node.op is ops.INPUT or node.op.kind != "movement":
+        if node.op is ops.INPUT or node.op.kind != "view":
             return node
         if node not in self.numbers:
             self.numbers[node] = self.tx.builder.op("ordered", node, axes=())
         return self.numbers[node]
 
     def _own(self, name: str, value: ArrayValue) -> Node:
-        """The node of an array that this round has made, of which nothing else shows a part."""
+        """The node of an array that this iteration has made, of which nothing else shows a part."""
         memory, node = value.memory, value.traced.node
         if memory is not None and memory.choice is not None:
             self._check_choice(name, memory.choice)
@@ -335,24 +342,24 @@ class Carried:
         if found and self._is_taken_over(name, value):
             return self.tx.builder.op("ordered", node, axes=node.tensor.layout.order)
         if memory is None or found or memory.owner is not None or value.path:
-            raise Unsettled(f"`{name}` is an array or a view of one that each round finds, not one that it makes")
+            raise Unsettled(f"`{name}` is an array or a view of one that each iteration finds, not one that it makes")
         if memory.kept and node.op is not ops.INPUT:
             raise CannotCapture("loop-mismatch", f"`{name}` is an array {memory.kept}")
         return node
 
     def _is_taken_over(self, name: str, value: ArrayValue) -> bool:
-        """Whether the side of a branch hands on an array that the round around it has made, and nobody reads it under
-        another name behind the side: then nobody can tell it from a copy.
+        """Whether the side of a branch hands on an array that the iteration around it has made, and nobody reads it
+        under another name after the side: then nobody can tell it from a copy.
         """
         memory = value.memory
         if not self.plan.is_branch or memory is None or memory in self.memories or value.path or memory.kept:
             return False
-        outside = memory.owner is not None or memory.unsure is not None or memory.alike is not None
+        outside = memory.owner is not None or memory.may_alias_input is not None or memory.alike is not None
         if outside or not memory.is_new or memory.graph is self.tx.builder.graph:
             return False
         variables = self.tx.frames[-1].locals
         same = [other for other, held in variables.items() if getattr(held, "memory", None) is memory]
-        dead = [other for other in same if other not in self.behind]
+        dead = [other for other in same if other not in self.after]
         return name in same and name not in dead and holders(self.tx, memory) == 1 + len(dead)
 
     def _check_choice(self, name: str, choice: Choice) -> None:
@@ -364,12 +371,12 @@ class Carried:
             raise Restart
 
     def is_free(self, value: Value | None) -> bool:
-        """Whether an array that the first round is given belongs to nobody else."""
+        """Whether an array that the first iteration is given belongs to nobody else."""
         if not isinstance(value, ArrayValue) or value.memory is None:
             return value is None
         if value.memory.owner is not None or value.path or value.memory in self.memories:
             return False
-        if value.memory.unsure is not None or value.memory.choice is not None:
+        if value.memory.may_alias_input is not None or value.memory.choice is not None:
             return False
         around: Leaf | None = value.memory.leaf  # of the loop around this one
         if around is not None and not around.foreign:
@@ -377,28 +384,30 @@ class Carried:
         return around is None or around.is_free
 
     def shown(self) -> dict[Node | None, Leaf | None]:
-        """By the nodes that the part has been given, the leaves that had them at the start of the round."""
+        """By the nodes that the part has been given, the leaves that had them at the start of the iteration."""
         return {leaf.inside: leaf.shows for leaf in self.leaves}
 
     def settle_foreign(self) -> None:
-        """Works out how long leaves may have arrays that others hold, from what a whole round hands on."""
+        """Works out how long leaves may have arrays that others hold, from what a whole iteration hands on."""
         shown = self.shown()
-        handed = [*self.handed, *((leaf, shown.get(leaf.ends[-1])) for leaf in self.leaves)]
-        handed = [(leaf, source) for leaf, source in handed if leaf.kind == "array" and leaf.ends != leaf.inputs]
-        self.is_mixed |= any(source not in (None, leaf) for leaf, source in handed)
+        may_be_aliased = [*self.may_be_aliased, *((leaf, shown.get(leaf.ends[-1])) for leaf in self.leaves)]
+        may_be_aliased = [
+            (leaf, source) for leaf, source in may_be_aliased if leaf.kind == "array" and leaf.ends != leaf.inputs
+        ]
+        self.is_mixed |= any(source not in (None, leaf) for leaf, source in may_be_aliased)
         for _ in range(len(self.leaves) + 1):
             again = False
-            for leaf, source in handed:
+            for leaf, source in may_be_aliased:
                 if source is None or not source.foreign:
                     continue
-                rounds = FOREVER if source is leaf else min(source.foreign + 1, FOREVER)
-                if rounds > leaf.foreign and leaf.is_free:
+                iterations = FOREVER if source is leaf else min(source.foreign + 1, FOREVER)
+                if iterations > leaf.foreign and leaf.is_free:
                     raise Unsettled("an array that something else may hold goes into a loop inside")
-                if rounds > leaf.foreign:
-                    leaf.foreign, again = rounds, True
+                if iterations > leaf.foreign:
+                    leaf.foreign, again = iterations, True
             if not again:
                 return
-        raise Unsettled("arrays that something else may hold go round")
+        raise Unsettled("arrays that something else may hold are rotated")
 
     def ends(self) -> list[Node]:
         """What the last part hands on, after ``hand_on``: leaves that nobody binds anew are as they were."""
@@ -409,18 +418,18 @@ class Carried:
         """The arrays and scalars of this part among what variables hold: name, array, kind."""
         for name, found in values:
             value = settled(self.tx, found)
-            if isinstance(value, SequenceValue) and value.source is None:  # what it collects is an outer round's
-                yield from self.live((name, item) for item in value.held if not isinstance(item, Span))
+            if isinstance(value, SequenceValue) and value.source is None:  # what it collects is an outer iteration's
+                yield from self.live((name, item) for item in value.held if not isinstance(item, ListSlice))
             elif isinstance(value, ScalarValue):
                 yield name, value.array, value.cls
             elif isinstance(value, ArrayValue):
                 yield name, value, "scalar" if value.traced.scalar else "array"
 
-    def move(self, values: Sequence[tuple[str, Value]], to_next_round: bool) -> dict[int, Leaf]:
+    def move(self, values: Sequence[tuple[str, Value]], to_next_iteration: bool) -> dict[int, Leaf]:
         """Ends a part and begins the next: what the variables hold goes on in leaves.
 
-        ``to_next_round`` says that the next round may begin here. What is handed on by ``hand_on`` is in its place
-        already. Returns the leaves, by the identity of a memory or of a scalar's array.
+        ``to_next_iteration`` says that the next iteration may begin here. What is handed on by ``hand_on`` is in its
+        place already. Returns the leaves, by the identity of a memory or of a scalar's array.
         """
         part = self.parts[-1]
         own = {*part.nodes, *part.inputs}
@@ -447,8 +456,8 @@ class Carried:
             assert end is not None
             leaf.ends.append(end)
             leaf.shows = shown.get(end)
-            if to_next_round:
-                self.handed.append((leaf, leaf.shows))
+            if to_next_iteration:
+                self.may_be_aliased.append((leaf, leaf.shows))
         self.begin()
         for memory, leaf in memories.items():
             self.show(memory, leaf)
@@ -475,7 +484,7 @@ class Carried:
         if isinstance(tree, Leaf) and tree.kind == kind and tree not in ends and fits(tree.given.tensor, node.tensor):
             ends[tree] = node
             return tree
-        if isinstance(tree, Leaf | Many) or self.named.get(name) in ends:
+        if isinstance(tree, Leaf | TupleNode) or self.named.get(name) in ends:
             leaf = self.new_leaf(kind, self.free_type(name, node))
         else:
             leaf = self.named_leaf(name, kind, node)
@@ -484,14 +493,14 @@ class Carried:
 
     # -- where the loop is left ----------------------------------------------------------------------------------------
     def at_exit(self, name: str, value: Value, places: dict[int, Leaf]) -> Any:
-        """What a variable holds where the loop is left in the middle of a round, as a value or a tree of leaves."""
+        """What a variable holds where the loop is left within an iteration, as a value or a tree of leaves."""
         value = settled(self.tx, value)
         if isinstance(value, IntegerValue):
             return Count(value.size) if str(self.counter) in value.size.counters() else value
         if isinstance(value, Constant | FloatValue) or id(value) in self.known or value.source is not None:
             return value
         if isinstance(value, SequenceValue) and value.cls is tuple:
-            return Many(tuple, [self.at_exit(name, item, places) for item in value.items])
+            return TupleNode(tuple, [self.at_exit(name, item, places) for item in value.items])
         if isinstance(value, ScalarValue) and id(value.array) in places:
             return places[id(value.array)]
         if isinstance(value, ArrayValue):
@@ -503,8 +512,8 @@ class Carried:
                 value.memory.ask_identity()
             if value.memory is not None and (id(value.memory) in self.known or value.memory in self.memories):
                 if self._varies(value.path):
-                    raise CannotCapture("loop-mismatch", f"`{name}` is another view in each round")
-                return View(value.memory, value.path)
+                    raise CannotCapture("loop-mismatch", f"`{name}` is another view in each iteration")
+                return ViewLeaf(value.memory, value.path)
             if id(value.memory) in places and not value.path:
                 return places[id(value.memory)]
         raise CannotCapture("loop-mismatch", f"`{name}` is {value.describe()} where the loop is left")
@@ -517,14 +526,14 @@ class Carried:
         return isinstance(part, SymInt) and str(self.counter) in part.counters()
 
     def late(self, name: str, value: Value) -> Any:
-        """What a variable holds behind the loop that each round binds anew before it reads it."""
+        """What a variable holds after the loop that each iteration binds anew before it reads it."""
         value = settled(self.tx, value)
         if isinstance(value, Constant | FloatValue):
             return value
         if isinstance(value, IntegerValue):
             return integer(value.size.at(str(self.counter), self.last))
         if isinstance(value, SequenceValue) and value.cls is tuple:
-            return Many(tuple, [self.late(f"{name}[{i}]", item) for i, item in enumerate(value.items)])
+            return TupleNode(tuple, [self.late(f"{name}[{i}]", item) for i, item in enumerate(value.items)])
         if isinstance(value, ArrayValue):
             kind: Any = "scalar" if value.traced.scalar else "array"
             if id(value) in self.known or value.source is not None:
@@ -532,11 +541,11 @@ class Carried:
             if id(value) in self.homes:
                 return self.homes[id(value)]
             if value.memory is not None and id(value.memory) in self.known:
-                return View(value.memory, self._in_last_round(value.path))
+                return ViewLeaf(value.memory, self._in_last_iteration(value.path))
         elif isinstance(value, ScalarValue):
             kind = value.cls
         else:
-            raise CannotCapture("loop-mismatch", f"`{name}` is {value.describe()} behind the loop")
+            raise CannotCapture("loop-mismatch", f"`{name}` is {value.describe()} after the loop")
         node = self.node(name, kind, value)
         leaf = self.named_leaf(name, kind, node)
         leaf.result = node
@@ -544,14 +553,14 @@ class Carried:
             self._take(name, leaf, value)
         return leaf
 
-    def _in_last_round(self, part: Any) -> Any:
-        """A movement as it is in the last round."""
+    def _in_last_iteration(self, part: Any) -> Any:
+        """A view op as it is in the last iteration."""
         if isinstance(part, SymInt):
             return part.at(str(self.counter), self.last)
         if isinstance(part, tuple):
-            return tuple(map(self._in_last_round, part))
+            return tuple(map(self._in_last_iteration, part))
         if isinstance(part, slice):
-            return slice(*map(self._in_last_round, (part.start, part.stop, part.step)))
+            return slice(*map(self._in_last_iteration, (part.start, part.stop, part.step)))
         return part
 
 

@@ -20,12 +20,12 @@ from tcompile.capture.guards.sources import ParameterSource
 from tcompile.capture.values.base import Null, Value, settled
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, Zipped
-from tcompile.capture.values.span import Span
+from tcompile.capture.values.span import ListSlice
 from tcompile.graph.sizes import Size
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
-    from tcompile.bytecode.host import Host
+    from tcompile.bytecode.rewritten import Rewritten
     from tcompile.capture.entry.codegen import Rebuilder
     from tcompile.capture.interpreter.context import Capture
     from tcompile.capture.interpreter.frame import Frame
@@ -46,12 +46,13 @@ def is_wanted(f: Frame, name: str) -> bool:
 
 @dataclass(frozen=True)
 class Resumable:
-    """The host of a function that was followed, and ``resume(function, offset, answer, stays_plain)``.
+    """The rewritten code of a function that was followed, and ``resume(function, offset, answer, stays_plain)``.
 
-    That gives a function of the host's code, whose frame is led to where the answer says as soon as it starts.
+    That gives a function of the rewritten code's code, whose frame is led to where the answer says as soon as it
+    starts.
     """
 
-    host: Host
+    rewritten: Rewritten
     resume: Callable[[types.FunctionType, int, tuple[Any, ...], bool], types.FunctionType]
 
 
@@ -61,7 +62,7 @@ class LateCall(Value):
     def __init__(self, frame: Frame, found: Resumable) -> None:
         self.frame, self.found = frame, found
         self.is_scalar = frame.tx.late_is_scalar
-        self.point = found.host.analysis.points[frame.offset]
+        self.point = found.rewritten.analysis.points[frame.offset]
         if [not isinstance(value, Null) for value in frame.stack] != list(self.point.slots):
             raise NoContinuation("the stack of a called function is not as it should be")
 
@@ -72,7 +73,7 @@ class LateCall(Value):
         held = [frame.locals.get(name) for name in self.point.live]
         held += [value for value in frame.stack if not isinstance(value, Null)]
         values = "".join(f"{'UNBOUND' if value is None else program.rebuild(value)}, " for value in held)
-        route = "".join(f"{bit}, " for bit in self.found.host.route(frame.offset))
+        route = "".join(f"{bit}, " for bit in self.found.rewritten.route(frame.offset))
         answer = f"{self.point.offset}, (None, {route}({values}))"
         return f"{program.constant(self.found.resume)}({code}, {answer}, {self.is_scalar})"
 
@@ -99,7 +100,7 @@ def _in_place_of(value: Value, called: Frame) -> Value:
 
 
 def resumable(frame: Frame) -> Resumable:
-    """The host of the frame's function, where the frame is at one of its resume points. Raises NoContinuation."""
+    """The rewritten code of the frame's function, if the frame is at a resume point. Raises NoContinuation."""
     code, function, ask = frame.code, frame.function.function, frame.tx.options.resumable
     if code.co_cellvars:
         raise NoContinuation("the loop's function has closure variables of its own")
@@ -109,32 +110,32 @@ def resumable(frame: Frame) -> Resumable:
     found = None if ask is None else ask(function)
     if found is None:
         raise NoContinuation("a called function cannot be resumed")
-    go_to_resume_point(frame, found.host)
+    go_to_resume_point(frame, found.rewritten)
     return found
 
 
-def go_to_resume_point(frame: Frame, host: Host | None) -> None:
+def go_to_resume_point(frame: Frame, rewritten: Rewritten | None) -> None:
     """Moves a frame to a resume point that leads to where it is, or to the next one before which nothing is computed.
 
     Raises NoContinuation where there is none.
     """
-    if host is not None and frame.offset not in host.targets:
-        load = _method_load(frame, host)
+    if rewritten is not None and frame.offset not in rewritten.targets:
+        load = _method_load(frame, rewritten)
         if load is None:
             instructions = frame.decoded.instructions
-            jumps = (at for at in frame.jumps_to(frame.at) if instructions[at].start in host.targets)
+            jumps = (at for at in frame.jumps_to(frame.at) if instructions[at].start in rewritten.targets)
             frame.at = next(jumps, frame.at)
-            frame.move_on(host.targets)
+            frame.move_on(rewritten.targets)
         else:
             _go_to_method_load(frame, load)
-    if host is None or frame.offset not in host.targets:
+    if rewritten is None or frame.offset not in rewritten.targets:
         raise NoContinuation("the frame cannot be resumed there")
 
 
-def _method_load(frame: Frame, host: Host) -> int | None:
+def _method_load(frame: Frame, rewritten: Rewritten) -> int | None:
     """The instruction that loads the method that is called next; None for other calls."""
-    slot, stream = frame.callee_slot(), host.analysis.stream
-    kinds = host.analysis.stacks[stream.index[frame.offset]]
+    slot, stream = frame.callee_slot(), rewritten.analysis.stream
+    kinds = rewritten.analysis.stacks[stream.index[frame.offset]]
     if slot is None or kinds is None or kinds[slot] < METHOD:
         return None
     load = frame.decoded.positions[2 * stream.begin[(kinds[slot] - METHOD) >> 1]]
@@ -197,7 +198,7 @@ class LateIterator(Value):
         """Code for the number of items that are gone."""
         given = program.load(self.iterations)
         if not self.absolute:
-            return f"(({self.items.rounds}) + {self.per_iteration} * {given})"
+            return f"(({self.items.iterations}) + {self.per_iteration} * {given})"
         values = getattr(self.items, "values", None)
         return given if values is None else f"(({given} - ({values.start})) // ({values.step}))"
 
@@ -206,10 +207,10 @@ class LateIterator(Value):
         return _advanced(program, self.items, self.taken(program))
 
 
-class LateSpan(Span):
+class LateSpan(ListSlice):
     """Items of a list that a loop has appended to in all iterations so far, ``count`` in each."""
 
-    def __init__(self, whole: Span, count: int, items: LateIterator | None) -> None:
+    def __init__(self, whole: ListSlice, count: int, items: LateIterator | None) -> None:
         super().__init__(whole.tx, whole.array, whole.kind, whole.final)
         self.count, self.items_given, self.iterations = count, items, iterations_of(whole.tx)
 
@@ -218,7 +219,7 @@ class LateSpan(Span):
         items = self.items_given
         done = program.load(self.iterations)
         if items is not None:
-            done = f"({items.taken(program)} - ({items.items.rounds}))"
+            done = f"({items.taken(program)} - ({items.items.iterations}))"
         return self.displayed(program, f"{program.rebuild(self.array)}[:{self.count} * {done}]")
 
 

@@ -1,7 +1,7 @@
-"""What a look at one round of a loop tells: what has to be carried.
+"""What a look at one iteration of a loop tells: what has to be carried.
 
-Enters: what variables and slots held where the round began, and hold where it ends. Leaves: the loop's plan with all
-this, and capture starts anew. Exists because what a round hands on is known only when it has been followed.
+Input: what variables and slots held where the iteration began, and hold where it ends. Output: the loop's plan with all
+this, and capture starts anew. Why: what an iteration hands on is known only when it has been followed.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.loops.attribute_slots import Slot
+from tcompile.capture.loops.attribute_slots import AttributeSlot
 from tcompile.capture.loops.leaves import Uneven, Unsettled
 from tcompile.capture.loops.trip_count import int_of, is_int
 from tcompile.capture.values.array import ArrayValue
@@ -24,11 +24,14 @@ from tcompile.graph.sizes import Size, same
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
 
-_MOST_AT_ONCE = 6  # rounds that are one round of the node, for arrays that change places
+_MOST_AT_ONCE = 6  # iterations that are one iteration of the node, for arrays that change places
 
 
 def look(
-    loop: Any, before: dict[str, Value], written: Iterable[Memory], slots: dict[str, tuple[Slot, Value | None, Value]]
+    loop: Any,
+    before: dict[str, Value],
+    written: Iterable[Memory],
+    slots: dict[str, tuple[AttributeSlot, Value | None, Value]],
 ) -> None:
     """Notes what has to be carried, and starts anew. ``slots`` are those that were not known to be stored to."""
     f, tx, plan, given = loop.f, loop.tx, loop.plan, loop.given
@@ -43,29 +46,29 @@ def look(
     names = loop.needed | asked | slots.keys()
     changed = {name for name in names if not unchanged(tx, given.get(name), f.locals.get(name))}
     found = {**plan.slots, **{name: slot for name, (slot, *_) in slots.items()}}
-    at_once = _exchange(f.locals, changed, given) if plan.at_once == 1 else 1
-    if at_once > 1 and not loop.is_for:  # how many rounds are left over would have to be known
+    unroll_factor = _exchange(f.locals, changed, given) if plan.unroll_factor == 1 else 1
+    if unroll_factor > 1 and not loop.is_for:  # how many iterations are left over would have to be known
         raise CannotCapture("loop-mismatch", "arrays change places in a `while` loop")
-    if at_once > 1:
-        loop.again(at_once=at_once, written=places, slots=found)
+    if unroll_factor > 1:
+        loop.again(unroll_factor=unroll_factor, written=places, slots=found)
     steps: dict[str, Size] = {}
-    uneven = set(plan.uneven)
+    non_affine = set(plan.non_affine)
     for name in sorted(changed):
         start, last = given.get(name), f.locals.get(name)
-        if start is None or last is None or not is_int(start) or name in uneven:
+        if start is None or last is None or not is_int(start) or name in non_affine:
             continue
         if is_int(last):
             steps[name] = growth(name, start, last, loop.counter)
         elif isinstance(last, ScalarValue) and last.cls is int:
-            uneven.add(name)
+            non_affine.add(name)
     loop.again(
-        looked=True, carried=plan.carried | changed | slots.keys(), steps=steps, uneven=uneven, written=places,
+        looked=True, carried=plan.carried | changed | slots.keys(), steps=steps, non_affine=non_affine, written=places,
         slots=found, asked=asked, tested=loop.exits.tests,
     )  # fmt: skip
 
 
 def unchanged(tx: Capture, start: Value | None, end: Value | None) -> bool:
-    """Whether a variable holds the same after a round as before it: the same object, or the same constant."""
+    """Whether a variable holds the same after an iteration as before it: the same object, or the same constant."""
     if start is None or end is None:
         return start is end
     start, end = settled(tx, start), settled(tx, end)
@@ -73,7 +76,7 @@ def unchanged(tx: Capture, start: Value | None, end: Value | None) -> bool:
 
 
 def same_constant(a: Any, b: Any) -> bool:
-    """Whether two values are constants, of the same object, number or text; ints may depend on the round."""
+    """Whether two values are constants, of the same object, number or text; ints may depend on the iteration."""
     if isinstance(a, IntegerValue) and isinstance(b, IntegerValue):
         return same(a.size, b.size)
     if not (isinstance(a, Constant) and isinstance(b, Constant)) or type(a.value) is not type(b.value):
@@ -82,12 +85,12 @@ def same_constant(a: Any, b: Any) -> bool:
 
 
 def growth(name: str, start: Value, end: Value, counter: str) -> Size:
-    """By how much an int grows in each round. Raises Unsettled where that is not the same in all rounds."""
+    """By how much an int grows in each iteration. Raises Unsettled where that is not the same in all iterations."""
     before, last = int_of(start), int_of(end)
     amount: Size = last - before
     if not isinstance(amount, SymInt) or counter not in amount.counters():
         return amount
-    if isinstance(last, SymInt):  # it was bound to what grows with the rounds itself
+    if isinstance(last, SymInt):  # it was bound to what grows with the iterations itself
         first = last.at(counter, 0)
         slope: Size = last.at(counter, 1) - first
         number = SymInt(last.env, {(counter,): 1})
@@ -108,7 +111,7 @@ def _place_of(tx: Capture, memory: Memory, before: dict[str, Value]) -> tuple[An
 
 
 def _exchange(held: dict[str, Value], changed: set[str], given: dict[str, Value]) -> int:
-    """After how many rounds arrays that change places are back; 1 where none do."""
+    """After how many iterations arrays that change places are back; 1 where none do."""
     moves: dict[str, str] = {}
     homes = {id(value): name for name, value in given.items() if isinstance(value, ArrayValue)}
     for name in sorted(changed):

@@ -1,11 +1,12 @@
-"""Loops that are left where the graph's own values say so: parts of a round, and what comes behind the loop.
+"""Loops that are left where the graph's own values say so: parts of an iteration, and what comes after the loop.
 
-Enters: a frame in a round of a loop, at a jump on a value that the graph computes. Leaves: the end of a part of the
-round, with the flag that ends it; and behind the loop, the frame where it goes on, whichever way the loop was left.
+Input: a frame in an iteration of a loop, at a jump on a value that the graph computes. Output: the end of a part of the
+iteration, with the flag that ends it; and after the loop, the frame where it goes on, whichever way the loop was left.
 
-A jump that leads out of the loop, or to its next round, ends a part: what variables hold goes on in the next part, and
-what the loop's way out reads is noted. Where several ways lead out, what each does up to where they meet is followed,
-and what the variables hold there is selected by the way that was taken. A way that ends in ``raise`` is plain Python's.
+A jump that leads out of the loop, or to its next iteration, ends a part: what variables hold goes on in the next part,
+and what the loop's way out reads is noted. Where several ways lead out, what each does up to where they meet is
+followed, and what the variables hold there is selected by the way that was taken. A way that ends in ``raise`` is plain
+Python's.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.interpreter.opcodes.registry import Returned
-from tcompile.capture.loops.after_loop import Behind, Select
+from tcompile.capture.loops.after_loop import AfterLoop, Select
 from tcompile.capture.loops.carried import Carried
 from tcompile.capture.loops.discover_carried import same_constant, unchanged
 from tcompile.capture.loops.leaves import Count, Leaf, Unsettled, leaves_of
 from tcompile.capture.loops.loop_info import Header
-from tcompile.capture.loops.trip_count import course, int_of, is_int, rounds_while, stays_while, ways_of_test
+from tcompile.capture.loops.trip_count import course, int_of, is_int, stays_while, trip_count_while, ways_of_test
 from tcompile.capture.semantics.operators import binary
 from tcompile.capture.semantics.subgraph import state_of
 from tcompile.capture.values.base import Value, settled
@@ -50,18 +51,18 @@ class Left(CannotCapture):
 
 @dataclass
 class Way:
-    """One way out of a loop: by which part (0: all rounds are done), where the frame goes on, and what it holds."""
+    """One way out of a loop: by which part (0: all iterations are done), where the frame goes on, and what it holds."""
 
     number: int
     at: int
     values: dict[str, Any]
     stack: list[Value]
-    shown: list[Leaf]  # the leaves that had at the start of the round what it reads
-    round: Size | None = None  # in which it is taken, where that is known and it is taken at all
+    shown: list[Leaf]  # the leaves that had at the start of the iteration what it reads
+    iteration: Size | None = None  # in which it is taken, where that is known and it is taken at all
 
 
 class Exits:
-    """The ways out of one loop, and the parts of its rounds."""
+    """The ways out of one loop, and the parts of its iterations."""
 
     def __init__(self, f: Frame, carried: Carried, header: Header, loop: Any) -> None:
         self.f, self.carried, self.header, self.loop = f, carried, header, loop
@@ -70,10 +71,10 @@ class Exits:
         self.flags: list[Node] = []
         self.leaves: list[bool] = []
         self.ways: list[Way] = []
-        self.known: list[Size | None] = []  # for each test, the round in which it leaves, where that is known
-        self._round: Size | None = None  # the same of the comparison just made
+        self.known: list[Size | None] = []  # for each test, the iteration in which it leaves, where that is known
+        self._iteration: Size | None = None  # the same of the comparison just made
         self._nexts: list[dict[str, Any]] = []
-        self._seen: list[tuple[set[str], dict[str, Value]]] = []  # what is read behind each test, and what there is
+        self._seen: list[tuple[set[str], dict[str, Value]]] = []  # what is read after each test, and what there is
         # The first half of `a and b`, where the test goes without it, and how much had changed before the second half.
         self._pending: tuple[Node, int, int] | None = None
 
@@ -101,11 +102,11 @@ class Exits:
         return True
 
     def _is_open(self, size: Size) -> bool:
-        """Whether a test of an int that depends on the number of the round is the graph's."""
+        """Whether a test of an int that depends on the induction variable is the graph's."""
         return self.carried.plan.open_tests or (isinstance(size, SymInt) and size.varies_unevenly())
 
     def _truth(self, value: Value) -> Node | None:
-        """The truth of a value that the graph computes, or of an int that is zero in some rounds; None for others."""
+        """The truth of a value that the graph computes, or of an int that is zero in some iterations; or None."""
         value = settled(self.tx, value)
         if not isinstance(value, IntegerValue):
             return truth_node(self.tx, value)
@@ -117,7 +118,7 @@ class Exits:
         return None
 
     def _compare(self, at: int, i: Instruction) -> bool:
-        """A comparison: of ints that differ from round to round, or one whose result is asked for its truth."""
+        """A comparison: of ints that differ from iteration to iteration, or one whose result is asked for its truth."""
         f, tx = self.f, self.tx
         left, right = settled(tx, f.stack[-2]), settled(tx, f.stack[-1])
         sign = i.argval.removeprefix("bool(").removesuffix(")")
@@ -136,8 +137,8 @@ class Exits:
                 raise
             stays = stays_while(self.flow, self.header, at, i) if leads else None
             found = course(distance, str(self.carried.counter)) if stays is not None else None
-            self._round = rounds_while(*found, stays) if found is not None and stays is not None else None
-            if self._round is not None and not self._round < self.loop.left:  # no round comes to that
+            self._iteration = trip_count_while(*found, stays) if found is not None and stays is not None else None
+            if self._iteration is not None and not self._iteration < self.loop.left:  # no iteration comes to that
                 f.pop_many(2)
                 f.at, _ = ways_of_test(self.flow, self.header, at)
                 return True
@@ -152,7 +153,7 @@ class Exits:
         return True
 
     def _kind(self, way: int) -> str | None:
-        """Where a jump leads: out of the loop, to the next round, or None: on in this one."""
+        """Where a jump leads: out of the loop, to the next iteration, or None: on in this one."""
         if way not in self.header.inside:
             return "leave"
         return "next" if self._through(way) in self.starts else None
@@ -161,15 +162,15 @@ class Exits:
         return self.flow.through(at, self.starts)
 
     def _branch(self, at: int, i: Instruction, flag: Node, looking: bool) -> None:
-        """Goes the way that stays in the round; the other one ends a part of it."""
+        """Goes the way that stays in the iteration; the other one ends a part of it."""
         op, f = self.tx.builder.op, self.f
         target, on = self.flow.target(at), at + 1
         yes, no = (target, on) if i.opname.endswith("TRUE") else (on, target)
         pairs = ((yes, no, flag), (no, yes, op("logical_not", flag)))
         if self._pending is not None:
-            (came, other, changes), self._pending, self._round = self._pending, None, None
+            (came, other, changes), self._pending, self._iteration = self._pending, None, None
             if self.tx.mutations != changes:  # which happens only where the first half does not decide
-                self.loop.again(halves_apart=True)
+                self.loop.again(split_short_circuit=True)
             for way, stay, holds in pairs:
                 if self._through(stay) == other and self._kind(way):
                     return self.cut(op("logical_and", came, holds), way, stay, looking)
@@ -178,22 +179,22 @@ class Exits:
             for way, stay, holds in pairs:
                 if self._kind(way) == kind and self._kind(stay) != "leave":
                     return self.cut(holds, way, stay, looking)
-        for way, other, holds in () if self.carried.plan.halves_apart else pairs:
+        for way, other, holds in () if self.carried.plan.split_short_circuit else pairs:
             test = self.flow.second_test(way, self._through(other), self.starts | self.f.decoded.headers.keys())
             if test is not None and any(map(self._kind, self.flow.ways(test))):
-                self._pending, self._round = (holds, self._through(other), self.tx.mutations), None
+                self._pending, self._iteration = (holds, self._through(other), self.tx.mutations), None
                 f.at = way
                 return None
         self.loop.branch(at, yes, no, flag)
         return None
 
     def cut(self, flag: Node, way: int, stay: int, looking: bool) -> None:
-        """Ends a part of the round with a flag."""
+        """Ends a part of the iteration with a flag."""
         f, carried, plan, loop = self.f, self.carried, self.carried.plan, self.loop
         leaves = self._kind(way) == "leave"
-        known, self._round = self._round, None
+        known, self._iteration = self._iteration, None
         self.known.append(known)
-        loop.slots.note()  # what is stored back behind the test
+        loop.slots.note()  # what is stored back after the test
         loop.slots.show()
         loop.marks.note(loop.given)
         read = loop.live_at(way) if leaves else loop.live_before
@@ -202,25 +203,25 @@ class Exits:
             self._seen.append((read, dict(f.locals)))
             loop.slots.hide()
             return
-        if plan.at_once > 1:
-            raise CannotCapture("loop-mismatch", "arrays change places in a round that a test may end")
+        if plan.unroll_factor > 1:
+            raise CannotCapture("loop-mismatch", "arrays change places in an iteration that a test may end")
         wanted = read | loop.live(stay)
         for name in [name for name in f.locals if name not in wanted]:
             del f.locals[name]
         for name, tree in carried.trees.items():
             if name in read:
                 if name not in f.locals:
-                    raise Unsettled(f"`{name}` has no value where a test ends the round")
+                    raise Unsettled(f"`{name}` has no value where a test ends the iteration")
                 carried.hand_on(name, tree, f.locals[name])
         if not leaves:
             self._check_given(plan)
         self.flags.append(flag)
         self.leaves.append(leaves)
         values = [(name, f.locals[name]) for name in sorted(wanted) if name in f.locals]
-        places = carried.move([*values, *(("", value) for value in f.stack)], to_next_round=not leaves)
+        places = carried.move([*values, *(("", value) for value in f.stack)], to_next_iteration=not leaves)
         loop.slots.hide()
         if not leaves:
-            own = carried.trees.keys() | plan.steps.keys()
+            own = carried.trees.keys() | plan.induction_steps.keys()
             late = loop.live_after - own
             bound = {n: v for n, v in values if n in late and not unchanged(self.tx, loop.given.get(n), v)}
             self._nexts.append({name: carried.at_exit(name, value, places) for name, value in bound.items()})
@@ -232,32 +233,32 @@ class Exits:
         self.ways.append(Way(len(self.flags), way, held, list(f.stack), shown, known))
 
     def _check_given(self, plan: Any) -> None:
-        """What the next round is given must be what this one was, but for what is carried."""
+        """What the next iteration is given must be what this one was, but for what is carried."""
         f, loop = self.f, self.loop
         for name in loop.needed - self.carried.trees.keys():
             start, end = loop.given.get(name), f.locals.get(name)
-            if name in plan.steps and start is not None and end is not None:
-                if not (is_int(end) and same(int_of(end) - int_of(start), plan.steps[name])):
+            if name in plan.induction_steps and start is not None and end is not None:
+                if not (is_int(end) and same(int_of(end) - int_of(start), plan.induction_steps[name])):
                     loop.compute({name})
             elif not unchanged(self.tx, start, end):
                 loop.again(carried=plan.carried | {name})
 
     def check_halves(self) -> None:
-        """Refuses a round that ends before the second half of an ``a and b`` has come."""
+        """Refuses an iteration that ends before the second half of an ``a and b`` has come."""
         if self._pending is not None:
             raise CannotCapture("data-dependent-branch", self.tx.current_text())
 
     @property
     def tests(self) -> bool:
-        """Whether a look at the round has come to a test."""
+        """Whether a look at the iteration has come to a test."""
         return bool(self._seen)
 
     def asked(self, given: dict[str, Value]) -> set[str]:
-        """The variables read behind a test that the round has not bound before it."""
+        """The variables read after a test that the iteration has not bound before it."""
         return {n for read, held in self._seen for n in read if held.get(n) is given.get(n)}
 
     def check_next(self, results: dict[str, Any]) -> None:
-        """What variables hold when all rounds are done must not depend on how the last one has ended."""
+        """What variables hold when all iterations are done must not depend on how the last one has ended."""
         late = {name for name, tree in results.items() if tree is not None}
         for held in self._nexts:
             for name in held.keys() | late:
@@ -267,35 +268,36 @@ class Exits:
                     at_test = integer(at_test.size.at(str(self.carried.counter), self.carried.last))
                 alike = at_test is at_end or same_constant(at_test, at_end)
                 if not alike and not (_both_ints(at_test, at_end) and same(int_of(at_test), int_of(at_end))):
-                    raise CannotCapture("loop-mismatch", f"`{name}` depends on how the last round ends")
+                    raise CannotCapture("loop-mismatch", f"`{name}` depends on how the last iteration ends")
 
-    # -- behind the loop -----------------------------------------------------------------------------------------------
-    def allow(self, node: Node, ways: Sequence[Way], behind: Behind | None = None) -> None:
-        """Notes in the loop's node by which ways it may be left, each after how many rounds at the least.
+    # -- after the loop -----------------------------------------------------------------------------------------------
+    def allow(self, node: Node, ways: Sequence[Way], after: AfterLoop | None = None) -> None:
+        """Notes in the loop's node by which ways it may be left, each after how many iterations at the least.
 
-        Which object an array is that others may hold is left open, until someone asks: then the rounds keep account of
-        it. Where they cannot, the loop has to have made it, and a branch, which may not be taken for long, is refused.
+        Which object an array is that others may hold is left open, until someone asks: then the iterations keep account
+        of it. Where they cannot, the loop has to have made it, and a branch, which may not be taken for long, is
+        refused.
         """
         plan = self.carried.plan
         least: list[int | None] = [None] * (len(self.flags) + 1)
         for way in ways:
             least[way.number] = max((leaf.foreign for leaf in way.shown), default=0)
-        if any(least) and behind is not None and self._tells_new(ways):
-            behind.leave_open(plan)
+        if any(least) and after is not None and self._tells_new(ways):
+            after.leave_open(plan)
             least = [None if foreign is None else 0 for foreign in least]
         if any(least) and plan.is_branch:
             raise CannotCapture("loop-mismatch", "which array a variable holds depends on it")
         if any(foreign is not None and foreign >= FOREVER for foreign in least):
-            raise Unsettled("an array that something else may hold is handed on from round to round")
+            raise Unsettled("an array that something else may hold is handed on from iteration to iteration")
         node.attrs["least"] = tuple(least)
 
-    def _tell_new(self, behind: Behind, which: Node, ways: Sequence[Way]) -> None:
+    def _tell_new(self, after: AfterLoop, which: Node, ways: Sequence[Way]) -> None:
         """Says of the arrays of marked variables whether they are new."""
-        select = Select(self.tx, behind, which, [way.number for way in ways])
+        select = Select(self.tx, after, which, [way.number for way in ways])
         for mark in self.loop.marks.by_name.values():
             if ways and all(mark in way.values for way in ways):
                 self.f.locals[mark] = select.merged(mark, [way.values[mark] for way in ways])
-        self.loop.marks.tell(self.carried, behind)
+        self.loop.marks.tell(self.carried, after)
 
     def _tells_new(self, ways: Sequence[Way]) -> bool:
         """Whether it does not matter, or can be told, which arrays are new."""
@@ -313,7 +315,7 @@ class Exits:
     def leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         """Moves the frame to where it goes on; the value where the function returns there.
 
-        ``end`` is the way by which all rounds are done.
+        ``end`` is the way by which all iterations are done.
         """
         try:
             return self._leave(made, end)
@@ -326,19 +328,19 @@ class Exits:
 
     def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         tx = self.tx
-        *_, rounds, which = made
+        *_, iterations, which = made
         ways = list(self.ways)
-        known = [way.round for way in ways if way.round is not None]
+        known = [way.iteration for way in ways if way.iteration is not None]
         if end is not None and not known:
             ways.insert(0, end)
-        behind = Behind(self.carried, rounds if len(ways) > 1 or not known else known[0])
+        after = AfterLoop(self.carried, iterations if len(ways) > 1 or not known else known[0])
         for way in ways:
-            way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
+            way.values = {name: after.value(tree) for name, tree in way.values.items() if tree is not None}
         chains = [self.flow.chain(way.at) for way in ways]
         raising = [way.at in self.flow.lost for way in ways]
         ways = [way for way, raises in zip(ways, raising, strict=True) if not raises]
-        self.allow(which.inputs[0], ways, behind)
-        self._tell_new(behind, which, ways)
+        self.allow(which.inputs[0], ways, after)
+        self._tell_new(after, which, ways)
         chains = [chain for chain, raises in zip(chains, raising, strict=True) if not raises]
         if not ways:
             raise CannotCapture("loop-mismatch", "it ends in an exception")
@@ -348,27 +350,27 @@ class Exits:
             return None
         meet = next((at for at in chains[0] if all(at in chain for chain in chains)), None)
         if meet is None and not all(self._returns(chain) for chain in chains):
-            raise CannotCapture("loop-mismatch", "what comes behind it depends on how it is left")
+            raise CannotCapture("loop-mismatch", "what comes after it depends on how it is left")
         self._go_to(ways[0])
         slots = self.loop.slots
         start = slots.values()
-        behind.before = before = state_of(tx)  # of what lives on: the ways hold it
+        after.before = before = state_of(tx)  # of what lives on: the ways hold it
         written = tx.written()  # also what lists and dicts from outside hold
         stored = {key: effect.value for key, effect in tx.effects.items()}  # a store to a global makes another effect
         held = [way.values for way in ways]
         returned = [self._follow(way, meet) for way in ways]
         slots.put(start)
-        after = state_of(tx)
+        now_held = state_of(tx)
         del held
-        same_globals = before[1] == after[1] and all(tx.effects[key].value is held for key, held in stored.items())
+        same_globals = before[1] == now_held[1] and all(tx.effects[key].value is held for key, held in stored.items())
         now = tx.written()
         same_globals = same_globals and all(now.get(memory, count) == count for memory, count in written.items())
-        if not same_globals or any(found != after[0].get(key, found) for key, found in before[0].items()):
-            raise CannotCapture("loop-mismatch", "what comes behind it, depending on how it is left, changes something")
-        select = Select(tx, behind, which, [way.number for way in ways])
+        if not same_globals or any(found != now_held[0].get(key, found) for key, found in before[0].items()):
+            raise CannotCapture("loop-mismatch", "what comes after it, depending on how it is left, changes something")
+        select = Select(tx, after, which, [way.number for way in ways])
         names = self.loop.live(meet) if meet is not None else set(start)
         if meet is not None and len({len(way.stack) for way in ways}) != 1:
-            raise CannotCapture("loop-mismatch", "what comes behind it depends on how it is left")
+            raise CannotCapture("loop-mismatch", "what comes after it depends on how it is left")
         found = {n: [way.values.get(n) for way in ways] for n in names if any(n in way.values for way in ways)}
         ways[0].values = {name: select.merged(f"`{name}`", values) for name, values in found.items()}
         if meet is None:
@@ -385,24 +387,24 @@ class Exits:
 
         What only some ways have bound is bound anew in any case before it is read.
         """
-        *_, rounds, which = made
-        behind = Behind(self.carried, rounds)
+        *_, iterations, which = made
+        after = AfterLoop(self.carried, iterations)
         for way in ways:
-            way.values = {name: behind.value(tree) for name, tree in way.values.items() if tree is not None}
+            way.values = {name: after.value(tree) for name, tree in way.values.items() if tree is not None}
         meet = ways[0].at
         ways = [way for way in ways if way.at == meet or way.at not in self.flow.lost]
         if any(way.at != meet for way in ways):
             raise CannotCapture("data-dependent-branch", self.tx.current_text())
-        self.allow(which.inputs[0], ways, behind)
-        self._tell_new(behind, which, ways)
-        behind.before = state_of(self.tx)
+        self.allow(which.inputs[0], ways, after)
+        self._tell_new(after, which, ways)
+        after.before = state_of(self.tx)
         values, stacks = {}, [*zip(*(way.stack for way in ways), strict=True)]
         for name in names:
             having = [way for way in ways if name in way.values]
             if having:
-                select = Select(self.tx, behind, which, [way.number for way in having])
+                select = Select(self.tx, after, which, [way.number for way in having])
                 values[name] = select.merged(f"`{name}`", [way.values[name] for way in having])
-        select = Select(self.tx, behind, which, [way.number for way in ways])
+        select = Select(self.tx, after, which, [way.number for way in ways])
         stack = [select.merged("a value", list(held)) for held in stacks]
         self._go_to(Way(0, meet, values, stack, []))
 
@@ -418,7 +420,7 @@ class Exits:
         f.at = way.at
 
     def _follow(self, way: Way, meet: int | None) -> Value | None:
-        """Follows what comes behind one way out, up to where all ways meet; the value where it returns."""
+        """Follows what comes after one way out, up to where all ways meet; the value where it returns."""
         f, tx = self.f, self.tx
         self._go_to(way)
         for _ in range(_MOST_STEPS):
@@ -437,7 +439,7 @@ class Exits:
             except Returned as returned:
                 way.values = self.loop.slots.values()
                 return settled(tx, returned.value)
-        raise CannotCapture("too-long", "what comes behind a loop")
+        raise CannotCapture("too-long", "what comes after a loop")
 
 
 def _is_test(name: str) -> bool:

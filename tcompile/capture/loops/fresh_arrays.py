@@ -1,8 +1,9 @@
-"""Which arrays are new behind a loop: an account that its rounds keep, where the graph's own values decide.
+"""Which arrays are new after a loop: an account that its iterations keep, where the graph's own values decide.
 
-Enters: what variables hold where a round began, and hold where it ends. Leaves: for each variable that asks for it a
-*mark*, a variable of the rounds' own that is carried as all others are, and behind the loop a ``Choice`` for its array.
-Exists because a round may hand on an array as it was given it (``if test: x = x * 0.5``): what the caller gets back is
+Input: what variables hold where an iteration began, and hold where it ends. Output: for each variable that asks for it
+a *mark*, a variable of the iterations' own that is carried as all others are, and after the loop a ``Choice`` for its
+array.
+Why: an iteration may hand on an array as it was given it (``if test: x = x * 0.5``): what the caller gets back is
 then the very object that was passed in, or another one.
 """
 
@@ -20,7 +21,7 @@ from tcompile.capture.values.scalar import either
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
-    from tcompile.capture.loops.after_loop import Behind
+    from tcompile.capture.loops.after_loop import AfterLoop
     from tcompile.capture.loops.carried import Carried
 
 _MARK = " is new"  # in the name of a mark: no variable of the user's has spaces in its name
@@ -40,7 +41,7 @@ class Marks:
         self.f.locals.update(dict.fromkeys(self.by_name.values(), Constant(False)))
 
     def note(self, given: Mapping[str, Value]) -> None:
-        """Notes which of the variables hold other arrays than they did where the round began."""
+        """Notes which of the variables hold other arrays than they did where the iteration began."""
         f = self.f
         for name, mark in self.by_name.items():
             start, value = given.get(name), f.locals.get(name)
@@ -64,19 +65,19 @@ class Marks:
             value = choice.original
         return flags
 
-    def tell(self, carried: Carried, behind: Behind) -> None:
-        """Says of the variables' arrays behind the loop whether they are new, and takes the marks away."""
+    def tell(self, carried: Carried, after: AfterLoop) -> None:
+        """Says of the variables' arrays after the loop whether they are new, and takes the marks away."""
         for name, mark in self.by_name.items():
             tree, is_new = carried.trees.get(name), self.f.locals.pop(mark, None)
             if not isinstance(tree, Leaf) or not tree.foreign or is_new is None:
                 continue
-            value, original = behind.value(tree), tree.value
-            if not (isinstance(value, ArrayValue) and isinstance(original, ArrayValue) and behind.made(value)):
+            value, original = after.value(tree), tree.value
+            if not (isinstance(value, ArrayValue) and isinstance(original, ArrayValue) and after.made(value)):
                 continue
             assert value.memory is not None and original.memory is not None
-            if original.memory.unsure is not None:
+            if original.memory.may_alias_input is not None:
                 original.memory.ask_identity()
-            original.memory.handed, value.memory.unsure = carried.plan, None
+            original.memory.may_be_aliased, value.memory.may_alias_input = carried.plan, None
             value.memory.choice = Choice(is_new, original)
 
 

@@ -1,6 +1,6 @@
 """The values that a loop carries: one operand and one result of its node each, and what they are parts of.
 
-Enters: nothing. Leaves: ``Leaf``, the trees that variables hold of them, and what is raised where rounds do not fit.
+Input: nothing. Output: ``Leaf``, the trees that variables hold of them, and what is raised where iterations do not fit.
 Exists as data of its own, for all who put loops together.
 """
 
@@ -17,22 +17,22 @@ from tcompile.records import dataclass
 
 
 class Unsettled(Exception):
-    """A round does not hand on what it was given."""
+    """An iteration does not hand on what it was given."""
 
 
 class Parted(Unsettled):
-    """Two names of one array are names of two after a round; ``name`` is one of them."""
+    """Two names of one array are names of two after an iteration; ``name`` is one of them."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"`{name}` and another variable are one object in some rounds only")
+        super().__init__(f"`{name}` and another variable are one object in some iterations only")
         self.name = name
 
 
 class Uneven(Unsettled):
-    """The int ``name`` does not grow by the same amount in each round."""
+    """The int ``name`` does not grow by the same amount in each iteration."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(f"`{name}` does not grow by the same amount in each round")
+        super().__init__(f"`{name}` does not grow by the same amount in each iteration")
         self.name = name
 
 
@@ -40,10 +40,11 @@ class Uneven(Unsettled):
 class Leaf:
     """One carried value: an ``array``, a ``scalar`` object of the library, or a Python number that the graph computes.
 
-    ``given`` is the node outside that the first round starts with, ``inside`` the input of the part that is followed
-    now, ``ends`` what each part hands on, ``result`` the value behind the loop. ``shows`` is the leaf that had at the
-    start of the round what this one has in the part that is followed now. In the first ``foreign`` rounds it may have
-    an array there that others hold. ``is_free`` says that a loop inside relies on that there are no such rounds.
+    ``given`` is the node outside that the first iteration starts with, ``inside`` the input of the part that is
+    followed now, ``ends`` what each part hands on, ``result`` the value after the loop. ``shows`` is the leaf that had
+    at the start of the iteration what this one has in the part that is followed now. In the first ``foreign``
+    iterations it may have an array there that others hold. ``is_free`` says that a loop inside relies on that there are
+    no such iterations.
     """
 
     kind: Any
@@ -53,19 +54,21 @@ class Leaf:
     inputs: list[Node] = field(default_factory=list)
     ends: list[Node] = field(default_factory=list)
     result: Node | None = None
-    start: Value | None = None  # what a round is given
-    end: Value | None = None  # the array object that a round hands on
+    start: Value | None = None  # what an iteration is given
+    end: Value | None = None  # the array object that an iteration hands on
     shows: Leaf | None = None
     foreign: int = 0
     is_free: bool = False
 
     def __post_init__(self) -> None:
         if self.given.device != "cpu":
-            raise CannotCapture("loop-mismatch", f"`{self.given.name}` is on {self.given.device}, and rounds are not")
+            raise CannotCapture(
+                "loop-mismatch", f"`{self.given.name}` is on {self.given.device}, and iterations are not"
+            )
 
 
 @dataclass(eq=False)
-class Many:
+class TupleNode:
     """A tuple of carried values."""
 
     cls: type
@@ -73,7 +76,7 @@ class Many:
 
 
 @dataclass(eq=False)
-class View:
+class ViewLeaf:
     """An array that shows a part of what is there before the loop."""
 
     memory: Memory
@@ -82,7 +85,7 @@ class View:
 
 @dataclass(eq=False)
 class Count:
-    """An int that depends on the number of the round in which the loop is left."""
+    """An int that depends on the induction variable in which the loop is left."""
 
     size: SymInt
 
@@ -91,8 +94,8 @@ def leaves_of(trees: Any) -> list[Leaf]:
     """The leaves in trees."""
     found = []
     for tree in trees:
-        found += leaves_of(tree.parts) if isinstance(tree, Many) else [tree] if isinstance(tree, Leaf) else []
+        found += leaves_of(tree.parts) if isinstance(tree, TupleNode) else [tree] if isinstance(tree, Leaf) else []
     return found
 
 
-__all__ = ["Count", "Leaf", "Many", "Parted", "Uneven", "Unsettled", "View", "leaves_of"]
+__all__ = ["Count", "Leaf", "Parted", "TupleNode", "Uneven", "Unsettled", "ViewLeaf", "leaves_of"]

@@ -1,11 +1,11 @@
-"""Lists that each round of a loop appends to: an array holds what they get, one row a round.
+"""Lists that each iteration of a loop appends to: an array holds what they get, one row an iteration.
 
-Enters: the lists that a round was seen to append to. Leaves: the array, which rounds write as any other, and behind the
-loop the lists, with a ``Span`` of items that are rows of it. Exists because a list has a length for each round, and
-what it is made for is most often an array (``xs.append(x)`` … ``np.array(xs)``).
+Input: the lists that an iteration was seen to append to. Output: the array, which iterations write as any other, and
+after the loop the lists, with a ``ListSlice`` of items that are rows of it. Why: a list has a length for each
+iteration, and what it is made for is most often an array (``xs.append(x)`` … ``np.array(xs)``).
 
-Only fresh objects are appended: numbers, and arrays that the round has made and nobody writes to any more. The array
-that the last round appends may be held by a variable too, which is then the list's last item.
+Only fresh objects are appended: numbers, and arrays that the iteration has made and nobody writes to any more. The
+array that the last iteration appends may be held by a variable too, which is then the list's last item.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
-from tcompile.capture.values.span import Span
+from tcompile.capture.values.span import ListSlice
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, TensorType
 from tcompile.graph.sizes import Size, counters_in
@@ -29,7 +29,7 @@ from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
-    from tcompile.capture.loops.after_loop import Behind
+    from tcompile.capture.loops.after_loop import AfterLoop
     from tcompile.capture.loops.carried import Carried
 
 _COLLECTED = " collected"  # in the name of an array's variable: no variable of the user's has spaces in its name
@@ -37,8 +37,8 @@ _NUMBERS = (bool, int, float)
 
 
 @dataclass(frozen=True)
-class Row:
-    """What a list gets in a round: so many items of one ``kind``, as ``Leaf`` has them, of one type."""
+class AccumulatorRow:
+    """What a list gets in an iteration: so many items of one ``kind``, as ``Leaf`` has them, of one type."""
 
     kind: Any
     type: TensorType
@@ -46,17 +46,18 @@ class Row:
 
 
 class Collected:
-    """The lists of one loop. ``rows`` says what a round appends to them, by the name of a variable that holds each.
+    """The lists of one loop. ``rows`` says what an iteration appends to them, by the name of a variable that holds
+    each.
 
     ``all`` are the variables of the arrays, of this loop and of those around it.
     """
 
-    def __init__(self, f: Frame, rows: Mapping[str, Row]) -> None:
+    def __init__(self, f: Frame, rows: Mapping[str, AccumulatorRow]) -> None:
         self.f, self.tx, self.rows = f, f.tx, rows
         self.all = {name for name in f.locals if _COLLECTED in name}.union(map(self.variable, rows))
         self.lists: dict[str, SequenceValue] = {}
         self.arrays: dict[str, ArrayValue] = {}
-        self.last: dict[str, ArrayValue] = {}  # the array that a round has appended last,
+        self.last: dict[str, ArrayValue] = {}  # the array that an iteration has appended last,
         self.others: set[int] = set()  # and the identities of those before it
 
     @staticmethod
@@ -64,15 +65,15 @@ class Collected:
         """The variable that holds the array of a list."""
         return name + _COLLECTED
 
-    def begin(self, rounds: Size) -> None:
-        """Makes the arrays, before the loop; ``rounds`` is the number of rounds of the node."""
+    def begin(self, iterations: Size) -> None:
+        """Makes the arrays, before the loop; ``iterations`` is the trip count of the node."""
         env = self.tx.graph.env
         for name, row in self.rows.items():
             found = self.f.locals.get(name)
             if not is_own_list(found):
-                raise CannotCapture("loop-mismatch", f"`{name}` is another list in some rounds")
+                raise CannotCapture("loop-mismatch", f"`{name}` is another list in some iterations")
             assert isinstance(found, SequenceValue)
-            shape = (rounds * row.count, *(env.adopt(n) for n in row.type.shape))
+            shape = (iterations * row.count, *(env.adopt(n) for n in row.type.shape))
             node = self.tx.builder.op("full", shape=shape, fill_value=0, dtype=row.type.dtype.name)
             self.lists[name] = found
             made = self.arrays[name] = self.tx.new_array(Traced(node), self.tx.frontends[0])
@@ -83,12 +84,13 @@ class Collected:
         for found in self.lists.values():
             found.collecting = []
 
-    def learn(self, known: Mapping[int, Any], whole: bool) -> dict[str, Row]:
-        """What the round has appended to lists, as they were ``known`` before it or are collected.
+    def learn(self, known: Mapping[int, Any], whole: bool) -> dict[str, AccumulatorRow]:
+        """What the iteration has appended to lists, as they were ``known`` before it or are collected.
 
-        ``whole``: whether each round is done to its end. Raises CannotCapture for what is not the same in each round.
+        ``whole``: whether each iteration is done to its end. Raises CannotCapture for what is not the same in each
+        iteration.
         """
-        rows: dict[str, Row] = {}
+        rows: dict[str, AccumulatorRow] = {}
         seen: set[int] = set()
         for name, value in sorted(self.f.locals.items()):
             if not is_own_list(value) or id(value) in seen or id(value) not in known:
@@ -105,29 +107,29 @@ class Collected:
             computed = [isinstance(settled(self.tx, item), ArrayValue | ScalarValue) for item in added]
             if added and (all(computed) or value.collecting is not None):  # what is known is followed for being known
                 if not whole:
-                    raise CannotCapture("loop-mismatch", f"`{name}` is appended to in rounds that a test may end")
+                    raise CannotCapture("loop-mismatch", f"`{name}` is appended to in iterations that a test may end")
                 seen.add(id(value))
                 rows[name] = self._row(name, added)
         return rows
 
-    def _row(self, name: str, added: list[Value]) -> Row:
+    def _row(self, name: str, added: list[Value]) -> AccumulatorRow:
         kind, node = self._item(name, added[0])
         for other in added[1:]:
             other_kind, other_node = self._item(name, other)
             if other_kind != kind or not fits(other_node.tensor, node.tensor):
-                raise CannotCapture("loop-mismatch", f"a round appends several kinds of items to `{name}`")
+                raise CannotCapture("loop-mismatch", f"an iteration appends several kinds of items to `{name}`")
         if not node.tensor.c_contiguous or any(counters_in(size) for size in node.tensor.shape):
-            raise CannotCapture("loop-mismatch", f"a round appends an array of type {node.type} to `{name}`")
-        return Row(kind, TensorType(node.tensor.dtype, node.tensor.shape), len(added))
+            raise CannotCapture("loop-mismatch", f"an iteration appends an array of type {node.type} to `{name}`")
+        return AccumulatorRow(kind, TensorType(node.tensor.dtype, node.tensor.shape), len(added))
 
     def _item(self, name: str, item: Value) -> tuple[Any, Node]:
-        """The kind and the node of an item. Raises CannotCapture for what is not new in each round."""
+        """The kind and the node of an item. Raises CannotCapture for what is not new in each iteration."""
         item = settled(self.tx, item)
         kind = self._kind(item)
         if kind is None:
-            raise CannotCapture("loop-mismatch", f"a round appends {item.describe()} to `{name}`")
+            raise CannotCapture("loop-mismatch", f"an iteration appends {item.describe()} to `{name}`")
         if kind == "array" and not self._is_new(item):
-            raise CannotCapture("loop-mismatch", f"a round appends an array to `{name}` that it has not made")
+            raise CannotCapture("loop-mismatch", f"an iteration appends an array to `{name}` that it has not made")
         return kind, node_of(self.tx, item)
 
     @staticmethod
@@ -139,15 +141,15 @@ class Collected:
         return type(item.value) if isinstance(item, Constant) and type(item.value) in _NUMBERS else None
 
     def _is_new(self, item: Value) -> bool:
-        """Whether the round has made an array, which nobody may hold another part of."""
+        """Whether the iteration has made an array, which nobody may hold another part of."""
         memory = item.memory if isinstance(item, ArrayValue) else None
         if memory is None or memory.graph is not self.tx.builder.graph or not memory.is_new:
             return False
         assert isinstance(item, ArrayValue)
-        return not (item.path or memory.kept or memory.choice or memory.unsure) and bool(item.traced.type.ndim)
+        return not (item.path or memory.kept or memory.choice or memory.may_alias_input) and bool(item.traced.type.ndim)
 
     def store(self, number: Size) -> None:
-        """Writes what the round of this number has appended to the arrays."""
+        """Writes what the iteration of this number has appended to the arrays."""
         arrays: set[int] = set()
         for name, found in self.lists.items():
             added = found.collecting or []
@@ -155,7 +157,7 @@ class Collected:
                 _, node = self._item(name, item)
                 if isinstance(item, ArrayValue) and not item.traced.scalar:
                     if id(item) in arrays:
-                        raise CannotCapture("loop-mismatch", "a round appends an array twice")
+                        raise CannotCapture("loop-mismatch", "an iteration appends an array twice")
                     arrays.add(id(item))
                     if place == len(added) - 1:
                         self.last[name] = item
@@ -166,7 +168,7 @@ class Collected:
         self.others = arrays - set(map(id, self.last.values()))
 
     def close(self, carried: Carried) -> None:
-        """Ends the round. Raises CannotCapture where a variable may hold an item other than the last one."""
+        """Ends the iteration. Raises CannotCapture where a variable may hold an item other than the last one."""
         for found in self.lists.values():
             found.collecting = None
         if any(place in carried.homes or place in carried.chosen for place in self.others):
@@ -178,20 +180,20 @@ class Collected:
             elif any(other.result is leaf.inside for other in carried.leaves if other is not leaf):
                 raise CannotCapture("loop-mismatch", "a variable holds an item of a list that is not its last")
 
-    def put(self, carried: Carried, behind: Behind, so_far: bool = False) -> None:
+    def put(self, carried: Carried, after: AfterLoop, so_far: bool = False) -> None:
         """Gives the lists their items after the loop, or those of the iterations so far."""
         for name, found in self.lists.items():
             array = self.f.locals.pop(self.variable(name))
             assert isinstance(array, ArrayValue)
             item = self.last.get(name)
-            last = behind.value(carried.homes[id(item)]) if item is not None else None
+            last = after.value(carried.homes[id(item)]) if item is not None else None
             assert last is None or isinstance(last, ArrayValue)
-            whole = Span(self.tx, array, self.rows[name].kind, last)
+            whole = ListSlice(self.tx, array, self.rows[name].kind, last)
             found.held.append(LateSpan(whole, self.rows[name].count, None) if so_far else whole)
             found.spans = True
 
 
-def alike(a: Mapping[str, Row], b: Mapping[str, Row]) -> bool:
+def alike(a: Mapping[str, AccumulatorRow], b: Mapping[str, AccumulatorRow]) -> bool:
     """Whether two attempts at a loop have seen the same."""
     return a.keys() == b.keys() and all(
         (row.kind, row.type.dtype, row.count) == (b[name].kind, b[name].type.dtype, b[name].count)
@@ -205,4 +207,4 @@ def is_own_list(value: Any) -> bool:
     return type(value) is SequenceValue and value.cls is list and value.source is None
 
 
-__all__ = ["Collected", "Row", "alike", "is_own_list"]
+__all__ = ["AccumulatorRow", "Collected", "alike", "is_own_list"]

@@ -1,12 +1,12 @@
 """Where the loops of a function are: which instructions belong to each, and how it is left.
 
-Enters: a function's instructions. Leaves: a ``Header`` for each ``while``, and for a ``for`` when it is asked for.
-Exists because a loop's round is followed from its header to its header, and a jump on an array's value that leads out
+Input: a function's instructions. Output: a ``Header`` for each ``while``, and for a ``for`` when it is asked for.
+Why: a loop's iteration is followed from its header to its header, and a jump on an array's value that leads out
 of the loop is an exit of it.
 
-CPython writes a ``while`` loop's condition twice: where the loop is entered, and behind its body. Both copies have the
-same positions in the source, which is how they are found. A round begins at the second, so that the condition is a part
-of it, and entering the loop goes there as well.
+CPython writes a ``while`` loop's condition twice: where the loop is entered, and after its body. Both copies have the
+same positions in the source, which is how they are found. An iteration begins at the second, so that the condition is a
+part of it, and entering the loop goes there as well.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SHORT = 40  # instructions of a condition's part
 
 @dataclass(frozen=True)
 class Header:
-    """One loop: a round begins at instruction ``at``, control comes to it from outside at ``entry``."""
+    """One loop: an iteration begins at instruction ``at``, control comes to it from outside at ``entry``."""
 
     at: int
     entry: int
@@ -43,7 +43,7 @@ class Flow:
     positions: Mapping[int, int]
 
     def target(self, at: int) -> int:
-        """Where a jump goes; that of FOR_ITER is behind what cleans up."""
+        """Where a jump goes; that of FOR_ITER is after what cleans up."""
         i = self.instructions[at]
         to = self.positions[i.argval]
         return to + D.loop_ends if i.opname == "FOR_ITER" else to
@@ -151,7 +151,7 @@ class Flow:
         return Header(header, header, self._inside({header}, back))
 
     def is_left_early(self, loop: Header) -> bool:
-        """Whether a loop may be left in the middle of a round."""
+        """Whether a loop may be left in the middle of an iteration."""
         return any(way not in loop.inside for at in loop.inside - {loop.at} for way in self.ways(at))
 
     def _inside(self, starts: set[int], sources: Iterable[int]) -> frozenset[int]:
@@ -174,14 +174,15 @@ class Flow:
 
     @cached_property
     def whole(self) -> Header:
-        """The whole code as one round: all that does not return."""
+        """The whole code as one iteration: all that does not return."""
         inside = [at for at, i in enumerate(self.instructions) if i.opname not in _RETURNS]
         return Header(-1, -1, frozenset(inside))
 
     def meeting(self, one: int, two: int, around: Header) -> int | None:
-        """Where two ways through a round of the loop ``around`` meet, whatever is done on them; None where nowhere.
+        """Where two ways through an iteration of the loop ``around`` meet, whatever is done on them; None where
+        nowhere.
 
-        In a function that is one round, both may return: they meet behind its code, then.
+        In a function that is one iteration, both may return: they meet after its code, then.
         """
         asked = one, two, around
         if asked not in self._met:
@@ -203,7 +204,7 @@ class Flow:
 
     @property
     def end(self) -> int:
-        """Behind all instructions."""
+        """After all instructions."""
         return len(self.instructions)
 
     def _ahead(self, start: int, stops: Set[int]) -> dict[int, None]:
@@ -217,7 +218,7 @@ class Flow:
         return found
 
     def _meets(self, start: int, end: int, around: Header) -> bool:
-        """Whether all that comes from an instruction on in a round leads to ``end``, but for what raises."""
+        """Whether all that comes from an instruction on in an iteration leads to ``end``, but for what raises."""
         ahead = self._ahead(start, {around.at, around.entry, end})
         return all(
             at == end or (at in around.inside and at not in (around.at, around.entry)) or at in self.lost

@@ -1,9 +1,9 @@
-"""What a loop will hand on, and what varies in it, told from its instructions before a round is followed.
+"""What a loop will hand on, and what varies in it, told from its instructions before an iteration is followed.
 
-Enters: a loop's instructions, and what variables hold where it begins. Leaves: the variables and arrays that it
-carries, or nothing where only a look at a round can tell; the variables that it counts with. Exists because each look
+Input: a loop's instructions, and what variables hold where it begins. Output: the variables and arrays that it
+carries, or nothing where only a look at an iteration can tell; the variables that it counts with. Why: each look
 costs another capture of the whole function, and each int that was taken for one that stays as it is another compile.
-What is foreseen need not be so: a round that hands on something else is looked at after all.
+What is foreseen need not be so: an iteration that hands on something else is looked at after all.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAKES = ("CALL", "CALL_KW", "BINARY_OP", "UNARY_NEGATIVE")
 
 
 def foresee(f: Frame, inside: Iterable[int], needed: set[str]) -> tuple[set[str], set[str]] | None:
-    """The variables that each round of a ``for`` loop binds anew for the next one, and those whose arrays it writes."""
+    """The variables that each iteration of a ``for`` loop binds for the next one, and those whose arrays it writes."""
     instructions = f.decoded.instructions
     made: dict[str, list[Instruction]] = {}  # what comes before each binding
     for at in sorted(inside):
@@ -63,7 +63,7 @@ def foresee(f: Frame, inside: Iterable[int], needed: set[str]) -> tuple[set[str]
 
 
 def targets(instructions: Sequence[Instruction]) -> frozenset[str]:
-    """The variables that `for` loops bind in each round, whatever code they are in."""
+    """The variables that `for` loops bind in each iteration, whatever code they are in."""
     found: set[str] = set()
     for at, loop in enumerate(instructions):
         missing = int(loop.opname == "FOR_ITER")

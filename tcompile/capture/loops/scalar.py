@@ -1,4 +1,4 @@
-"""Loops over elements: scalar code with loops in it becomes one ``element_loop`` node.
+"""Loops over elements: scalar code with loops in it becomes one ``scalar_loop`` node.
 
 Input: a frame at the start of a loop. Output: the node in the graph, and the frame after the loop. Why:
 ``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` is no operation on arrays. Such loops cost the time of single loads and
@@ -25,7 +25,7 @@ import numpy as np
 from tcompile.bytecode.analysis import Analysis
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.context.loop_plan import MANY_ROUNDS, Plan, Restart
+from tcompile.capture.context.loop_plan import MANY_ITERATIONS, LoopPlan, Restart
 from tcompile.capture.guards.sources import ComputedSource, ConstantSource, Source
 from tcompile.capture.interpreter.opcodes.registry import Returned
 from tcompile.capture.loops.continuation import (
@@ -41,29 +41,29 @@ from tcompile.capture.scalar_loops import opcodes  # noqa: F401  # fills the tra
 from tcompile.capture.scalar_loops.node import append, number_of, operand_of
 from tcompile.capture.scalar_loops.translator import NULL, Exit, Iteration, Refused, Translator, V, is_number, parts_of
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Unread, Value, settled
+from tcompile.capture.values.base import LazyValue, Value, settled
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, value_of
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
 from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
 from tcompile.capture.values.scalar import ScalarValue
-from tcompile.capture.values.span import CountedSpan, Span
+from tcompile.capture.values.span import CountedSpan, ListSlice
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt, TensorType, ops
-from tcompile.graph.ops.element_loop import ELEMENTS, PYTHON, dtype_of
+from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, dtype_of
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
     from tcompile.capture.loops.loop_info import Header
 
-FEW_ROUNDS = 4  # of straight code: as many are unrolled
-# Items that a list may get from a loop whose rounds nobody counts, and from one in which some rounds append: if more
-# come, all is left to Python.
+FEW_ITERATIONS = 4  # of straight code: as many are unrolled
+# Items that a list may get from a loop whose iterations nobody counts, and from one in which some iterations append: if
+# more come, all is left to Python.
 ROOM, MOST_ROOM = 1 << 14, 1 << 22
-MANY_INSIDE = 16  # rounds with loops inside that need nothing but their own numbers: as many are followed
-FEW_APPENDING = 16  # rounds that append to lists: as many cost less than the arrays that keep the items
+MANY_INSIDE = 16  # iterations with loops inside that need nothing but their own numbers: as many are followed
+FEW_APPENDING = 16  # iterations that append to lists: as many cost less than the arrays that keep the items
 
 
 def enter(f: Frame, header: Header) -> bool:
@@ -141,7 +141,7 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
 class Room:
     """Where the items of a list go: the arrays, and the one that counts them, by their numbers, and the items' kind.
 
-    ``places`` are the instructions that append. ``counts``: each may do so in some rounds only, or several times.
+    ``places`` are the instructions that append. ``counts``: each may do so in some iterations only, or several times.
     """
 
     count: int
@@ -193,7 +193,7 @@ class _Stretch:
             if not items.scalar:
                 self._check_worth(items.left)
             t.block = t.entry
-            stack = [self._iterator(items, items.rounds), NULL][: D.iterator_items]
+            stack = [self._iterator(items, items.iterations), NULL][: D.iterator_items]
         t.header = self.start if items is not None else self.header.at
         t.run(self.start, stack)
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
@@ -211,30 +211,30 @@ class _Stretch:
         """Lets go of the translator, which asks this object: what keeps each other is left to the collector."""
         del self.t
 
-    def _iterator(self, items: Counted, rounds: Any) -> V:
-        """An iterator of the frame's, so many of whose rounds are done."""
+    def _iterator(self, items: Counted, iterations: Any) -> V:
+        """An iterator of the frame's, so many of whose iterations are done."""
         t = self.t
         if isinstance(items, RangeIterator):
             values = items.values
-            first, step = values.start + values.step * rounds, values.step
+            first, step = values.start + values.step * iterations, values.step
             if not isinstance(step, int):
                 raise Refused("a step that is not known")
-            stop = first + step * (items.count - rounds)
+            stop = first + step * (items.count - iterations)
             return V(("range", step), (self._size(t, first).register, self._size(t, stop).register))
-        bounds = (self._size(t, rounds).register, self._size(t, items.count).register)
+        bounds = (self._size(t, iterations).register, self._size(t, items.count).register)
         if isinstance(items, RowIterator) and len(items.array.traced.type.shape) == 1 and not items.backwards:
             return V(("rows", self._value(t, items.array).kind[1]), bounds)
         if isinstance(items, TextIterator):
             return V(("letters", t.text(self._read(t, items.text)).kind[1]), bounds)
         if isinstance(items, Enumerated):
-            inner = self._iterator(items.items, rounds)
-            return V(("counted", inner.kind), (*inner.registers, self._size(t, items.start + rounds).register))
+            inner = self._iterator(items.items, iterations)
+            return V(("counted", inner.kind), (*inner.registers, self._size(t, items.start + iterations).register))
         raise Refused("a loop over something else than a range, a text, or the elements of an array")
 
     def _check_worth(self, left: Any) -> None:
-        """Straight code of a few rounds is better followed: what it computes fuses with what comes before and after."""
-        if isinstance(left, int) and left <= FEW_ROUNDS and self._is_straight():
-            raise Refused("few rounds of straight code are unrolled")
+        """Straight code of few iterations is better followed: it fuses with what comes before and after."""
+        if isinstance(left, int) and left <= FEW_ITERATIONS and self._is_straight():
+            raise Refused("few iterations of straight code are unrolled")
 
     def _is_straight(self) -> bool:
         instructions = self.f.decoded.instructions
@@ -243,25 +243,25 @@ class _Stretch:
         return jumps <= 2 and not loops
 
     def _check_appending(self) -> None:
-        """The same for rounds that append to lists; but not where a graph break, as at a test, is an error."""
+        """The same for iterations that append to lists; but not where a graph break, as at a test, is an error."""
         left = self.items.left if self.items is not None else None
         if isinstance(left, int) and left <= FEW_APPENDING and (self._is_straight() or not self.tx.profile.whole):
-            raise Refused("few rounds that append to a list are followed")
+            raise Refused("few iterations that append to a list are followed")
         if any(not room.counts and room.is_tuple for room in self.rooms.values()):
-            raise Refused("a tuple for each round, which Python makes as fast")
+            raise Refused("a tuple for each iteration, which Python makes as fast")
 
     def _is_long(self, items: Any) -> bool:
         """Whether a loop over numbers alone is better done than followed: what it computes is then known to the graph
-        only, and may be no size. Rounds with loops inside are soon too many to be followed.
+        only, and may be no size. Iterations with loops inside are soon too many to be followed.
         """
-        most = MANY_INSIDE if self._has_loops_inside() else MANY_ROUNDS
+        most = MANY_INSIDE if self._has_loops_inside() else MANY_ITERATIONS
         if not isinstance(items, RangeIterator) or not (isinstance(items.left, SymInt) or items.left > most):
             return False
         floats = any("float" in self.t.kinds[register] for block in self.t.blocks for register in block.parameters)
         return floats or sum(self.found.goes[at] >= 0 for at in self.inside) > 2
 
     def _has_loops_inside(self) -> bool:
-        """Whether a jump goes back to elsewhere than where a round begins."""
+        """Whether a jump goes back to elsewhere than where an iteration begins."""
         return any(0 <= self.found.goes[at] <= at and self.found.goes[at] != self.start for at in self.inside)
 
     # -- what the stretch finds ----------------------------------------------------------------------------------------
@@ -289,7 +289,7 @@ class _Stretch:
 
     def _read(self, t: Translator, value: Value) -> V:
         """A variable's value. Of a str from outside only the characters are asked for."""
-        if isinstance(value, Unread) and type(value.value) is str:
+        if isinstance(value, LazyValue) and type(value.value) is str:
             return self._text(value.value, value.source)
         return self._value(t, settled(self.tx, value))
 
@@ -374,7 +374,7 @@ class _Stretch:
         elif is_own_list(value):
             assert isinstance(value, SequenceValue)
             if tx.builder.graph is not tx.graph or self._is_written_out():
-                raise Refused("a list that each round of a loop around it appends to, or makes")
+                raise Refused("a list that each iteration of a loop around it appends to, or makes")
             self.lists.append(value)
             found = V(("list", len(self.lists) - 1))
         elif isinstance(value, FunctionValue):
@@ -390,7 +390,7 @@ class _Stretch:
 
     # -- lists ---------------------------------------------------------------------------------------------------------
     def _is_written_out(self) -> bool:
-        """Whether a loop around this one is followed round by round: each would have a program of its own."""
+        """Whether a loop around this one is followed iteration by iteration: each would have a program of its own."""
         held = (value for frame in self.tx.frames for value in frame.stack)
         return any(isinstance(value, IteratorValue) and value is not self.items for value in held)
 
@@ -411,7 +411,7 @@ class _Stretch:
             if self.lists[number].held:
                 raise Refused("the length of a list that has items before")
             return (room.count,)
-        always = t is self.t and self._is_in_each_round(t.at)
+        always = t is self.t and self._is_in_each_iteration(t.at)
         if item.kind != room.kind:
             parts = item.kind[1] if item.kind[0] == "tuple" else (item.kind,)
             numbers = len(parts) > 0 and all(isinstance(part, str) for part in parts)
@@ -434,12 +434,12 @@ class _Stretch:
         if not room.counts and self.items is not None:
             kind = PYTHON.get(room.kind, "scalar")
             if so_far is not None:
-                whole = Span(tx, self.arrays[room.arrays[0]], kind, None)
+                whole = ListSlice(tx, self.arrays[room.arrays[0]], kind, None)
                 found.held.append(LateSpan(whole, len(room.places), so_far))
                 return
             node = self.arrays[room.arrays[0]].traced.node
             rows = tx.builder.op("index", node, key=(slice(0, self.items.left * len(room.places)),))
-            found.held.append(Span(tx, tx.new_array(Traced(rows), tx.frontends[0]), kind, None))
+            found.held.append(ListSlice(tx, tx.new_array(Traced(rows), tx.frontends[0]), kind, None))
             return
         count = number_of(tx, "int", tx.builder.op("index", self.arrays[room.count].traced.node, key=(0,)))
         assert isinstance(count, ScalarValue)
@@ -453,7 +453,7 @@ class _Stretch:
         return len(self.arrays) - 1
 
     def _most_items(self, always: bool) -> Any:
-        """How many items a list may get, which each round appends to ``always``, or in some rounds."""
+        """How many items a list may get, which each iteration appends to ``always``, or in some iterations."""
         instructions = (self.f.decoded.instructions[at] for at in self.inside)
         appends = sum(i.argval == "append" or i.opname == "LIST_APPEND" for i in instructions)
         most = ROOM if self._has_loops_inside() or self.f.decoded.flow.is_left_early(self.header) else MOST_ROOM
@@ -461,12 +461,12 @@ class _Stretch:
             return ROOM
         return self.items.left * appends if always or self.items.left * appends <= most else most
 
-    def _is_in_each_round(self, at: int) -> bool:
-        """Whether each round comes to an instruction once, and none is the last one before its time."""
+    def _is_in_each_iteration(self, at: int) -> bool:
+        """Whether each iteration comes to an instruction once, and none is the last one before its time."""
         if self.items is None:
             return False
-        before, behind = (self._reached(begin, {at, self.start}) for begin in (self.start + 1, at + 1))
-        return self.start not in before and at not in behind and before | behind <= self.header.inside | {self.start}
+        before, after = (self._reached(begin, {at, self.start}) for begin in (self.start + 1, at + 1))
+        return self.start not in before and at not in after and before | after <= self.header.inside | {self.start}
 
     def _reached(self, begin: int, stops: set[int]) -> set[int]:
         """The instructions that may follow, up to where it stops."""
@@ -487,7 +487,7 @@ class _Stretch:
         return max(reversed(exits), key=lambda exit: len(exit.state[2]))
 
     def _finish_blocks(self, exit: Exit) -> list[tuple[str | None, Any, tuple[int, ...]]]:
-        """Ends all ways out; returns what the variables hold behind the loop: names, kinds, places of the results."""
+        """Ends all ways out; returns what the variables hold after the loop: names, kinds, places of the results."""
         t = self.t
         variables = exit.state[2]
         if exit.state[0] < 0:
@@ -522,7 +522,7 @@ class _Stretch:
         return kinds[0] if len(kinds) == 1 and all(map(_is_kept, most.values())) else None
 
     def _hold(self, iteration: Iteration, held: Mapping[str, Any]) -> None:
-        """Has a block hold these variables, behind the iterator's position.
+        """Has a block hold these variables, after the iterator's position.
 
         It does not where their kinds need other words. A first iteration may begin with other kinds of the same words:
         no loop is left before it, but its blocks may be those of all iterations.
@@ -543,7 +543,7 @@ class _Stretch:
         if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
             return
         if kind[0] != "tuple":
-            raise Refused(f"a {kind[0]} behind the loop")
+            raise Refused(f"a {kind[0]} after the loop")
         for inner in kind[1]:
             self._check_kind(inner)
 
@@ -554,7 +554,7 @@ class _Stretch:
         f, t, tx = self.f, self.t, self.tx
         kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
         values = append(tx, t, self.arrays, kinds)
-        made = next(node for node in reversed(tx.builder.graph.nodes) if node.op is ops.ELEMENT_LOOP)
+        made = next(node for node in reversed(tx.builder.graph.nodes) if node.op is ops.SCALAR_LOOP)
         if is_wanted(f, made.name):
             self._continue()
         self._tell(str(items.left) if items is not None else "any number of")
@@ -610,16 +610,16 @@ class _Stretch:
             return SequenceValue(items, tuple)
         return self._result(kind, [])
 
-    def _tell(self, rounds: str) -> None:
+    def _tell(self, iterations: str) -> None:
         """Notes for the reports what became of the loop."""
         f, plans = self.f, self.tx.loops.plans
         key = ("elements", *((id(frame.code), frame.at) for frame in self.tx.frames), len(self.tx.open_loops))
         line = dataclasses.replace(f.user_line(), end_line=0, end_column=None)
-        plan = plans.setdefault(key, Plan(line, rounds, outcome="node", reason="all of it is scalar code"))
+        plan = plans.setdefault(key, LoopPlan(line, iterations, outcome="node", reason="all of it is scalar code"))
         plan.met = True
 
     def _result(self, kind: Any, nodes: list[Node]) -> Value:
-        """The value of a variable behind the loop."""
+        """The value of a variable after the loop."""
         tx = self.tx
         if isinstance(kind, str):
             (node,) = nodes

@@ -1,18 +1,18 @@
 """Loops that stay loops: ``for`` over a range or an array, or ``while``, becomes one node, its body followed once.
 
-Enters: a frame where a loop begins. Leaves: the node in the graph, and the frame as the loop leaves it. Exists so that
+Input: a frame where a loop begins. Output: the node in the graph, and the frame as the loop leaves it. Exists so that
 a thousand time steps compile as fast as ten.
 
-The body is followed in a graph of its own, with a symbol for the number of the round, which gives the loop variable and
-every int that grows by the same amount each round. What one round hands to the next is carried: arrays that are
-written, and variables that are bound anew. A round must hand on what it was given, in kind, dtype and shape; where it
-does not, a first round or two are done apart (``x = None`` before the loop, an int that becomes a float). Where two
-arrays change places (``u, v = v, u``), as many rounds as bring them back are one round of the node, and every array
-keeps its place.
+The body is followed in a graph of its own, with a symbol for the induction variable, which gives the loop variable and
+every int that grows by the same amount each iteration. What one iteration hands to the next is carried: arrays that are
+written, and variables that are bound anew. An iteration must hand on what it was given, in kind, dtype and shape; where
+it does not, a first iteration or two are done apart (``x = None`` before the loop, an int that becomes a float). Where
+two arrays change places (``u, v = v, u``), as many iterations as bring them back are one iteration of the node, and
+every array keeps its place.
 
 A test of a value that the graph computes may lead out of the loop (``while err > tol``, ``if done: break``), or to the
-next round (``continue``). It ends a part of the round, as ``exits`` says; the node is then an ``exit_loop``. A test of
-ints where a round of a ``while`` loop begins gives the number of its rounds.
+next iteration (``continue``). It ends a part of the iteration, as ``exits`` says; the node is then an ``exit_loop``. A
+test of ints where an iteration of a ``while`` loop begins gives the number of its iterations.
 
 What has to be carried is seen only when the body has been followed. So a loop is looked at once, and then capture
 starts anew with what was learned: nothing that was done to captured values has to be taken back. A body that cannot be
@@ -28,10 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.context.loop_plan import MANY_ROUNDS, Plan, Restart
+from tcompile.capture.context.loop_plan import MANY_ITERATIONS, LoopPlan, Restart
 from tcompile.capture.guards.graph_breaks import CATALOGUE
 from tcompile.capture.interpreter.opcodes.registry import HANDLERS, Returned, Yielded
-from tcompile.capture.loops.after_loop import Behind
+from tcompile.capture.loops.after_loop import AfterLoop
 from tcompile.capture.loops.attribute_slots import Slots
 from tcompile.capture.loops.build_node import computes_constants, loop_node
 from tcompile.capture.loops.carried import Carried
@@ -43,10 +43,10 @@ from tcompile.capture.loops.leaves import Leaf, Parted, Uneven, Unsettled, leave
 from tcompile.capture.loops.list_accumulators import Collected, alike
 from tcompile.capture.loops.loop_info import Header
 from tcompile.capture.loops.predict_carried import foresee
-from tcompile.capture.loops.trip_count import course, int_of, is_int, rounds_while, stays_while, ways_of_test
+from tcompile.capture.loops.trip_count import course, int_of, is_int, stays_while, trip_count_while, ways_of_test
 from tcompile.capture.semantics.subgraph import open_region, state_of
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Unread, Value, settled
+from tcompile.capture.values.base import LazyValue, Value, settled
 from tcompile.capture.values.constant import integer
 from tcompile.capture.values.counted import Counted
 from tcompile.capture.values.memory import Memory
@@ -60,91 +60,92 @@ from tcompile.observe.source_location import UserLine
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
 
-FEW_ROUNDS = 4  # as many are always unrolled
-FEW_OPERATIONS = 64  # a loop of a known number of rounds that comes to no more is unrolled
+FEW_ITERATIONS = 4  # as many are always unrolled
+FEW_OPERATIONS = 64  # a loop of a known trip count that comes to no more is unrolled
 _MOST_TRIES = 12  # of one loop
 _MOST_RESTARTS = 64  # of one capture
 _MANY_RESTARTS, _MOST_FOLLOWED = 4, 10_000  # beyond both no branch becomes a node any more: a second is gone
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
-# What has its place in the program, whatever the number of the round.
+# What has its place in the program, whatever the induction variable.
 _IN_THE_FRAME = frozenset({
     "input-output", "side-effect", "graph-break-call", "disabled-function", "compiled-by-itself", "with-statement",
 })  # fmt: skip
 
 
-class WhileRounds:
-    """How far a frame is with a ``while`` loop; the rounds of a node are counted from 0.
+class WhileLoop:
+    """How far a frame is with a ``while`` loop; the iterations of a node are counted from 0.
 
-    ``inside``: the frame began in the middle of a round, behind what only the frame can do. What is left of that round
-    goes on into one more, and there the frame itself takes over again.
+    ``inside``: the frame began in the middle of an iteration, after what only the frame can do. What is left of that
+    iteration goes on into one more, and there the frame itself takes over again.
     """
 
     def __init__(self, inside: bool = False, taken: int = 0) -> None:
         self.taken = taken
         self.decided = self.inside = inside
-        self.plan: Plan | None = None
+        self.plan: LoopPlan | None = None
         self.left: Size = FOREVER
 
 
 def enter(f: Frame, items: Counted) -> bool:
-    """Makes a node of the loop whose FOR_ITER the frame is at; the iterator then has nothing left, or the odd rounds.
+    """Makes a node of the loop whose FOR_ITER the frame is at; the iterator then has nothing left, or the odd
+    iterations.
 
-    Where the loop is to be unrolled nothing is done. Says whether the frame is already where it goes on behind the
+    Where the loop is to be unrolled nothing is done. Says whether the frame is already where it goes on after the
     loop. Raises Restart where capture has to start anew.
     """
     if items.decided:
         return False
     header = f.decoded.flow.loop_at(f.at - 1)
-    few = isinstance(items.left, int) and items.left <= FEW_ROUNDS
+    few = isinstance(items.left, int) and items.left <= FEW_ITERATIONS
     plan = plan_of(f, items, str(items.left), few or _collects(f))
     if plan is None or _is_apart(f, header, plan, items.taken):
         return False
     sure = True
     try:
-        if not items.left > plan.at_once - 1:
+        if not items.left > plan.unroll_factor - 1:
             return False
-    except VariesInLoop:  # of the loop around: there are rounds in some of its rounds only
-        if plan.at_once > 1:
+    except VariesInLoop:  # of the loop around: there are iterations in some of its iterations only
+        if plan.unroll_factor > 1:
             raise
         sure = False
     return _make(f, items, header, plan, sure)
 
 
-def enter_while(f: Frame, header: Header, rounds: WhileRounds) -> bool:
-    """The same for a ``while`` loop, at the start of a round."""
-    if rounds.decided:
+def enter_while(f: Frame, header: Header, iterations: WhileLoop) -> bool:
+    """The same for a ``while`` loop, at the start of an iteration."""
+    if iterations.decided:
         return False
-    plan = plan_of(f, rounds, "any number of", bool(f.code.co_flags & 0x20))
-    if plan is None or _is_apart(f, header, plan, rounds.taken):
+    plan = plan_of(f, iterations, "any number of", bool(f.code.co_flags & 0x20))
+    if plan is None or _is_apart(f, header, plan, iterations.taken):
         return False
     if plan.limit is not None:
         for name, value in f.locals.items():  # the limit may be known by their symbols
-            if isinstance(value, Unread) and type(value.value) is int:
+            if isinstance(value, LazyValue) and type(value.value) is int:
                 f.locals[name] = value.settle(f.tx)
         if not _is_known(f.tx.graph.env, plan.limit):
             plan.outcome, plan.reason = "unrolled", "how often it is done is not known where it begins"
-            rounds.decided = True
+            iterations.decided = True
             return False
-        rounds.left = plan.limit = f.tx.graph.env.adopt(plan.limit)
-        plan.rounds = f"at most {plan.limit}"
-        if not rounds.left > 0:  # no round is done: the test says so
+        iterations.left = plan.limit = f.tx.graph.env.adopt(plan.limit)
+        plan.iterations = f"at most {plan.limit}"
+        if not iterations.left > 0:  # no iteration is done: the test says so
             return False
-    return _make(f, rounds, header, plan)
+    return _make(f, iterations, header, plan)
 
 
-def plan_of(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool, side: str = "") -> Plan | None:
+def plan_of(f: Frame, items: Counted | WhileLoop, iterations: str, unrolled: bool, side: str = "") -> LoopPlan | None:
     """What is known of the loop, or of a branch's ``side``; None where it is to be unrolled."""
     tx = f.tx
     key = (*((id(frame.code), frame.at) for frame in tx.frames), side, len(tx.open_loops))
-    if isinstance(items, WhileRounds) and items.plan is not None:  # it may have been entered at another place
-        plan: Plan | None = items.plan
+    if isinstance(items, WhileLoop) and items.plan is not None:  # it may have been entered at another place
+        plan: LoopPlan | None = items.plan
     else:
         plan = tx.loops.plans.get(key)
     if plan is None:
         if unrolled or tx.loops.restarts >= _MOST_RESTARTS or f.analysis() is None:
             items.decided = True
             return None
-        plan = tx.loops.plans[key] = Plan(_first_line(f.user_line()), rounds, is_branch=bool(side))
+        plan = tx.loops.plans[key] = LoopPlan(_first_line(f.user_line()), iterations, is_branch=bool(side))
     if plan.is_branch and tx.loops.restarts > _MANY_RESTARTS and tx.loops.followed > _MOST_FOLLOWED:
         plan.outcome, plan.reason = "unrolled", "to find out what branches in branches do takes too long"
     plan.met = True
@@ -155,12 +156,12 @@ def plan_of(f: Frame, items: Counted | WhileRounds, rounds: str, unrolled: bool,
     return plan
 
 
-def _is_apart(f: Frame, header: Header, plan: Plan, taken: int) -> bool:
-    """Whether a round is done before the node; the frame then knows."""
-    f.apart.pop(header.at, None)
-    if taken < plan.apart:
-        f.apart[header.at] = header, plan
-    return taken < plan.apart
+def _is_apart(f: Frame, header: Header, plan: LoopPlan, taken: int) -> bool:
+    """Whether an iteration is done before the node; the frame then knows."""
+    f.peeled.pop(header.at, None)
+    if taken < plan.peeled:
+        f.peeled[header.at] = header, plan
+    return taken < plan.peeled
 
 
 def _is_known(env: ShapeEnv, size: Size) -> bool:
@@ -168,8 +169,8 @@ def _is_known(env: ShapeEnv, size: Size) -> bool:
     return isinstance(size, int) or set(re.findall(r"\bs\d+\b", str(size))) <= env.hints.keys()
 
 
-def _make(f: Frame, items: Counted | WhileRounds, header: Header, plan: Plan, sure: bool = True) -> bool:
-    """The same as ``make``; ``sure`` says that a round is done at all."""
+def _make(f: Frame, items: Counted | WhileLoop, header: Header, plan: LoopPlan, sure: bool = True) -> bool:
+    """The same as ``make``; ``sure`` says that an iteration is done at all."""
     items.decided = True
     return make(Loop(f, items, plan, header, sure))
 
@@ -205,15 +206,15 @@ def _collects(f: Frame) -> bool:
 class Loop:
     """One loop on its way to become a node."""
 
-    most_apart = 2  # rounds that are done before the node
+    most_apart = 2  # iterations that are done before the node
 
-    def __init__(self, f: Frame, items: Counted | WhileRounds, plan: Plan, header: Header, sure: bool) -> None:
+    def __init__(self, f: Frame, items: Counted | WhileLoop, plan: LoopPlan, header: Header, sure: bool) -> None:
         self.f, self.items, self.plan, self.header, self.sure = f, items, plan, header, sure
         self.tx = f.tx
         self.left = items.left
         self.is_for = isinstance(items, Counted)
-        self.finds_limits = not self.is_for and not plan.unlimited and plan.at_once == 1
-        self.number = 0  # of the round that is followed, where the node does several at once
+        self.finds_limits = not self.is_for and not plan.unknown_trip_count and plan.unroll_factor == 1
+        self.number = 0  # of the iteration that is followed, where the node does several at once
         self.bound = _bound(f.decoded.instructions[at] for at in header.inside)
         found = f.analysis()
         assert found is not None
@@ -224,8 +225,8 @@ class Loop:
         after = set() if not self.is_for else self.live(f.decoded.flow.target(header.at))
         if plan.limit is not None:
             after = self.live(self.way_out())
-        self.changes = 0  # of captured state, before the round
-        self.live_after = self.live_behind = after
+        self.changes = 0  # of captured state, before the iteration
+        self.live_after = self.live_past = after
         self.needed = self.live(header.at + self.is_for) | plan.asked
         self.live_before = self.needed | after
 
@@ -246,29 +247,29 @@ class Loop:
 
     # -- what is learned -----------------------------------------------------------------------------------------------
     def refuse(self, error: Exception) -> None:
-        """The loop is unrolled, once another round done apart does not help either."""
+        """The loop is unrolled, once another iteration done apart does not help either."""
         plan = self.plan
-        if isinstance(error, Parted) and plan.tested and error.name not in plan.parted:
-            self.again(parted=plan.parted | {error.name})
+        if isinstance(error, Parted) and plan.tested and error.name not in plan.split_aliases:
+            self.again(split_aliases=plan.split_aliases | {error.name})
         varies = isinstance(error, VariesInLoop)
         helps = not (varies and plan.open_tests) and not isinstance(error, VariesUnevenly)
-        more = plan.apart < self.most_apart and plan.tries < _MOST_TRIES
+        more = plan.peeled < self.most_apart and plan.tries < _MOST_TRIES
         if isinstance(error, Unsettled | VariesInLoop) and helps and more:
             self.tx.loops.reconsider_inside(plan, varies)
-            self.look_again(apart=plan.apart + 1, reason=why(error))
-        uneven = {error.name} if isinstance(error, Uneven) else set(plan.steps) if varies else set()
-        if not uneven <= plan.uneven or (varies and not plan.open_tests):
-            self.compute(uneven, apart=0, open_tests=plan.open_tests or varies)
+            self.look_again(apart=plan.peeled + 1, reason=why(error))
+        non_affine = {error.name} if isinstance(error, Uneven) else set(plan.induction_steps) if varies else set()
+        if not non_affine <= plan.non_affine or (varies and not plan.open_tests):
+            self.compute(non_affine, apart=0, open_tests=plan.open_tests or varies)
         in_the_frame = isinstance(error, CannotCapture) and error.reason in _IN_THE_FRAME
         stepped = in_the_frame and self.tx.options.max_unrolled is not None
         self.again(outcome="unrolled", reason=why(error), stepped=stepped)
 
     def compute(self, names: set[str], **more: Any) -> None:
-        """Starts anew with ints that the graph computes, for they do not grow by the same amount in each round."""
-        self.look_again(uneven=self.plan.uneven | names, **more)
+        """Starts anew with ints that the graph computes, for they do not grow by the same amount in each iteration."""
+        self.look_again(non_affine=self.plan.non_affine | names, **more)
 
     def look_again(self, **learned: Any) -> None:
-        """Starts anew, and forgets what the rounds were like: they are others now."""
+        """Starts anew, and forgets what the iterations were like: they are others now."""
         self.again(steps={}, looked=False, carried=set(), limit=None, limit_at=-1, **learned)
 
     def again(self, **learned: Any) -> None:
@@ -285,34 +286,38 @@ class Loop:
     def run(self) -> tuple[bool, Value | None]:
         """Follows the body, and adds the node.
 
-        Says whether the frame is where it goes on behind the loop, and what the function returns where it does so.
+        Says whether the frame is where it goes on after the loop, and what the function returns where it does so.
         """
         f, tx, plan = self.f, self.tx, self.plan
         foreseen = foresee(f, self.header.inside, self.needed) if self.is_for and not plan.tries else None
         if foreseen is not None:
             plan.looked, plan.carried = True, foreseen[0]
             plan.written = {("local", name): None for name in sorted(foreseen[1] & f.locals.keys())}
-        rounds, env = self._rounds(), tx.graph.env
+        iterations, env = self._iterations(), tx.graph.env
         self.slots.begin()
         for name in sorted(self.needed & f.locals.keys()):  # by their symbols other ints may be known
             value = f.locals[name]
-            if name in self.bound or (isinstance(value, Unread) and type(value.value) is int):
+            if name in self.bound or (isinstance(value, LazyValue) and type(value.value) is int):
                 f.locals[name] = settled(tx, value)
-        if any(name in f.locals and not is_int(f.locals[name]) for name in plan.steps):  # the loop around computes it
+        if any(
+            name in f.locals and not is_int(f.locals[name]) for name in plan.induction_steps
+        ):  # the loop around computes it
             self.look_again()
-        if not all(_is_known(env, amount) for amount in plan.steps.values()):
+        if not all(_is_known(env, amount) for amount in plan.induction_steps.values()):
             raise Unsettled("by how much an int grows is not known where the loop begins")
-        counter = env.counter(rounds - 1, id(plan))
-        plan.steps = {name: env.adopt(amount) for name, amount in plan.steps.items()}  # learned by another attempt
-        self.counter, self.last = str(counter), rounds - 1
+        counter = env.counter(iterations - 1, id(plan))
+        plan.induction_steps = {
+            name: env.adopt(amount) for name, amount in plan.induction_steps.items()
+        }  # learned by another attempt
+        self.counter, self.last = str(counter), iterations - 1
         self.marks.begin()
-        self.collected.begin(rounds)
+        self.collected.begin(iterations)
         location = tx.builder.location
         before, stack = dict(f.locals), list(f.stack)
         name = f"loop_{plan.where.line}"
         known = state_of(tx)
         carried = self.carried = Carried(
-            tx, plan, name, counter, self.last, self.needed, self.live_before, self.live_behind, known[0].keys()
+            tx, plan, name, counter, self.last, self.needed, self.live_before, self.live_past, known[0].keys()
         )
         carried.find_memories(f, before)
         memories = carried.memories
@@ -325,16 +330,16 @@ class Loop:
         with open_region(tx, Graph(name, env)):
             carried.begin()
             f.locals.update(carried.first_values())
-            for name, amount in plan.steps.items():
+            for name, amount in plan.induction_steps.items():
                 if name in before:
                     f.locals[name] = integer(int_of(before[name]) + amount * counter)
             self.given = dict(f.locals)
             self.slots.store()
             self.collected.open()
             first_unwritten = len(tx.unplanned)
-            for number in range(plan.at_once):
+            for number in range(plan.unroll_factor):
                 self.number = number
-                self._round(counter * plan.at_once + number)
+                self._iteration(counter * plan.unroll_factor + number)
             self._collect(known, counter)
             slots = self.slots.changed()
             self.slots.show()
@@ -345,7 +350,7 @@ class Loop:
             self.collected.close(carried)
             left = bool(slots or self.collected.lists or self.exits.flags or shared)
             if not self.sure and (left or any(x is not None for x in results.values())):
-                raise CannotCapture("loop-mismatch", "what it leaves behind where it has no rounds is not known")
+                raise CannotCapture("loop-mismatch", "what it leaves behind where it has no iterations is not known")
             leaves = carried.leaves
             outputs = [*(memory.node for memory in memories), *carried.ends()[len(memories) :]]
             for leaf, output in zip(leaves, outputs, strict=True):
@@ -357,16 +362,21 @@ class Loop:
                 carried.settle_foreign()
         self._check_state(known, memories, policy)
         parts = carried.parts
-        most = [rounds, *(known for known in self.exits.known if known is not None)]
+        most = [iterations, *(known for known in self.exits.known if known is not None)]
         count = sum(len(part.nodes) for part in parts)
         sizes = [size for size in most if isinstance(size, int)]
         few = bool(sizes) and min(sizes) * count <= FEW_OPERATIONS and None not in self.exits.known
         nodes = [node for part in parts for node in part.nodes]
         if few and not any(node.regions for node in nodes) and not (tx.open_loops and self._stores_apart(nodes)):
-            self.again(outcome="unrolled", reason=f"{min(sizes)} rounds of {count} operations are few")
-        if isinstance(rounds, int) and rounds <= MANY_ROUNDS and not tx.open_loops and computes_constants(carried):
+            self.again(outcome="unrolled", reason=f"{min(sizes)} iterations of {count} operations are few")
+        if (
+            isinstance(iterations, int)
+            and iterations <= MANY_ITERATIONS
+            and not tx.open_loops
+            and computes_constants(carried)
+        ):
             self.again(outcome="unrolled", reason="what it computes depends on nothing else")
-        made = loop_node(tx, carried, rounds, self.exits.flags, self.exits.leaves, location)
+        made = loop_node(tx, carried, iterations, self.exits.flags, self.exits.leaves, location)
         for memory, leaf in zip(memories, leaves, strict=False):
             memory.root, node, memory.graph = outside[memory]
             memory.version += 1
@@ -374,12 +384,12 @@ class Loop:
             tx.show_memory(memory.node, memory)
         f.assigned |= self.bound
         tx.touch()
-        behind = Behind(carried, None, whole=self.sure and not self.exits.flags)
+        after = AfterLoop(carried, None, whole=self.sure and not self.exits.flags)
         if made and is_wanted(f, made[0].inputs[0].name):
-            self._continue(before, results, stack, behind)
+            self._continue(before, results, stack, after)
         if not self.exits.ways:
-            self._hold(self._after(before, results), behind)
-            self.collected.put(carried, behind)
+            self._hold(self._after(before, results), after)
+            self.collected.put(carried, after)
         f.stack[:] = stack
         if self.exits.ways:
             if isinstance(self.items, Counted):
@@ -387,39 +397,43 @@ class Loop:
             return True, self._leave(made, self._end(before, results, stack))
         if self.exits.flags:
             way = self._end(before, results, stack)
-            self.exits.allow(made[-1].inputs[0], [] if way is None else [way], behind)
+            self.exits.allow(made[-1].inputs[0], [] if way is None else [way], after)
         if isinstance(self.items, Counted):
-            self.items.skip(rounds * plan.at_once)
+            self.items.skip(iterations * plan.unroll_factor)
             return False, None
         if plan.limit is None:
             raise CannotCapture("loop-mismatch", "nothing ends it")
         f.at = self.way_out()
         return True, None
 
-    def _hold(self, held: dict[str, Any], behind: Behind) -> None:
+    def _hold(self, held: dict[str, Any], after: AfterLoop) -> None:
         """Gives variables and slots what they hold after the loop."""
         f = self.f
         for name, tree in held.items():
             if tree is None:
                 f.locals.pop(name, None)
             else:
-                f.locals[name] = behind.value(tree)
-        self.marks.tell(self.carried, behind)
+                f.locals[name] = after.value(tree)
+        self.marks.tell(self.carried, after)
         self.slots.store()
 
-    def _continue(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value], behind: Behind) -> None:
+    def _continue(
+        self, before: dict[str, Value], results: dict[str, Any], stack: list[Value], after: AfterLoop
+    ) -> None:
         """Ends the capture where the next iteration begins, after a number of iterations that is not known yet."""
         f, tx = self.f, self.tx
-        ints = {n: LateInt(tx, int_of(before[n]), amount) for n, amount in self.plan.steps.items() if n in before}
-        self._hold({**self.carried.trees, **results, **ints}, behind)
-        self.collected.put(self.carried, behind, so_far=True)
+        ints = {
+            n: LateInt(tx, int_of(before[n]), amount) for n, amount in self.plan.induction_steps.items() if n in before
+        }
+        self._hold({**self.carried.trees, **results, **ints}, after)
+        self.collected.put(self.carried, after, so_far=True)
         f.stack[:] = stack
         items = self.items
-        advanced = LateIterator(tx, items, self.plan.at_once) if isinstance(items, Counted) else None
+        advanced = LateIterator(tx, items, self.plan.unroll_factor) if isinstance(items, Counted) else None
         go_to_next_iteration(f, self.header.at, advanced)
 
     def _collect(self, known: Any, counter: Size) -> None:
-        """Keeps what the round has appended to lists, where that is known; else capture starts anew with it."""
+        """Keeps what the iteration has appended to lists, where that is known; else capture starts anew with it."""
         plan = self.plan
         if plan.is_branch:
             return
@@ -434,59 +448,60 @@ class Loop:
         return self.exits.leave(made, end)
 
     def _is_shared(self, name: str, tree: Any, value: Value) -> bool:
-        """Whether others see an array that a variable still holds where no round is done, and binds anew elsewhere."""
+        """Whether others see an array that a variable still holds after no iteration, and binds anew elsewhere."""
         if not any(leaf.kind == "array" for leaf in leaves_of([tree])):
             return False
         value = settled(self.tx, value)
         return not (isinstance(value, ArrayValue) and self.carried.is_alone(name, value))
 
     def _stores_apart(self, nodes: Sequence[Node]) -> bool:
-        """Whether all that a round does is to store to parts of arrays, others than other rounds: nothing to fuse."""
+        """Whether iterations only store to parts of arrays, each to its own: there is nothing to fuse."""
         stored = [node.attrs["path"] for node in nodes if node.op is ops.ASSIGN]
         return not self.carried.trees and bool(stored) and all(self.counter in counters_in(path) for path in stored)
 
     def _end(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way | None:
-        """The way by which all rounds are done; None where that never happens."""
+        """The way by which all iterations are done; None where that never happens."""
         if self.is_for:
             return self.way(self.f.decoded.flow.target(self.header.at), before, results, stack[: -D.iterator_items])
         return None if self.plan.limit is None else self.way(self.way_out(), before, results, stack)
 
     def way(self, at: int, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way:
-        """The way by which all rounds are done, where it leads to ``at``."""
+        """The way by which all iterations are done, where it leads to ``at``."""
         held = {**before, **self._after(before, results)}
         shown = leaves_of(tree for name, tree in held.items() if name in self.live_after)
         return Way(0, at, held, stack, shown)
 
     def _after(self, before: dict[str, Value], results: dict[str, Any]) -> dict[str, Any]:
-        """What variables hold when all rounds are done, as values or trees of leaves; None where that is nothing."""
-        steps = {n: amount for n, amount in self.plan.steps.items() if n in before}
+        """What variables hold when all iterations are done, as values or trees of leaves; or None."""
+        steps = {n: amount for n, amount in self.plan.induction_steps.items() if n in before}
         ints = {name: integer(int_of(before[name]) + amount * (self.last + 1)) for name, amount in steps.items()}
         return {**self.carried.trees, **results, **ints}
 
     def way_out(self) -> int:
-        """Where the test that limits the number of rounds leaves the loop."""
+        """Where the test that limits the trip count leaves the loop."""
         return ways_of_test(self.f.decoded.flow, self.header, self.plan.limit_at)[1]
 
-    def _rounds(self) -> Size:
-        """How many rounds the node has; the odd ones that arrays changing places leave are unrolled behind it."""
-        at_once = self.plan.at_once
-        if at_once == 1:
+    def _iterations(self) -> Size:
+        """How many iterations the node has; the odd ones that arrays changing places leave are unrolled behind it."""
+        unroll_factor = self.plan.unroll_factor
+        if unroll_factor == 1:
             return self.left
-        odd = self.left % at_once
-        return (self.left - (odd if isinstance(odd, int) else odd.specialise())) // at_once
+        odd = self.left % unroll_factor
+        return (self.left - (odd if isinstance(odd, int) else odd.specialise())) // unroll_factor
 
-    # -- following a round ---------------------------------------------------------------------------------------------
+    # -- following an iteration
+    # ---------------------------------------------------------------------------------------------
     def branch(self, at: int, yes: int, no: int, flag: Node) -> None:
-        """Follows both ways of a jump on a value of the graph, up to where they meet in this round."""
+        """Follows both ways of a jump on a value of the graph, up to where they meet in this iteration."""
         from tcompile.capture.loops.branches import follow
 
         follow(self.f, self.header, at, yes, no, flag)
 
-    def _round(self, number: Size) -> None:
+    def _iteration(self, number: Size) -> None:
         """Follows the body once."""
         f, items, header = self.f, self.items, self.header
-        depth, rounds = len(f.stack), f.first_round
-        f.first_round = {}
+        depth, iterations = len(f.stack), f.first_iteration
+        f.first_iteration = {}
         self.changes = self.tx.mutations
         f.at = header.at
         if isinstance(items, Counted):
@@ -495,7 +510,7 @@ class Loop:
         starts = {header.at, header.entry}
         self._follow(starts, starts, depth)
         f.at = header.at + 1
-        f.first_round = rounds
+        f.first_iteration = iterations
 
     def _follow(self, starts: set[int], ends: set[int], depth: int) -> None:
         """Follows instructions up to one of ``ends``."""
@@ -520,7 +535,7 @@ class Loop:
         f.at = at + 1
         f.refuse_step(i)
         tx.builder.location = f.location(at)
-        if at == self.plan.limit_at:  # the rounds of the node are those in which it holds
+        if at == self.plan.limit_at:  # the iterations of the node are those in which it holds
             self._check_limit(*f.pop_many(2))
             f.at, _ = ways_of_test(f.decoded.flow, self.header, at)
             return
@@ -534,7 +549,7 @@ class Loop:
         run(f, i)
 
     def _look_for_limit(self, at: int, i: Instruction) -> None:
-        """Whether a comparison of ints, with nothing done before it in this round, says how many rounds there are."""
+        """Whether a comparison of ints, with nothing done before it in this iteration, gives the trip count."""
         left, right = settled(self.tx, self.f.stack[-2]), settled(self.tx, self.f.stack[-1])
         if not (is_int(left) and is_int(right)):
             return
@@ -543,31 +558,32 @@ class Loop:
             return
         sign = stays_while(self.f.decoded.flow, self.header, at, i)
         found = course(distance, self.counter)
-        limit = rounds_while(*found, sign) if found is not None and sign is not None else None
+        limit = trip_count_while(*found, sign) if found is not None and sign is not None else None
         if limit is not None:
             self.again(limit=limit, limit_at=at, limit_by=found)
 
     def _check_limit(self, left: Value, right: Value) -> None:
         """Starts anew without a limit where the ints are not those that it was found for: the loop is come to again."""
         found = course(int_of(left) - int_of(right), self.counter) if is_int(left) and is_int(right) else None
-        (start, by), at_once = self.plan.limit_by, self.plan.at_once
+        (start, by), unroll_factor = self.plan.limit_by, self.plan.unroll_factor
         first = self.tx.graph.env.adopt(start) + self.number * by
-        if found is None or found[1] != by * at_once or not same(found[0], first):
-            self.look_again(unlimited=True, reason="how often it is done differs from one time to the next")
+        if found is None or found[1] != by * unroll_factor or not same(found[0], first):
+            self.look_again(unknown_trip_count=True, reason="how often it is done differs from one time to the next")
 
     def _nothing_done(self) -> bool:
-        """Whether all variables and arrays are as the round was given them."""
+        """Whether all variables and arrays are as the iteration was given them."""
         f, carried = self.f, self.carried
-        if self.tx.mutations != self.changes:  # also in a part of the round that is done
+        if self.tx.mutations != self.changes:  # also in a part of the iteration that is done
             return False
         same_names = all(f.locals.get(name) is self.given.get(name) for name in self.live_before | self.bound)
         return same_names and all(
             memory.node is leaf.inside for memory, leaf in zip(carried.memories, carried.leaves, strict=False)
         )
 
-    # -- what a round hands on -----------------------------------------------------------------------------------------
+    # -- what an iteration hands on
+    # -----------------------------------------------------------------------------------------
     def _results(self, before: dict[str, Value]) -> dict[str, Any]:
-        """What each variable holds behind the loop, as a value or a tree of carried ones."""
+        """What each variable holds after the loop, as a value or a tree of carried ones."""
         f, tx, plan, given, carried = self.f, self.tx, self.plan, self.given, self.carried
         results: dict[str, Any] = {}
         late: dict[int, Any] = {}
@@ -577,19 +593,21 @@ class Loop:
             start, end = given.get(name), f.locals.get(name)
             if name in trees:
                 if end is None:
-                    raise Unsettled(f"`{name}` has no value after a round")
+                    raise Unsettled(f"`{name}` has no value after an iteration")
                 carried.hand_on(name, trees[name], end)
                 continue
-            if name not in plan.steps and unchanged(tx, start, end):  # a round that was done apart may have told steps
+            if name not in plan.induction_steps and unchanged(
+                tx, start, end
+            ):  # an iteration that was done apart may have told steps
                 continue
             if name not in self.live_before:
                 results[name] = None  # nobody reads it any more
                 continue
             if end is None:
-                raise Unsettled(f"`{name}` has no value after a round")
-            if name in plan.steps:
+                raise Unsettled(f"`{name}` has no value after an iteration")
+            if name in plan.induction_steps:
                 amount = int_of(end) - int_of(start) if start is not None else None
-                if amount is None or not same(amount, plan.steps[name]):
+                if amount is None or not same(amount, plan.induction_steps[name]):
                     raise Uneven(name)
                 continue
             if name in self.needed:
@@ -609,11 +627,11 @@ class Loop:
         for key, before in known[0].items():
             after = now[0].get(key, before)
             if before != after and key not in planned and not self.slots.is_but_for_slots(key, before, after):
-                raise CannotCapture("loop-mismatch", "a round changes an object in another way than what it holds")
+                raise CannotCapture("loop-mismatch", "an iteration changes an object in another way than what it holds")
         if known[1][:-1] != now[1][:-1]:
-            raise CannotCapture("loop-mismatch", "a round deletes or adds globals")
+            raise CannotCapture("loop-mismatch", "an iteration deletes or adds globals")
         if tx.break_is_error != policy:
-            raise CannotCapture("loop-mismatch", "a round changes what breaks mean")
+            raise CannotCapture("loop-mismatch", "an iteration changes what breaks mean")
 
     @staticmethod
     def _result(leaf: Leaf) -> Node:
@@ -626,7 +644,7 @@ def why(error: Exception) -> str:
     if isinstance(error, Left | Returned | Yielded):
         return "it is left from inside"
     if isinstance(error, VariesInLoop):
-        return "which way its body goes depends on the number of the round"
+        return "which way its body goes depends on the induction variable"
     if not isinstance(error, CannotCapture):
         return str(error)
     known, reason = CATALOGUE.get(error.reason), error.detail.rstrip(".")
@@ -646,4 +664,4 @@ def _bound(instructions: Iterable[Any]) -> set[str]:
     return found
 
 
-__all__ = ["Loop", "WhileRounds", "enter", "enter_while", "make", "plan_of", "why"]
+__all__ = ["Loop", "WhileLoop", "enter", "enter_while", "make", "plan_of", "why"]

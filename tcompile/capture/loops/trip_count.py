@@ -1,7 +1,7 @@
-"""How often a ``while`` loop goes round that compares an int which grows by the same amount each round.
+"""The trip count of a ``while`` loop that compares an int which grows by the same amount in each iteration.
 
-Enters: the comparison, where it stands, and how its sides differ in each round. Leaves: the number of rounds. Exists so
-that ``while i < n`` is a loop over a range: everything that depends on ``i`` is then known in all rounds.
+Input: the comparison, where it stands, and how its sides differ in each iteration. Output: the trip count. Exists so
+that ``while i < n`` is a loop over a range: everything that depends on ``i`` is then known in all iterations.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def ways_of_test(flow: Flow, header: Header, at: int) -> tuple[int, int]:
-    """Where the jump behind the comparison at an instruction stays in the loop, and where it leaves it."""
+    """Where the jump after the comparison at an instruction stays in the loop, and where it leaves it."""
     while "POP_JUMP" not in flow.instructions[at].opname:
         at += 1
     stays, leaves = sorted(flow.ways(at), key=lambda way: way not in header.inside)
@@ -44,7 +44,7 @@ def stays_while(flow: Flow, header: Header, at: int, i: Instruction) -> str | No
 
 
 def course(size: Size, counter: str) -> tuple[Size, int] | None:
-    """A size in the first round, and by how much more it is in each further one; None where that is not one number.
+    """A size in the first iteration, and by how much more it is in each further one; None where that is not one number.
 
     >>> from tcompile.graph.sizes import ShapeEnv
     >>> i = ShapeEnv().counter(100)
@@ -63,8 +63,8 @@ def course(size: Size, counter: str) -> tuple[Size, int] | None:
     return start, by
 
 
-def rounds_while(start: Size, by: int, sign: str) -> Size | None:
-    """In how many rounds, from the first on, ``start + by * round sign 0`` holds; None where that is not known.
+def trip_count_while(start: Size, by: int, sign: str) -> Size | None:
+    """In how many iterations, from the first on, ``start + by * iteration sign 0`` holds; None where that is not known.
 
     >>> rounds_while(-9, 2, "<"), rounds_while(7, -1, ">="), rounds_while(7, 0, "<")
     (5, 8, None)
@@ -79,7 +79,7 @@ def rounds_while(start: Size, by: int, sign: str) -> Size | None:
 
 
 def int_of(value: Value) -> Any:
-    """The int behind a value. Raises Unsettled where it is something else."""
+    """The int after a value. Raises Unsettled where it is something else."""
     if isinstance(value, IntegerValue):
         return value.size
     if isinstance(value, Constant) and type(value.value) is int:
@@ -92,4 +92,4 @@ def is_int(value: Value) -> bool:
     return isinstance(value, IntegerValue) or (isinstance(value, Constant) and type(value.value) is int)
 
 
-__all__ = ["course", "int_of", "is_int", "rounds_while", "stays_while", "ways_of_test"]
+__all__ = ["course", "int_of", "is_int", "stays_while", "trip_count_while", "ways_of_test"]

@@ -1,4 +1,4 @@
-"""Loops over elements as small programs: how a loop's bytecode becomes one ``element_loop`` node.
+"""Loops over elements as small programs: how a loop's bytecode becomes one ``scalar_loop`` node.
 
 Input: a loop's instructions and the kinds of its values. Output: the program of the node. Why: scalar code is
 translated once, where the interpreter would follow every iteration.

@@ -1,6 +1,6 @@
 """Programs of typed blocks: how instructions are written.
 
-Enters: values in registers. Leaves: instructions of ``element_loop`` programs (``graph.ops.element_loop``) in the block
+Input: values in registers. Output: instructions of ``scalar_loop`` programs (``graph.ops.scalar_loop``) in the block
 that is open, or ``Refused``. Exists apart from ``translator``, which finds them in bytecode, for what makes a
 program without any.
 """
@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.graph.ops.element_loop import COMPARISONS, ELEMENTS, result_kind
+from tcompile.graph.ops.scalar_loop import COMPARISONS, ELEMENTS, result_kind
 from tcompile.records import dataclass
 
 _MOST_BLOCKS = 300

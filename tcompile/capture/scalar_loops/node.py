@@ -1,7 +1,7 @@
 """Loops over elements: the node of a program, between what goes in and what comes out.
 
-Enters: a program and the captured values that it works on. Leaves: an ``element_loop`` node in the graph, the arrays as
-they are behind it, and its results. Exists apart from ``loops.scalar``, for programs that come from no bytecode.
+Input: a program and the captured values that it works on. Output: an ``scalar_loop`` node in the graph, the arrays as
+they are after it, and its results. Exists apart from ``loops.scalar``, for programs that come from no bytecode.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tcompile.capture.values.scalar import ScalarValue
 from tcompile.errors import GraphError
 from tcompile.frontends.base import Traced
 from tcompile.graph import Node, TensorType, ops
-from tcompile.graph.ops.element_blocks import tidy
-from tcompile.graph.ops.element_carry import carry
-from tcompile.graph.ops.element_choices import choose
-from tcompile.graph.ops.element_loop import ELEMENTS, PYTHON, dtype_of, is_numpy, written_arrays
-from tcompile.graph.ops.element_versions import merge_versions
 from tcompile.graph.ops.rules import like_order
+from tcompile.graph.ops.scalar_blocks import tidy
+from tcompile.graph.ops.scalar_carry import carry
+from tcompile.graph.ops.scalar_choices import choose
+from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, dtype_of, is_numpy, written_arrays
+from tcompile.graph.ops.scalar_versions import merge_versions
 from tcompile.graph.ops.writing import Path, path_types
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def append(
     operands = [*roots, *(operand for _, operand in t.numbers)]
     attrs = {"shows": tuple(shows), "program": program}
     name = f"{what}_{location.line}" if location is not None else what
-    node = graph.append(ops.ELEMENT_LOOP, operands, attrs, tuple(types), name=name, location=location)
+    node = graph.append(ops.SCALAR_LOOP, operands, attrs, tuple(types), name=name, location=location)
     made = [
         graph.append(ops.GET, [node], {"index": index}, type_, location=location) for index, type_ in enumerate(types)
     ]

@@ -1,6 +1,6 @@
 """What each bytecode instruction of scalar code is, and each function that machine code knows.
 
-Enters: a ``Translator`` at an instruction, its stack, and for calls the arguments. Leaves: operations in the block that
+Input: a ``Translator`` at an instruction, its stack, and for calls the arguments. Output: operations in the block that
 it writes, or ``Refused``. Exists as the table beside ``translator``, which goes from block to block.
 """
 
@@ -20,7 +20,7 @@ from tcompile.capture.scalar_loops.rng import Drawing, as_float, draw, in_order
 from tcompile.capture.scalar_loops.translator import CALLS, METHODS, NULL, STEPS, Translator
 from tcompile.capture.values.random_generator import is_drawing
 from tcompile.graph.ops.draws import DRAWS, method_of
-from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, LIBRARY, UFUNCS, common, is_numpy
+from tcompile.graph.ops.scalar_loop import ARITHMETIC, COMPARISONS, LIBRARY, UFUNCS, common, is_numpy
 
 _MOST_ITEMS = 16  # of a tuple that a loop goes through, each in code of its own
 
@@ -490,7 +490,7 @@ def _get_iter(t: Translator, i: Instruction) -> None:
 @_step("FOR_ITER")
 def _for_iter(t: Translator, i: Instruction) -> None:
     items, *empty = t.pop(D.iterator_items)
-    if items.kind[0] == "items":  # what comes next is part of its kind, so that each round is a block of its own
+    if items.kind[0] == "items":  # what comes next is part of its kind, so that each iteration is a block of its own
         _, kinds, place = items.kind
         if place == len(kinds):
             t.jump(t.found.goes[t.at])

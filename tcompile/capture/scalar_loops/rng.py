@@ -1,6 +1,6 @@
 """Random numbers in programs of typed blocks.
 
-Enters: what is drawn, and the arguments. Leaves: instructions. What NumPy refuses is left to plain Python before
+Input: what is drawn, and the arguments. Output: instructions. What NumPy refuses is left to plain Python before
 anything is drawn, which raises its own error.
 """
 
@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from tcompile.capture.scalar_loops.builder import Instructions, Refused, V, is_number
 from tcompile.graph.ops.draws import DRAWS, MOST_POISSON, Draw
-from tcompile.graph.ops.element_loop import dtype_of
+from tcompile.graph.ops.scalar_loop import dtype_of
 from tcompile.records import dataclass
 
 T = TypeVar("T")
@@ -121,7 +121,7 @@ def parameters(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
 
 
 def _bounds(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
-    """Of whole numbers, the least one and the one behind the last."""
+    """Of whole numbers, the least one and the one after the last."""
     given = [t.constant(0), *arguments] if len(arguments) == 1 else list(arguments)
     if not all(dtype_of(value.kind).kind in "iu" for value in given):
         raise Refused(f"{name} of something else than ints")
@@ -156,7 +156,7 @@ def fill(t: Instructions, target: int, axes: int, what: Drawing, arguments: Sequ
 
 
 def _next(t: Instructions, place: int, once: int, header: int) -> int:
-    """A block that goes on with the next round of a loop."""
+    """A block that goes on with the next iteration of a loop."""
     t.block = block = t.new_block()
     block.end = ("back", header, (t.add("step", "int", place, once).register,))
     return block.number

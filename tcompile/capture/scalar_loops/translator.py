@@ -1,10 +1,10 @@
 """Scalar code as a program of typed blocks: from block to block, and the values in them.
 
-Enters: a code object, the instructions that belong to a stretch, and what its variables hold. Leaves: the blocks of an
-``element_loop`` program (``graph.ops.element_loop``), or ``Refused``. Exists because in loops over elements the types
+Input: a code object, the instructions that belong to a stretch, and what its variables hold. Output: the blocks of an
+``scalar_loop`` program (``graph.ops.scalar_loop``), or ``Refused``. Why: in scalar loops the types
 of all values are known from those at the start: each block is followed once for each combination of kinds that its
-variables arrive with. A variable that is an int in the first round and ``np.int64`` in all others gives two versions of
-the loop, and no value ever has two kinds. What each instruction and each call is stands in ``opcodes``.
+variables arrive with. A variable that is an int in the first iteration and ``np.int64`` in all others gives two
+versions of the loop, and no value ever has two kinds. What each instruction and each call is stands in ``opcodes``.
 
 What raises in Python ends a program with ``replay``: plain Python then does the whole stretch again.
 """
@@ -29,7 +29,7 @@ from tcompile.capture.scalar_loops.builder import (
     is_number,
     parts_of,
 )
-from tcompile.graph.ops.element_loop import is_numpy
+from tcompile.graph.ops.scalar_loop import is_numpy
 from tcompile.records import dataclass
 
 _MOST_VERSIONS = 6  # of one place in the code
@@ -78,14 +78,23 @@ class Translator(Instructions):
     """
 
     def __init__(
-        self, found: Analysis, instructions: Sequence[Instruction], inside: set[int], bound: set[str],
-        load_outside: Callable[[str], V | None], load_global: Callable[[Translator, Instruction], V],
-        array_type: Callable[[int], Any], callee: Callable[[Translator, Any, list[V]], Translator | None],
-        load_generator: Callable[[Translator, Any], V], load_spare: Callable[[Any], tuple[int, ...]],
-        load_text: Callable[[str], V], load_attribute: Callable[[Any, str], Any],
-        load_room: Callable[[Translator, int, V | None], Sequence[int]], load_below: Callable[[int], V],
+        self,
+        found: Analysis,
+        instructions: Sequence[Instruction],
+        inside: set[int],
+        bound: set[str],
+        load_outside: Callable[[str], V | None],
+        load_global: Callable[[Translator, Instruction], V],
+        array_type: Callable[[int], Any],
+        callee: Callable[[Translator, Any, list[V]], Translator | None],
+        load_generator: Callable[[Translator, Any], V],
+        load_spare: Callable[[Any], tuple[int, ...]],
+        load_text: Callable[[str], V],
+        load_attribute: Callable[[Any, str], Any],
+        load_room: Callable[[Translator, int, V | None], Sequence[int]],
+        load_below: Callable[[int], V],
         caller: Translator | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(caller)
         self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
@@ -150,7 +159,7 @@ class Translator(Instructions):
         return yes, no
 
     def hand_back(self, value: V) -> None:
-        """Ends the block, unless it has ended: behind this instruction, the value is on the stack."""
+        """Ends the block, unless it has ended: after this instruction, the value is on the stack."""
         if not self.block.end:
             self.block.end = ("jump", *self.goto(self.at + 1, [*self.stack, value], self.env))
 
@@ -322,7 +331,7 @@ class Translator(Instructions):
         self.block.end = ("jump", block.number, ())
 
     def _enter(self, inner: Translator) -> V:
-        """Goes on in the code of a function, and from each place where it returns behind this instruction again."""
+        """Goes on in the code of a function, and from each place where it returns after this instruction again."""
         self.block.end = ("jump", inner.entry.number, ())
         inner.run(0, ())
         self.accesses += inner.accesses

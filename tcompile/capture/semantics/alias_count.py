@@ -1,8 +1,8 @@
 """How many places hold an array: whether what is written to it can be seen under another name.
 
-Enters: the captured objects as they are, and the memory of an array. Leaves: how many variables, attributes, items and
-so on lead to it. Exists because a variable that a loop's rounds write to and then bind anew can be carried only where
-nothing else sees the array that the first round writes to.
+Input: the captured objects as they are, and the memory of an array. Output: how many variables, attributes, items and
+so on lead to it. Why: a variable that a loop's iterations write to and then bind anew can be carried only where
+nothing else sees the array that the first iteration writes to.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Attributes and iteration, as instructions and built-in functions ask for them.
 
-Enters: captured values. Leaves: the attribute, the iterator, the next value. Exists so that ``x.y`` and
+Input: captured values. Output: the attribute, the iterator, the next value. Exists so that ``x.y`` and
 ``getattr(x, 'y')``, a ``for`` loop and ``next`` mean the same.
 """
 

@@ -1,6 +1,6 @@
 """Calls of built-in functions, classes and library functions.
 
-Enters: a constant callable and captured arguments. Leaves: the value of the result. Exists as one table from callable
+Input: a constant callable and captured arguments. Output: the value of the result. Exists as one table from callable
 to meaning; array libraries are asked through their frontend; pure functions of constants are simply run.
 """
 

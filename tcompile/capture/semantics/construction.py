@@ -1,7 +1,7 @@
 """Making instances of Python classes, and what ``object`` and ``super`` do to them.
 
-Enters: a class, or a function of ``object``, and captured arguments. Leaves: a new captured object, or the effect on
-one. Exists because ``type.__call__``, ``object.__new__`` and their like run no bytecode to follow.
+Input: a class, or a function of ``object``, and captured arguments. Output: a new captured object, or the effect on
+one. Why: ``type.__call__``, ``object.__new__`` and their like run no bytecode to follow.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.guards.sources import ConstantSource
 from tcompile.capture.semantics.attributes import attribute_name
 from tcompile.capture.values.base import Value, settled
-from tcompile.capture.values.callable import Cell, FunctionValue, MethodValue
+from tcompile.capture.values.callable import ClosureCell, FunctionValue, MethodValue
 from tcompile.capture.values.classes import MISSING, guard_definition, lookup
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import constant_of
@@ -208,7 +208,7 @@ def make_super(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) 
         name = frame.code.co_varnames[0] if frame.code.co_argcount else ""
         owner = frame.cells[name].get(name) if name in frame.cells else frame.locals.get(name)
         cell = frame.cells.get("__class__")
-        if owner is None or not isinstance(cell, Cell):
+        if owner is None or not isinstance(cell, ClosureCell):
             raise CannotCapture("operation-raises", "super(): no arguments")
         args = [settled(tx, cell.get("__class__")), settled(tx, owner)]
     if len(args) != 2 or kwargs:

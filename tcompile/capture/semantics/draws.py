@@ -1,6 +1,6 @@
 """Random numbers where they are drawn in a loop that becomes a node, and many of them anywhere.
 
-Enters: a generator's method, and captured arguments. Leaves: the number or the array that it gives, drawn by a loop
+Input: a generator's method, and captured arguments. Output: the number or the array that it gives, drawn by a loop
 over elements from the generator's state. Outside of loops a draw of few is plain Python's, unless a break would be an
 error: NumPy's own call costs less than to hand the state in and out.
 """
@@ -23,7 +23,7 @@ from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import SymInt
 from tcompile.graph.ops.draws import DRAWS, is_plain, method_of
-from tcompile.graph.ops.element_loop import dtype_of
+from tcompile.graph.ops.scalar_loop import dtype_of
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture

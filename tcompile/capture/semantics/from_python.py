@@ -1,6 +1,6 @@
 """From an object that exists to the value that captures it, with its guards.
 
-Enters: an object and its source. Leaves: a ``Value``; the guards its kind needs are in the prologue. Exists as the one
+Input: an object and its source. Output: a ``Value``; the guards its kind needs are in the prologue. Exists as the one
 place that decides what is guarded on first sight: the type of everything, the value of constants, the layout of
 arrays, the length of containers. Contents are guarded when they are read.
 """
@@ -21,7 +21,7 @@ from tcompile.capture.guards.kinds import keys as keys_of
 from tcompile.capture.guards.kinds import shown, sized, type_name
 from tcompile.capture.guards.sources import AttributeSource, CellSource, GlobalSource, ItemSource, Source, StateSource
 from tcompile.capture.semantics.special.policy import PolicyValue
-from tcompile.capture.values.base import Unread, Value
+from tcompile.capture.values.base import LazyValue, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import class_answers_in_python, plain_named_tuple
 from tcompile.capture.values.constant import Constant, CopiedDtype, FloatValue, IntegerValue
@@ -232,7 +232,7 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
     held = tx.prologue.constant(cls)
     code, looser = f"type({{}}) is {held} and len({{}}) == {len(value)}", f"type({{}}) is {held}"
     tx.prologue.guard(source, code, f"{source.text} is {sized(value)}", sized(value), "length")
-    items: list[Value] = [Unread(item, ItemSource(source, i)) for i, item in enumerate(value)]
+    items: list[Value] = [LazyValue(item, ItemSource(source, i)) for i, item in enumerate(value)]
 
     def loosen() -> None:
         text = f"type({source.text}) is {cls.__qualname__}"
@@ -253,7 +253,7 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
     dict_ = tx.prologue.constant(dict)
     code = f"type({{}}) is {dict_} and [*map(type, {{}}), *{{}}] == {held}"
     tx.prologue.guard(source, code, f"{source.text} is a dict with {keys_of(value)}", keys_of(value), "keys")
-    items: dict[Any, Value] = {key: Unread(item, ItemSource(source, key)) for key, item in found.items()}
+    items: dict[Any, Value] = {key: LazyValue(item, ItemSource(source, key)) for key, item in found.items()}
 
     def loosen(asked: Mapping[Any, bool]) -> None:
         tx.prologue.loosen(source, code, f"type({{}}) is {dict_}", f"type({source.text}) is dict", "dict", "type")

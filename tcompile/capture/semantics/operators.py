@@ -1,6 +1,6 @@
 """Python's operators on captured values.
 
-Enters: an operator sign and two values. Leaves: the value of the result. Exists so that the interpreter, the built-in
+Input: an operator sign and two values. Output: the value of the result. Exists so that the interpreter, the built-in
 ``operator`` functions and comparisons inside built-ins agree on what ``+`` means for each kind of value.
 """
 
@@ -250,7 +250,7 @@ def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
 
 
 def _size_of(value: Value) -> Any:
-    """The int, maybe symbolic, behind a value; None for anything else."""
+    """The int, maybe symbolic, after a value; None for anything else."""
     if isinstance(value, IntegerValue):
         return value.size
     if isinstance(value, Constant) and isinstance(value.value, int):
@@ -415,7 +415,7 @@ def identical(tx: Capture, left: Value, right: Value) -> bool:
         if left.python_type is not right.python_type:
             return False
         if _is_alike(left) is not None and _is_alike(left) is _is_alike(right):
-            raise refused  # one object in the first round of a loop
+            raise refused  # one object in the first iteration of a loop
         if not any(_may_be_copied(side) for side in (left, right)):
             return False  # made in here: no object from outside, and no other object made in here
     raise refused

@@ -1,6 +1,6 @@
 """What functions of itertools, operator and math mean on captured values.
 
-Enters: captured arguments. Leaves: an iterator, an object that calls, or the value. Exists as a table beside that of
+Input: captured arguments. Output: an iterator, an object that calls, or the value. Exists as a table beside that of
 the built-ins; what is not in it is called in plain Python.
 """
 

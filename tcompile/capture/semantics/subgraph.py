@@ -1,6 +1,6 @@
 """Capturing a function as a region: the sub-graph of a control-flow node.
 
-Enters: a captured function, and the types of the arrays that the region is called with. Leaves: the region's graph and
+Input: a captured function, and the types of the arrays that the region is called with. Output: the region's graph and
 result, and the outer values that it reads, which become inputs of it too. A region is pure: where following the
 function changes anything that exists outside of it, or returns what is no array, the call is not captured.
 """
@@ -17,7 +17,7 @@ import numpy as np
 from tcompile.capture.interpreter.context import Effect
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
-from tcompile.capture.values.callable import Cell
+from tcompile.capture.values.callable import ClosureCell
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
@@ -38,7 +38,7 @@ _NUMBERS = (bool, int, float, complex, np.generic)
 
 
 @dataclass
-class Region:
+class Subgraph:
     """A captured function: its graph, its result, and the outer nodes that it reads.
 
     ``leaves`` and ``spec`` are the result's arrays and structure. ``existing`` names, by identity, what the captured
@@ -59,9 +59,13 @@ def mismatch(what: str) -> CannotCapture:
 
 
 def capture_region(
-    tx: Capture, name: str, types: Sequence[TensorType], call: Callable[[list[Value]], Value],
-    finish: Callable[[Region], list[Node]], tree: bool = True,
-) -> Region:  # fmt: skip
+    tx: Capture,
+    name: str,
+    types: Sequence[TensorType],
+    call: Callable[[list[Value]], Value],
+    finish: Callable[[Subgraph], list[Node]],
+    tree: bool = True,
+) -> Subgraph:
     """Follows ``call`` on one new array for each of ``types``, in a graph of its own called ``name``.
 
     ``finish`` gives the region's outputs; the operations that it adds are part of the region. ``tree`` says that the
@@ -78,7 +82,7 @@ def capture_region(
     before = state_of(tx)
     outside, tx.builder.graph = tx.builder.graph, graph
     try:
-        region = Region(graph, call(inside), before[0].keys())
+        region = Subgraph(graph, call(inside), before[0].keys())
         if tree:
             region.leaves, region.spec = flatten(tx, region.result)
         graph.outputs = finish(region)
@@ -107,7 +111,7 @@ def open_region(tx: Capture, graph: Graph) -> Iterator[None]:
             tx.let_go()
 
 
-def lift(regions: Sequence[Region]) -> tuple[list[Node], list[list[Node]]]:
+def lift(regions: Sequence[Subgraph]) -> tuple[list[Node], list[list[Node]]]:
     """Gives every region one more input for each outer node that any of them reads.
 
     Returns those nodes, and for each region its new inputs.
@@ -141,7 +145,7 @@ def control_node(
 
 
 def as_node(tx: Capture, leaf: Value) -> Node:
-    """The array behind a leaf; a number becomes a 0-d array."""
+    """The array after a leaf; a number becomes a 0-d array."""
     if isinstance(leaf, ArrayValue):
         return leaf.traced.node
     if isinstance(leaf, Constant) and type(leaf.value) in _DTYPES:
@@ -194,7 +198,7 @@ def settle_outputs(
 
 def is_new(node: Node) -> bool:
     """Whether an operation makes an array that shares memory with no other."""
-    return node.op.memory is ops.Memory.FRESH
+    return node.op.memory is ops.Aliasing.FRESH
 
 
 def fits(a: Node, b: Node) -> bool:
@@ -264,7 +268,7 @@ def state_of(tx: Capture) -> tuple[dict[int, Any], list[Any], list[Any]]:
     return seen, [*tx.effects, tx.outside_mutations], alive
 
 
-_STATE = (Value, Cell, Effect, Memory)
+_STATE = (Value, ClosureCell, Effect, Memory)
 NOT_STATE = (
     "_shown", "_place", "_version", "_asked", "_loosen", "known", "builder", "frontend", "source", "globals", "home",
     "code",

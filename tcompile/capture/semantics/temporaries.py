@@ -1,11 +1,11 @@
 """Temporaries: operands of an operator that nobody else holds.
 
-Enters: an operator's operands, and the frames being followed. Leaves: the operand whose memory the library takes for
-the result (NumPy: where it is large), which then lies in memory as that operand does. Exists because this depends on
+Input: an operator's operands, and the frames being followed. Output: the operand whose memory the library takes for
+the result (NumPy: where it is large), which then lies in memory as that operand does. Why: this depends on
 who else holds the operand: ``x.T * 2 + y`` and ``t + y`` may differ in their strides, though ``t`` is ``x.T * 2``.
 
 Whether an operand is held is read off the frames' variables, and off the instruction that left it on the stack. Where
-that says nothing (it came through a container, or out of a function), the graph ends in front of the operator.
+that says nothing (it came through a container, or out of a function), the graph ends before the operator.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tcompile.capture.guards.sources import ParameterSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph.op import Memory
+from tcompile.graph.op import Aliasing
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
@@ -54,7 +54,7 @@ def _is_held(tx: Capture, array: ArrayValue, last: bool) -> bool | None:
     if memory.owner is not None:  # what it was found in holds it, unless that is the stack alone
         return None if source is None or isinstance(source, ParameterSource) else True
     made_here = left_by is not None and array.traced.node.location is frame.location(left_by)
-    owning = memory.root.op.memory is Memory.FRESH
+    owning = memory.root.op.memory is Aliasing.FRESH
     return False if made_here and owning else None
 
 
@@ -75,7 +75,7 @@ def _producer(frame: Frame, last: bool) -> int | None:
         return None
     if last:
         return at
-    missing = 1  # how many items the instructions behind ``at`` still have to find on the stack
+    missing = 1  # how many items the instructions after ``at`` still have to find on the stack
     while missing > 0:
         if at < 0 or instructions[at].opcode in JUMPS or instructions[at + 1].is_jump_target:
             return None

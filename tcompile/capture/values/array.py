@@ -1,7 +1,7 @@
 """Arrays and array scalars of a library.
 
 ``ArrayValue`` is a Python object that shows elements in memory: two names for one array are one ``ArrayValue``, and a
-view of it is another that shows the same ``Memory`` through movements. Operations ask the library's frontend. A write
+view of it is another that shows the same ``Memory`` through view ops. Operations ask the library's frontend. A write
 changes the memory, and with it what every array shows that has a part in it.
 """
 
@@ -34,9 +34,13 @@ class ArrayValue(Value):
     has_variable = False  # but the graph's output
 
     def __init__(
-        self, traced: Traced, frontend: Frontend, source: Source | None = None, memory: Memory | None = None,
+        self,
+        traced: Traced,
+        frontend: Frontend,
+        source: Source | None = None,
+        memory: Memory | None = None,
         path: Path = (),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.frontend = frontend
         self.source = source
         self.memory = memory

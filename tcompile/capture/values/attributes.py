@@ -1,6 +1,6 @@
 """The dict that holds an instance's attributes: ``object.__dict__``, ``vars(object)``.
 
-Enters: an instance. Leaves: a value that reads and stores the instance's own attributes by name, past its class. It is
+Input: an instance. Output: a value that reads and stores the instance's own attributes by name, past its class. It is
 no dict of its own: what is stored to it is seen on the instance, and the other way round.
 """
 

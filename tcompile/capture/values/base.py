@@ -1,6 +1,6 @@
 """What every captured value can be asked.
 
-Enters: nothing (the base class). Leaves: ``Value``, whose subclasses, one file a kind, say what Python's operations
+Input: nothing (the base class). Output: ``Value``, whose subclasses, one file a kind, say what Python's operations
 mean on such a value. Exists so that the interpreter has no special cases: it asks the value, and a value that cannot
 answer exactly raises ``CannotCapture``.
 """
@@ -161,7 +161,7 @@ class Deferred(Value):
         raise NotImplementedError
 
 
-class Unread(Deferred):
+class LazyValue(Deferred):
     """An object from outside, which ``settle`` reads."""
 
     def __init__(self, value: Any, source: Source) -> None:

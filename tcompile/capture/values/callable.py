@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tcompile.capture.guards.kinds import shown
 from tcompile.capture.guards.sources import AttributeSource, CellSource, ConstantSource, ItemSource, Source
-from tcompile.capture.values.base import Unread, Unrebuildable, Value, settled
+from tcompile.capture.values.base import LazyValue, Unrebuildable, Value, settled
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def value_of(default: Default) -> Value:
     return default if isinstance(default, Value) else default()
 
 
-class Cell(Value):
+class ClosureCell(Value):
     """A closure variable. One from outside has a source, and is rebound after the graph."""
 
     filled_last = True
@@ -48,7 +48,7 @@ class Cell(Value):
         if outside is not None:
             cell, self.source, contents = outside
             with contextlib.suppress(ValueError):  # an empty cell
-                self.value = self.found = Unread(cell.cell_contents, contents)
+                self.value = self.found = LazyValue(cell.cell_contents, contents)
             self.contents = contents
 
     @property
@@ -99,11 +99,16 @@ class FunctionValue(Value):
     """A Python function: one that exists, or one that the captured code has just made."""
 
     def __init__(
-        self, code: types.CodeType, globals: dict[str, Any], closure: Sequence[Cell] = (),
-        defaults: Sequence[Default] = (), kwdefaults: Mapping[str, Default] | None = None,
-        function: types.FunctionType | None = None, source: Source | None = None,
+        self,
+        code: types.CodeType,
+        globals: dict[str, Any],
+        closure: Sequence[ClosureCell] = (),
+        defaults: Sequence[Default] = (),
+        kwdefaults: Mapping[str, Default] | None = None,
+        function: types.FunctionType | None = None,
+        source: Source | None = None,
         annotations: DictValue | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.code = code
         self.globals = globals
         self.closure = tuple(closure)

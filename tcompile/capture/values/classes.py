@@ -1,6 +1,6 @@
 """Attributes that classes define, looked up as Python looks them up, under guards.
 
-Enters: a class, an attribute's name, and the object or class it is read from. Leaves: the value, and a guard that holds
+Input: a class, an attribute's name, and the object or class it is read from. Output: the value, and a guard that holds
 while the class gives the same definition (whichever class in the resolution order defines it). Exists because
 instances, named tuples and classes themselves find methods in the same way.
 """

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.guards.sources import ItemSource, Source, VaryingItemSource
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Deferred, Unread, Value, named, settled
+from tcompile.capture.values.base import Deferred, LazyValue, Value, named, settled
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.slices import SliceValue, count_of, index_of
-from tcompile.capture.values.span import CountedSpan, Span
+from tcompile.capture.values.span import CountedSpan, ListSlice
 from tcompile.frontends.base import CannotCapture, Stacked
 
 if TYPE_CHECKING:
@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 class SequenceValue(Value):
     """A tuple or list; ``cls`` says which. A named tuple keeps its class.
 
-    What came in from outside holds its items unread until they are asked for. Behind a loop whose rounds appended to
-    it, a list has ``spans`` among its items; in such a round, what is appended is ``collecting``, and nothing is read.
+    What came in from outside holds its items unread until they are asked for. After a loop whose iterations appended to
+    it, a list has ``spans`` among its items; in such an iteration, what is appended is ``collecting``, and nothing is
+    read.
     """
 
     def __init__(self, items: list[Value], cls: type, source: Source | None = None) -> None:
@@ -79,10 +80,10 @@ class SequenceValue(Value):
         """Something depends on the items, or on how many there are."""
         self._loosen = None
         if self.collecting is not None:
-            raise CannotCapture("loop-mismatch", "a list is read in a round that appends to it")
+            raise CannotCapture("loop-mismatch", "a list is read in an iteration that appends to it")
         if self.spans:
-            spans = [item for item in self._items if isinstance(item, Span)]
-            parts = [item.items() if isinstance(item, Span) else [item] for item in self._items]
+            spans = [item for item in self._items if isinstance(item, ListSlice)]
+            parts = [item.items() if isinstance(item, ListSlice) else [item] for item in self._items]
             spans[0].tx.touch()  # a step that has read items cannot be taken back
             self._items[:], self.spans = [item for part in parts for item in part], False
 
@@ -122,8 +123,8 @@ class SequenceValue(Value):
     def export(self, tx: Capture) -> Any:
         """The same container of exported items."""
         if self.spans:
-            parts = [item.rows if isinstance(item, Span) else settled(tx, item).export(tx) for item in self._items]
-            return Stacked(parts, tuple(isinstance(item, Span) for item in self._items))
+            parts = [item.rows if isinstance(item, ListSlice) else settled(tx, item).export(tx) for item in self._items]
+            return Stacked(parts, tuple(isinstance(item, ListSlice) for item in self._items))
         items = [item.export(tx) for item in self.items]
         return self.cls(*items) if hasattr(self.cls, "_fields") else self.cls(items)
 
@@ -252,7 +253,7 @@ class SequenceValue(Value):
         if place is None or not -len(self.found) <= position < len(self.found):
             return None
         item = self.found[position]
-        assert isinstance(item, Unread) and self.source is not None
+        assert isinstance(item, LazyValue) and self.source is not None
         return found_at(tx, item, VaryingItemSource(self.source, *place))
 
     def _of_any_length(self, tx: Capture, position: int) -> Value | None:
@@ -265,18 +266,18 @@ class SequenceValue(Value):
         added = len(self._items) - len(self.found)
         if -added <= position < 0:
             return self._settled_at(position)
-        behind = -position - added  # items from outside that come after it, and itself
-        if not -len(self.found) <= -behind < 0 and not 0 <= position < len(self.found):
+        after = -position - added  # items from outside that come after it, and itself
+        if not -len(self.found) <= -after < 0 and not 0 <= position < len(self.found):
             return None
         assert self.source is not None
         size = tx.symbols.of_length(len(self.found), self.source)
-        if size is None or not (size > position if position >= 0 else size >= behind):
+        if size is None or not (size > position if position >= 0 else size >= after):
             return None
         if position >= 0:
             return self._settled_at(position)
-        item = self.found[len(self.found) - behind]
-        assert isinstance(item, Unread)
-        return found_at(tx, item, ItemSource(self.source, -behind))
+        item = self.found[len(self.found) - after]
+        assert isinstance(item, LazyValue)
+        return found_at(tx, item, ItemSource(self.source, -after))
 
     def store_item(self, tx: Capture, key: Value, value: Value) -> None:
         """Replaces items of a list."""
@@ -314,7 +315,7 @@ class SequenceValue(Value):
         if self.spans:
             if len(self._items) == 1 and isinstance(self._items[0], CountedSpan):
                 return self._items[0].count
-            return integer(sum((item.size if isinstance(item, Span) else 1 for item in self._items), 0))
+            return integer(sum((item.size if isinstance(item, ListSlice) else 1 for item in self._items), 0))
         if self.cls is not list or self._loosen is None:
             return Constant(len(self))
         assert self.source is not None
@@ -353,7 +354,9 @@ class SequenceValue(Value):
         if not self.spans:
             self._read()
             return [program.rebuild(item) for item in self._items]
-        parts = [item.starred(program) if isinstance(item, Span) else [program.rebuild(item)] for item in self._items]
+        parts = [
+            item.starred(program) if isinstance(item, ListSlice) else [program.rebuild(item)] for item in self._items
+        ]
         return [code for part in parts for code in part]
 
     def shell(self, program: Rebuilder) -> str | None:
@@ -401,9 +404,9 @@ def settled_in(container: Value, item: Deferred, tx: Capture) -> Value:
     return item.settle(tx)
 
 
-def found_at(tx: Capture, item: Unread, source: Source) -> Value:
+def found_at(tx: Capture, item: LazyValue, source: Source) -> Value:
     """An item that is found at ``source``, too; a text is not read yet."""
-    return Unread(item.value, source) if item.is_text else tx.wrap(item.value, source)
+    return LazyValue(item.value, source) if item.is_text else tx.wrap(item.value, source)
 
 
 def _through_iterator(tx: Capture, value: Value) -> Iterator[Value]:
@@ -449,7 +452,7 @@ class BuiltinMethod(Value):
 
 
 def constant_of(value: Value, role: str) -> Any:
-    """The plain object behind a constant value. Raises CannotCapture for anything computed."""
+    """The plain object after a constant value. Raises CannotCapture for anything computed."""
     if isinstance(value, Constant) and not answers_in_python(value.value):
         return value.value
     if isinstance(value, IntegerValue):

@@ -1,8 +1,8 @@
 """Iterators of which every item is known by its number: ranges, an array's rows, a text's characters, and what goes
 along these.
 
-Enters: a range, an array, a str, or other such iterators. Leaves: the item at a number that may be symbolic. Exists
-because a loop over such an iterator can be one node of the graph, in which the number of the round is a symbol.
+Input: a range, an array, a str, or other such iterators. Output: the item at a number that may be symbolic. Exists
+because a loop over such an iterator can be one node of the graph, in which the induction variable is a symbol.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Unread, Value, settled
+from tcompile.capture.values.base import LazyValue, Value, settled
 from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue, constant_of
@@ -21,7 +21,7 @@ from tcompile.graph.ops.creation import arange_length
 from tcompile.graph.sizes import Size, same
 
 if TYPE_CHECKING:
-    from tcompile.capture.context.loop_plan import Plan
+    from tcompile.capture.context.loop_plan import LoopPlan
     from tcompile.capture.interpreter.context import Capture
 
 
@@ -33,8 +33,8 @@ class Counted(IteratorValue):
     def __init__(self, tx: Capture, count: Size, decided: bool = False) -> None:
         super().__init__(tx, iter(()))
         self.count = count
-        self.rounds: Size = 0  # those that are done
-        self.plan: Plan | None = None
+        self.iterations: Size = 0  # those that are done
+        self.plan: LoopPlan | None = None
         self.decided = decided
         self.scalar = False  # whether it has to be scalar code
         self.unknown = ""  # why nobody knows how far it is, where that is so: it is not asked for another item then
@@ -51,16 +51,16 @@ class Counted(IteratorValue):
         """How many items are left."""
         if self.unknown:
             raise CannotCapture("unknown-function", f"`next` of {self.describe()} that {self.unknown}")
-        return self.count - self.rounds
+        return self.count - self.iterations
 
     def number(self, position: Size) -> Value:
         """The item that comes after as many others."""
-        return self.at(self.rounds + position)
+        return self.at(self.iterations + position)
 
     def skip(self, count: Size) -> None:
         """Leaves out so many items."""
         self.tx.touch()
-        self.rounds = self.rounds + count
+        self.iterations = self.iterations + count
 
     def leave(self, early: bool) -> None:
         """A node of the graph has gone along it: to its end, or perhaps not that far."""
@@ -80,7 +80,7 @@ class Counted(IteratorValue):
             raise StopIteration
         self.check_unrolled()
         found = self.number(0)
-        self.rounds = self.rounds + 1
+        self.iterations = self.iterations + 1
         return found
 
 
@@ -128,14 +128,14 @@ class TextIterator(Counted):
 
     is_symbolic = False
 
-    def __init__(self, tx: Capture, text: Constant | Unread) -> None:
+    def __init__(self, tx: Capture, text: Constant | LazyValue) -> None:
         length = text.length(tx)
         super().__init__(tx, length.size if isinstance(length, IntegerValue) else constant_of(length, "a length"))
         self.text = text
 
     def at(self, position: Size) -> Value:
-        """The character, of a text that becomes a constant. One that varies is left to Python: its rounds are not."""
-        if isinstance(self.text, Unread):
+        """The character, of a text that becomes a constant. Python reads one that varies."""
+        if isinstance(self.text, LazyValue):
             place, dynamic = f"the text of {self.text.source.text}", self.tx.options.dynamic
             if self.tx.profile.is_open(place, hash(self.text.value), dynamic):
                 detail = f"{self.text.describe()}, which is gone through, is another text in each call"
@@ -180,14 +180,14 @@ class Zipped(Counted):
 
 def counted(tx: Capture, value: Value) -> Counted | None:
     """An iterator for nobody else of a value whose items are known by their numbers; None where they are not."""
-    if isinstance(value, Constant | Unread) and type(value.value) is str:
+    if isinstance(value, Constant | LazyValue) and type(value.value) is str:
         return TextIterator(tx, value)
     value = settled(tx, value)
     if isinstance(value, RangeValue):
         return RangeIterator(tx, value)
     if isinstance(value, ArrayValue):
         return RowIterator(tx, value)
-    if isinstance(value, Counted) and not value.unknown and same(value.rounds, 0):
+    if isinstance(value, Counted) and not value.unknown and same(value.iterations, 0):
         value.unknown = "something else goes along"
         return value
     return None

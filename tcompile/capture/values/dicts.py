@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.guards.sources import Source, VaryingItemSource
-from tcompile.capture.values.base import Deferred, Unread, Value, settled
+from tcompile.capture.values.base import Deferred, LazyValue, Value, settled
 from tcompile.capture.values.classes import lookup
 from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.capture.values.container import (
@@ -207,7 +207,7 @@ class DictValue(Value):
         place = self._place_of(tx, key)
         if place is not None:
             item = self.found.get(_now(key))
-            if isinstance(item, Unread) and self.source is not None:
+            if isinstance(item, LazyValue) and self.source is not None:
                 self._varies = True
                 return found_at(tx, item, VaryingItemSource(self.source, *place))
         plain = self._key(settled(tx, key))

@@ -1,15 +1,15 @@
 """The memory that an array object and its views share.
 
-Enters: nodes of the graph under construction. Leaves: for each, the node that made its elements and the movements that
-lead from there to it. Exists because graphs are pure while arrays are written to: a write gives the memory a new node,
-and every array object that shows the memory is then made anew from it by its own movements.
+Input: nodes of the graph under construction. Output: for each, the node that made its elements and the view ops that
+lead from there to it. Why: graphs are pure while arrays are written to: a write gives the memory a new node,
+and every array object that shows the memory is then made anew from it by its own view ops.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tcompile.capture.context.loop_plan import Plan, Restart
+from tcompile.capture.context.loop_plan import LoopPlan, Restart
 from tcompile.capture.values.base import Value
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.graph import Graph, Node, ops
@@ -32,10 +32,10 @@ class Memory:
 
     ``owner`` is the array from outside whose elements they are; ``kept`` says in words why they cannot be written,
     where that is so. ``version`` counts the writes. ``graph`` is the graph that has the nodes. Where
-    ``alike`` is the same for two, they are one in the first round of a loop. ``leaf`` is what a loop carries them in,
-    where a round has just been given them. ``unsure`` is the plan of a loop behind which they may be what it was given
-    or something new, ``handed`` that of one behind which others may be these. ``choice`` says which of the two, in
-    values of the graph.
+    ``alike`` is the same for two, they are one in the first iteration of a loop. ``leaf`` is what a loop carries them
+    in, where an iteration has just been given them. ``may_alias_input`` is the plan of a loop after which they may be
+    what it was given or something new, ``may_be_aliased`` that of one after which others may be these. ``choice`` says
+    which of the two, in values of the graph.
     """
 
     root: Node
@@ -48,12 +48,12 @@ class Memory:
     version: int = 0
     alike: ArrayValue | None = None
     leaf: Any = None
-    unsure: Plan | None = None
-    handed: Plan | None = None
+    may_alias_input: LoopPlan | None = None
+    may_be_aliased: LoopPlan | None = None
     choice: Choice | None = None
     stands_in: bool = False  # for a view at a place that the graph computes: as good as that while it is only read
     own_dtype: bool = False  # whether the dtype is an object of its own, which only equals the type's
-    made: bool | None = None  # behind a loop: whether its rounds have made them, whichever way it was left
+    made: bool | None = None  # after a loop: whether its iterations have made them, whichever way it was left
 
     @property
     def is_new(self) -> bool:
@@ -67,12 +67,12 @@ class Memory:
 
         Raises Restart where a loop has left that open, and CannotCapture where only the graph's values tell.
         """
-        plan = self.unsure or (self.handed if to_write else None)
+        plan = self.may_alias_input or (self.may_be_aliased if to_write else None)
         if plan is not None and not plan.exact:
             plan.exact = True
             raise Restart
         if plan is not None or self.choice is not None:
-            raise CannotCapture("object-identity", "an array behind a loop is the one from before it")
+            raise CannotCapture("object-identity", "an array after a loop is the one from before it")
         if self.stands_in:
             raise CannotCapture("object-identity", "a row at a computed place is a view")
 
@@ -104,9 +104,9 @@ class Choice:
 
 
 def origin(node: Node) -> tuple[Node, Path, bool]:
-    """The node whose memory ``node`` shows, the movements between, and whether that is certain.
+    """The node whose memory ``node`` shows, the view ops between, and whether that is certain.
 
-    Where it is not (a reshape that is a view or a copy, as strides turn out), the origin is the movement itself. A
+    Where it is not (a reshape that is a view or a copy, as strides turn out), the origin is the view op itself. A
     reshape that copies gives a view of its copy, which is why that array does not own its memory.
     """
     path: list[tuple[str, tuple[tuple[str, Any], ...]]] = []

@@ -1,7 +1,7 @@
 """Random generators of NumPy's, and their methods.
 
-Enters: a generator from outside. Leaves: breaks where it is used as any object is, and for loops over elements the
-array that its state is. Exists because a draw changes the generator: only what gives the changed state back may draw.
+Input: a generator from outside. Output: breaks where it is used as any object is, and for scalar loops the
+array that its state is. Why: a draw changes the generator: only what gives the changed state back may draw.
 """
 
 from __future__ import annotations

@@ -239,7 +239,7 @@ def truth_of(tx: Capture, node: Node) -> ScalarValue:
 
 
 def computed_int(tx: Capture, value: Value) -> Node | None:
-    """The int behind a value that only the graph knows; None where it is something else."""
+    """The int after a value that only the graph knows; None where it is something else."""
     if isinstance(value, ScalarValue) and value.cls is int:
         return value.array.traced.node
     if isinstance(value, IntegerValue) and value.size.varies_unevenly():

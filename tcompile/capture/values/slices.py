@@ -1,6 +1,6 @@
 """Slices and ranges, and what an index is.
 
-Enters: the values of their bounds. Leaves: values that are sliced with, counted along, and made again by the program.
+Input: the values of their bounds. Output: values that are sliced with, counted along, and made again by the program.
 Their bounds may be open ints: nothing is fixed before somebody asks for it.
 """
 

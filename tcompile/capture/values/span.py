@@ -1,7 +1,7 @@
 """Items of a list that a loop appended to, as the rows of one array.
 
-Enters: the array, and what its rows are to Python. Leaves: ``Span``, which stands among a list's items until somebody
-reads them one by one, and ``CountedSpan`` of items whose number only the graph knows. Exists because a loop may append
+Input: the array, and what its rows are to Python. Output: ``ListSlice``, which stands among a list's items until
+somebody reads them one by one, and ``CountedSpan`` of items whose number only the graph knows. Why: a loop may append
 thousands, and most lists are made into an array or returned.
 """
 
@@ -16,7 +16,7 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.scalar import ScalarValue, of_kind
 from tcompile.frontends.base import CannotCapture, Traced
-from tcompile.graph.ops.element_loop import is_numpy
+from tcompile.graph.ops.scalar_loop import is_numpy
 from tcompile.graph.sizes import Size
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 _MOST = 1024  # items that are read one by one
 
 
-class Span(Value):
-    """Items of a list that are the rows of ``array``, which nobody else has: what a loop's rounds appended.
+class ListSlice(Value):
+    """Items of a list that are the rows of ``array``, which nobody else has: what a loop's iterations appended.
 
     ``kind`` says what they are: an ``array``, a ``scalar`` of the library, or a number's class. ``last`` is the array
     object that is the last item, where a variable holds it as well.
@@ -75,10 +75,11 @@ class Span(Value):
         return [f"*{rows}" if self.kind == "scalar" else f"*{rows}.tolist()"]
 
 
-class CountedSpan(Span):
-    """Items of a list that are the first elements of arrays, ``count`` of them: what some of a loop's rounds appended.
+class CountedSpan(ListSlice):
+    """Items of a list that are the first elements of arrays, ``count`` of them: what some of a loop's iterations
+    appended.
 
-    ``kinds`` are those of an element of each array (``graph.ops.element_loop``). There are several where the items are
+    ``kinds`` are those of an element of each array (``graph.ops.scalar_loop``). There are several where the items are
     tuples.
     """
 
@@ -104,7 +105,9 @@ class CountedSpan(Span):
 
     @staticmethod
     def _refusal(what: str) -> CannotCapture:
-        return CannotCapture("data-dependent-shape", f"{what} a list that a loop has appended to in some rounds only")
+        return CannotCapture(
+            "data-dependent-shape", f"{what} a list that a loop has appended to in some iterations only"
+        )
 
     def starred(self, program: Rebuilder) -> list[str]:
         """The items in a list's display."""
@@ -116,4 +119,4 @@ class CountedSpan(Span):
         return [f"*{program.constant(zip)}({', '.join(columns)})" if self.is_tuple else f"*{columns[0]}"]
 
 
-__all__ = ["CountedSpan", "Span"]
+__all__ = ["CountedSpan", "ListSlice"]

@@ -1,9 +1,9 @@
 """Texts of numbers that only a call knows: ``f"{epoch}: {loss:.4f}"``, ``"%d" % n``, ``str(x)``.
 
-Enters: a function of Python's own that makes a str and does nothing else, and its arguments. Leaves: a ``TextValue``,
-which is made behind the graph and until then only moved around; or a constant, where all arguments are known or where
-the text itself is asked for, which fixes the ints in it. Exists because a number that is printed in each round of a
-loop would else be compiled once for each round.
+Input: a function of Python's own that makes a str and does nothing else, and its arguments. Output: a ``TextValue``,
+which is made after the graph and until then only moved around; or a constant, where all arguments are known or where
+the text itself is asked for, which fixes the ints in it. Why: a number that is printed in each iteration of a
+loop would else be compiled once for each iteration.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Deferred, Unread, Value, settled
+from tcompile.capture.values.base import Deferred, LazyValue, Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
 
 _KNOWN = (int, float, complex, str, bool, type(None))
-# What each number is tried with: a text that cannot be made of one of them may raise, and is not made behind the graph.
+# What each number is tried with: a text that cannot be made of one of them may raise, and is not made after the graph.
 _INTS, _FLOATS, _TEXTS = (0, 1 << 1000), (-0.5, float("inf")), ("", "text")
 _BITS = 62  # of an int that is open
 
 
 class TextValue(Deferred):
-    """``function(*args, **kwargs)``, a str that plain Python makes behind the graph."""
+    """``function(*args, **kwargs)``, a str that plain Python makes after the graph."""
 
     def __init__(self, function: Callable[..., str], args: Sequence[Value], kwargs: Mapping[str, Value]) -> None:
         self.function = function
@@ -107,7 +107,7 @@ def text(
     made = TextValue(function, [_read(tx, arg) for arg in args], kwargs or {})
     operands = [*made.args, *made.kwargs.values()]
     varies = any(map(_varies, operands)) and all(_varies(arg) or _is_known(arg) for arg in operands)
-    if not varies or tx.in_round or not _always_works(made):
+    if not varies or tx.in_iteration or not _always_works(made):
         return made.settle(tx)
     for operand in operands:
         _guard_types(tx, operand)
@@ -147,7 +147,7 @@ def _read(tx: Capture, value: Value) -> Value:
     """The value, read if it was not; a str from outside need not be."""
     if isinstance(value, SequenceValue) and value.cls is tuple:
         return SequenceValue.holding(tx, [_read(tx, item) for item in value.held], tuple)
-    return value.settle(tx) if isinstance(value, Unread) and type(value.value) is not str else value
+    return value.settle(tx) if isinstance(value, LazyValue) and type(value.value) is not str else value
 
 
 def _varies(value: Value) -> bool:
@@ -155,7 +155,7 @@ def _varies(value: Value) -> bool:
     if isinstance(value, SequenceValue):
         items = value.held if value.cls is tuple else []
         return any(map(_varies, items)) and all(_varies(item) or _is_known(item) for item in items)
-    if isinstance(value, Unread):
+    if isinstance(value, LazyValue):
         return type(value.value) is str
     if isinstance(value, IntegerValue):
         most = sum(abs(factor) << _BITS * len(symbols) for symbols, factor in value.size.terms.items())
@@ -185,7 +185,7 @@ def _tried(value: Value, example: int) -> Any:
         return tuple(_tried(item, example) for item in value.held)
     if isinstance(value, TextValue):
         return value.tried(example)
-    if isinstance(value, Unread):
+    if isinstance(value, LazyValue):
         return _TEXTS[example]
     if isinstance(value, ArrayValue):
         dtype = value.traced.type.dtype
@@ -200,7 +200,7 @@ def _guard_types(tx: Capture, value: Value) -> None:
     if isinstance(value, SequenceValue):
         for item in value.held:
             _guard_types(tx, item)
-    elif isinstance(value, Unread):
+    elif isinstance(value, LazyValue):
         source = value.source
         tx.prologue.guard(source, "type({}) is str", f"type({source.text}) is str", "str", "type")
 

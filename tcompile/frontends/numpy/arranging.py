@@ -1,6 +1,6 @@
 """Rearranged and repeated copies, triangles and diagonals that stay one call of NumPy: their shape rules.
 
-Enters: arguments in which types stand for arrays. Leaves: shapes. ``library`` says how a rule becomes a node.
+Input: arguments in which types stand for arrays. Output: shapes. ``library`` says how a rule becomes a node.
 """
 
 from __future__ import annotations
@@ -165,9 +165,16 @@ def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Shape:
 
 @library("array")
 def array(
-    object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False, ndmin: Any = 0,
-    like: Any = None, ndmax: Any = 0,
-) -> Shape:  # fmt: skip
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: Any = False,
+    ndmin: Any = 0,
+    like: Any = None,
+    ndmax: Any = 0,
+) -> Shape:
     """The same shape, of at least ``ndmin`` dimensions."""
     shape = shape_of(object)
     return (*(1,) * (ndmin - len(shape)), *shape)
@@ -312,9 +319,16 @@ def _samples(num: Any, axis: Any, *ends: Any) -> Shape:
 
 @library("linspace")
 def linspace(
-    start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: Any = False, dtype: Any = None,
-    axis: Any = 0, *, device: Any = None,
-) -> Shape | list[Shape]:  # fmt: skip
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    retstep: Any = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: Any = None,
+) -> Shape | list[Shape]:
     """The samples along a new axis, and the step where it is asked for."""
     samples = _samples(num, axis, start, stop)
     return [samples, together(start, stop)] if retstep is True else samples
@@ -362,9 +376,15 @@ def full(
 
 @library("full_like")
 def full_like(
-    a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: Any = True,
+    shape: Any = None,
+    *,
     device: Any = None,
-) -> Shape:  # fmt: skip
+) -> Shape:
     """The same shape, or the one that is asked for."""
     return shape_of(a) if shape is None else full(shape, 0)
 

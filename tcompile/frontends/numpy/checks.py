@@ -1,6 +1,6 @@
 """How an entry checks that a NumPy array is the one it was compiled for.
 
-Enters: the type that was captured and which axes are open. Leaves: Python conditions, each with its readable
+Input: the type that was captured and which axes are open. Output: Python conditions, each with its readable
 form. Exists beside the frontend's ``type_of``, with which it must agree: what that tells apart, these
 conditions tell apart.
 """
@@ -18,9 +18,15 @@ from tcompile.graph import Layout, TensorType
 
 
 def checks(
-    name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
-    array_class: Any = np.ndarray, contiguous: str = "{}.flags.c_contiguous", own_dtype: bool = False,
-) -> list[Check]:  # fmt: skip
+    name: str,
+    type: TensorType,
+    scalar: bool,
+    open_axes: frozenset[int],
+    constant: Callable[[Any], str],
+    array_class: Any = np.ndarray,
+    contiguous: str = "{}.flags.c_contiguous",
+    own_dtype: bool = False,
+) -> list[Check]:
     """The conditions on the array or NumPy scalar called ``name``. ``array_class`` is that of the library's arrays,
     and ``contiguous`` how one of them is asked whether it lies in C order. ``own_dtype``: its dtype is a copy.
     """

@@ -1,6 +1,6 @@
 """Arrays that are equal, or nearly: ``isclose``, ``allclose``, ``array_equal``, ``array_equiv``.
 
-Enters: two arrays, or an array and a number. Leaves: comparisons in NumPy's own steps; for the functions that return a
+Input: two arrays, or an array and a number. Output: comparisons in NumPy's own steps; for the functions that return a
 Python bool, the 0-d value that it is read from. What is not covered here stays a call, or breaks.
 """
 

@@ -1,6 +1,6 @@
 """Functions that NumPy itself composes of few array operations: the same operations in the graph.
 
-Enters: arrays and plain arguments. Leaves: nodes that kernels compute, with NumPy's own steps and dtypes. What is
+Input: arrays and plain arguments. Output: nodes that kernels compute, with NumPy's own steps and dtypes. What is
 composed in another way than these (another norm, a row made a square) stays a call by its rule in ``library``.
 """
 

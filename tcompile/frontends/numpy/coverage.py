@@ -1,6 +1,6 @@
 """What becomes of every public name of NumPy.
 
-Enters: the tables of this package. Leaves: rows that say of each name whether it is *fused* (computed by kernels, or
+Input: the tables of this package. Output: rows that say of each name whether it is *fused* (computed by kernels, or
 known without running), a *call* (one call of NumPy, fused around), or a *break* (plain Python), and why.
 """
 
@@ -27,7 +27,7 @@ SECTIONS = ("numpy", "numpy.linalg", "numpy.fft", "numpy.random", "numpy.ndarray
 
 
 @dataclass(frozen=True)
-class Row:
+class CoverageRow:
     """One name. ``reason`` is the break's, from the catalogue, and ``detail`` says more."""
 
     section: str
@@ -37,12 +37,12 @@ class Row:
     detail: str = ""
 
 
-def coverage() -> list[Row]:
+def coverage() -> list[CoverageRow]:
     """Every public function, class, method and attribute, section by section, in alphabetical order."""
     return [row for section in SECTIONS for row in _section(section)]
 
 
-def _section(section: str) -> Iterator[Row]:
+def _section(section: str) -> Iterator[CoverageRow]:
     if section == "numpy.ndarray":
         for name in sorted(n for n in dir(np.ndarray) if not n.startswith("_")):
             yield _of_arrays(section, name)
@@ -54,28 +54,28 @@ def _section(section: str) -> Iterator[Row]:
             warnings.simplefilter("ignore")  # names on their way out say so
             found = getattr(owner, name)
         if any(found is owner for owner in subscripts.OWNERS):
-            yield Row(section, name, "call" if found in subscripts.SUBSCRIPTED else "fused")
+            yield CoverageRow(section, name, "call" if found in subscripts.SUBSCRIPTED else "fused")
         elif callable(found):
             if prefix == "random":
                 drawn = method_of(np.random.RandomState, name) is not None
                 detail = "in loops machine code draws" if drawn else "NumPy's generator advances by NumPy alone"
-                yield Row(section, name, "break", "random-numbers", detail)
+                yield CoverageRow(section, name, "break", "random-numbers", detail)
             else:
                 yield _of_functions(section, name, found)
 
 
-def _of_functions(section: str, name: str, function: Any) -> Row:
+def _of_functions(section: str, name: str, function: Any) -> CoverageRow:
     fused = function in FORMS or (function in FUNCTIONS and function not in OPAQUE)
     if fused or function in plain.OF_DTYPES:
-        return Row(section, name, "fused")
+        return CoverageRow(section, name, "fused")
     if isinstance(function, type) and issubclass(function, np.generic) and _is_taken(function):
-        return Row(section, name, "fused")
+        return CoverageRow(section, name, "fused")
     if isinstance(function, np.ufunc) and function in ufuncs.ROWS:
-        return Row(section, name, "fused")
+        return CoverageRow(section, name, "fused")
     called = function in FUNCTIONS or function in RULES
     if called or (isinstance(function, np.ufunc) and ufuncs.rule_of(function) is not None):
-        return Row(section, name, "call")
-    return Row(section, name, "break", *_why(refusals.FUNCTIONS.get(function)))
+        return CoverageRow(section, name, "call")
+    return CoverageRow(section, name, "break", *_why(refusals.FUNCTIONS.get(function)))
 
 
 def _is_taken(scalar: type[np.generic]) -> bool:
@@ -87,14 +87,14 @@ def _is_taken(scalar: type[np.generic]) -> bool:
     return takes_dtype(dtype) and dtype.type is scalar
 
 
-def _of_arrays(section: str, name: str) -> Row:
+def _of_arrays(section: str, name: str) -> CoverageRow:
     if name in ATTRIBUTES:
-        return Row(section, name, "fused")
+        return CoverageRow(section, name, "fused")
     if name in METHODS or name in METHOD_RULES:
         function = lookup(name)
         call = name not in METHODS or (function is not None and function in OPAQUE)
-        return Row(section, name, "call" if call else "fused")
-    return Row(section, name, "break", *_why(refusals.METHODS.get(name) or refusals.ATTRIBUTES.get(name)))
+        return CoverageRow(section, name, "call" if call else "fused")
+    return CoverageRow(section, name, "break", *_why(refusals.METHODS.get(name) or refusals.ATTRIBUTES.get(name)))
 
 
 def _why(refusal: refusals.Refusal | None) -> refusals.Refusal:

@@ -1,6 +1,6 @@
 """New arrays, and copies of given ones.
 
-Enters: shapes, dtypes and plain numbers. Leaves: creation nodes, ``copy`` nodes, or the same value where
+Input: shapes, dtypes and plain numbers. Output: creation nodes, ``copy`` nodes, or the same value where
 NumPy hands its argument back.
 """
 
@@ -187,9 +187,16 @@ def ones_like(
 
 @function("full_like")
 def full_like(
-    b: Builder, a: Any, fill_value: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
+    b: Builder,
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: Any = True,
+    shape: Any = None,
+    *,
     device: Any = None,
-) -> Traced:  # fmt: skip
+) -> Traced:
     """``np.full_like``."""
     _plain("full_like", None, device, subok)
     type, into = _like("full_like", a, b, dtype, order, shape)
@@ -206,9 +213,14 @@ def empty(
 
 @function("ndarray")
 def ndarray(
-    b: Builder, shape: Any, dtype: Any = float, buffer: Any = None, offset: Any = 0, strides: Any = None,
+    b: Builder,
+    shape: Any,
+    dtype: Any = float,
+    buffer: Any = None,
+    offset: Any = 0,
+    strides: Any = None,
     order: Any = None,
-) -> Traced:  # fmt: skip
+) -> Traced:
     """``np.ndarray`` of nothing but a shape is ``np.empty``."""
     refuse_unless("ndarray", buffer=(buffer, (None,)), offset=(offset, (0,)), strides=(strides, (None,)))
     return zeros(b, shape, dtype, "C" if order is None else order)
@@ -216,9 +228,15 @@ def ndarray(
 
 @function("empty_like")
 def empty_like(
-    b: Builder, prototype: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *,
+    b: Builder,
+    prototype: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: Any = True,
+    shape: Any = None,
+    *,
     device: Any = None,
-) -> Traced:  # fmt: skip
+) -> Traced:
     """``np.empty_like``: what it holds is undefined, and here it is zeros."""
     return zeros_like(b, prototype, dtype, order, subok, shape, device=device)
 
@@ -278,9 +296,17 @@ def arange(b: Builder, *bounds: Any, dtype: Any = None, device: Any = None, like
 
 @function("linspace")
 def linspace(
-    b: Builder, start: Any, stop: Any, num: Any = 50, endpoint: Any = True, retstep: Any = False, dtype: Any = None,
-    axis: Any = 0, *, device: Any = None,
-) -> Traced:  # fmt: skip
+    b: Builder,
+    start: Any,
+    stop: Any,
+    num: Any = 50,
+    endpoint: Any = True,
+    retstep: Any = False,
+    dtype: Any = None,
+    axis: Any = 0,
+    *,
+    device: Any = None,
+) -> Traced:
     """``np.linspace`` between plain numbers."""
     _plain("linspace", None, device)
     refuse_unless("linspace", retstep=(retstep, (False,)), axis=(axis, (0, -1)))
@@ -398,9 +424,17 @@ def _array(b: Builder, name: str, a: Any, dtype: Any, copy: bool, order: Any, li
 
 @function("array")
 def array_(
-    b: Builder, object: Any, dtype: Any = None, *, copy: Any = True, order: Any = "K", subok: Any = False,
-    ndmin: Any = 0, like: Any = None, ndmax: Any = 0,
-) -> Traced:  # fmt: skip
+    b: Builder,
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: Any = True,
+    order: Any = "K",
+    subok: Any = False,
+    ndmin: Any = 0,
+    like: Any = None,
+    ndmax: Any = 0,
+) -> Traced:
     """``np.array``."""
     refuse_unless("array", copy=(copy, (True, None)), ndmin=(ndmin, (0,)), ndmax=(ndmax, (0, 64)))
     return _array(b, "array", object, dtype, copy is True, order, like)

@@ -1,6 +1,6 @@
 """``np.einsum``: of one array a view or a sum, of two a product; of more of them, and with other sums, one call.
 
-Enters: subscripts and arrays. Leaves: movements, products and reductions; where what they make would lie in memory in
+Input: subscripts and arrays. Output: view ops, products and reductions; where what they make would lie in memory in
 another order than what NumPy makes, the call. NumPy's own loops add one product after the other, so a sum may differ
 from it in its last bits, as sums do everywhere; ``exact`` keeps the call. Of two complex arrays a product of matrices
 gives NaNs where these loops keep an infinity, and a fused product an infinity where they give NaN: there the graph
@@ -29,9 +29,16 @@ _SMALL_PRODUCT = 4096  # multiplications: above it BLAS is faster than the loops
 
 @function("einsum")
 def einsum(
-    b: Builder, subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None,
-    order: Any = "K", casting: Any = "safe",
-) -> Traced:  # fmt: skip
+    b: Builder,
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: Any = None,
+    optimize: Any = False,
+    dtype: Any = None,
+    order: Any = "K",
+    casting: Any = "safe",
+) -> Traced:
     """``np.einsum`` of one or two arrays of one dtype."""
     refuse_unless(
         "einsum", out=(out, (None,)), optimize=(optimize, (False,)), dtype=(dtype, (None,)), order=(order, ("K",)),
@@ -156,9 +163,15 @@ def _spread(b: Builder, x: Traced, term: list[str], labels: list[str]) -> Traced
 
 @library("einsum")
 def _einsum_shape(
-    subscripts: Any, /, *operands: Any, out: Any = None, optimize: Any = False, dtype: Any = None, order: Any = "K",
+    subscripts: Any,
+    /,
+    *operands: Any,
+    out: Any = None,
+    optimize: Any = False,
+    dtype: Any = None,
+    order: Any = "K",
     casting: Any = "safe",
-) -> Shape:  # fmt: skip
+) -> Shape:
     """The sizes of the letters of the result."""
     if not isinstance(subscripts, str) or isinstance(optimize, list | tuple):
         raise refuse("einsum without a subscript string, or with a path")

@@ -1,6 +1,6 @@
-"""Element-by-element functions that are not plain ufuncs: where, clip, round, diff and their relatives.
+"""Element-by-element functions that are not plain ufuncs: where, clip, iteration, diff and their relatives.
 
-Enters: arrays and numbers. Leaves: pointwise nodes in the order of operations that NumPy has.
+Input: arrays and numbers. Output: pointwise nodes in the order of operations that NumPy has.
 """
 
 from __future__ import annotations
@@ -85,9 +85,16 @@ def _clip(b: Builder, x: Traced, min: Any = None, max: Any = None, out: Any = No
 
 @function("clip")
 def clip(
-    b: Builder, a: Any, a_min: Any = NO_VALUE, a_max: Any = NO_VALUE, out: Any = None, *, min: Any = NO_VALUE,
-    max: Any = NO_VALUE, dtype: Any = None,
-) -> Traced:  # fmt: skip
+    b: Builder,
+    a: Any,
+    a_min: Any = NO_VALUE,
+    a_max: Any = NO_VALUE,
+    out: Any = None,
+    *,
+    min: Any = NO_VALUE,
+    max: Any = NO_VALUE,
+    dtype: Any = None,
+) -> Traced:
     """``np.clip``."""
     refuse_unless("clip", out=(out, (None,)), dtype=(dtype, (None,)))
     if a_min is NO_VALUE and a_max is NO_VALUE:
@@ -135,7 +142,7 @@ def round_(b: Builder, a: Any, decimals: Any = 0, out: Any = None) -> Traced:
         raise CannotCapture("operation-raises", f"decimals={places} is too large")
     kind = x.type.dtype.kind
     if kind not in "iuf":
-        raise CannotCapture("unsupported-dtype", f"round of {x.type.dtype}")
+        raise CannotCapture("unsupported-dtype", f"iteration of {x.type.dtype}")
     if kind == "f" and places == 0:
         return ufuncs.emit(b, np.rint, [x])
     if kind in "iu" and places >= 0:
@@ -162,8 +169,8 @@ def diff(b: Builder, a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE
     lead = (slice(None),) * place
     for _ in range(times):
         ahead = Traced(b.op("index", x.node, key=(*lead, slice(1, None))))
-        behind = Traced(b.op("index", x.node, key=(*lead, slice(None, -1))))
-        x = ufuncs.emit(b, np.not_equal if x.type.dtype == BOOL else np.subtract, [ahead, behind])
+        after = Traced(b.op("index", x.node, key=(*lead, slice(None, -1))))
+        x = ufuncs.emit(b, np.not_equal if x.type.dtype == BOOL else np.subtract, [ahead, after])
     return x
 
 

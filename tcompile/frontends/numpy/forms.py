@@ -1,6 +1,6 @@
 """Functions of NumPy's that call a function of the user's: written in Python, so that capture follows both.
 
-Enters: such a function. Leaves: its form, a Python function that makes the same calls in the same order and builds the
+Input: such a function. Output: its form, a Python function that makes the same calls in the same order and builds the
 same result. What a form does not cover it raises ``NotImplementedError`` for, and the call is NumPy's own.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tcompile.frontends.base import scalar_rounds, without_effects
+from tcompile.frontends.base import scalar_iterations, without_effects
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -108,7 +108,7 @@ def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
         raise NotImplementedError
     else:
         first: Any = None
-        for i in scalar_rounds(range(1)):
+        for i in scalar_iterations(range(1)):
             if len(args) == 1:
                 first = pyfunc(x[i, 0])
             elif len(args) == 2:
@@ -121,7 +121,7 @@ def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
     made = np.empty_like(whole, dtype=dtype)
     places = np.atleast_2d(made)
     count = len(args)
-    for i in scalar_rounds(range(x.shape[0])):
+    for i in scalar_iterations(range(x.shape[0])):
         for j in range(x.shape[1]):
             if count == 1:
                 places[i, j] = pyfunc(take_x(x[i, j]))

@@ -1,6 +1,6 @@
 """``numpy.fft``: its shape rules.
 
-Enters: arguments in which types stand for arrays. Leaves: shapes. ``library`` says how a rule becomes a node.
+Input: arguments in which types stand for arrays. Output: shapes. ``library`` says how a rule becomes a node.
 """
 
 from __future__ import annotations

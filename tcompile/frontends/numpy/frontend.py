@@ -1,6 +1,6 @@
 """The NumPy frontend itself: one object that capture asks, dispatching to the tables.
 
-Enters: NumPy objects, calls and operators on traced values. Leaves: what the handlers of the sibling files
+Input: NumPy objects, calls and operators on traced values. Output: what the handlers of the sibling files
 built.
 """
 
@@ -87,9 +87,14 @@ class NumPyFrontend:
         return x.type.dtype.type if x.scalar else np.ndarray
 
     def checks(
-        self, name: str, type: TensorType, scalar: bool, open_axes: frozenset[int], constant: Callable[[Any], str],
+        self,
+        name: str,
+        type: TensorType,
+        scalar: bool,
+        open_axes: frozenset[int],
+        constant: Callable[[Any], str],
         own_dtype: bool = False,
-    ) -> list[Check]:  # fmt: skip
+    ) -> list[Check]:
         """How an entry recognises an array or scalar of this type."""
         return checks.checks(name, type, scalar, open_axes, constant, own_dtype=own_dtype)
 

@@ -1,6 +1,6 @@
 """Indexing with basic keys and with arrays.
 
-Enters: an array and a key of ints, slices, None, Ellipsis, and arrays or lists. Leaves: one ``index`` node, a
+Input: an array and a key of ints, slices, None, Ellipsis, and arrays or lists. Output: one ``index`` node, a
 view as in NumPy, or a scalar where ints use up every axis; for arrays among the items, a ``gather`` of that view, whose
 new axes ``permute_dims`` puts where NumPy puts them; for a mask, the elements under it (see ``masks``).
 """
@@ -145,10 +145,10 @@ def under_mask(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Traced, N
     for item in items if any(k is Ellipsis for k in items) else (*items, Ellipsis):
         key += [slice(None)] * missing if item is Ellipsis else [item]
     place = next(i for i, k in enumerate(key) if k is mask)
-    before, behind = key[:place], key[place + 1 :]
-    _refuse_apart(before, behind)
+    before, after = key[:place], key[place + 1 :]
+    _refuse_apart(before, after)
     lead = sum(k is None or isinstance(k, slice) for k in before)
-    whole = (*before, *(slice(None),) * mask.type.ndim, *behind)
+    whole = (*before, *(slice(None),) * mask.type.ndim, *after)
     plain = all(isinstance(k, slice) and k == slice(None) for k in whole)
     view = x if plain else Traced(b.op("index", x.node, key=whole))
     if not all(map(sizes_equal, mask.type.shape, view.type.shape[lead:])):
@@ -156,9 +156,9 @@ def under_mask(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Traced, N
     return view, mask.node, lead
 
 
-def _refuse_apart(before: Sequence[Any], behind: Sequence[Any]) -> None:
+def _refuse_apart(before: Sequence[Any], after: Sequence[Any]) -> None:
     """Ints count as arrays beside a mask: where slices lie between them, what they pick comes first in the result."""
-    ints, more = ([k is not None and not isinstance(k, slice) for k in part] for part in (before, behind))
+    ints, more = ([k is not None and not isinstance(k, slice) for k in part] for part in (before, after))
     if not all(ints) and (ints != sorted(ints) or more != sorted(more, reverse=True)):
         raise CannotCapture("advanced-indexing", "a mask apart from the ints of an index")
 

@@ -1,6 +1,6 @@
 """Joining arrays: concatenate, stack and their relatives.
 
-Enters: sequences of arrays. Leaves: casts to the common dtype and one ``concat`` node.
+Input: sequences of arrays. Output: casts to the common dtype and one ``concat`` node.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Functions that stay one call of NumPy: the compiler fuses around them.
 
-Enters: a NumPy function and its arguments, with traced values in them. Leaves: one ``call`` node of exact type, and a
+Input: a NumPy function and its arguments, with traced values in them. Output: one ``call`` node of exact type, and a
 ``get`` node for each of several results. Exists so that knowing one more function of NumPy is one shape rule.
 
 A *rule* has the function's own signature and gives the shape of its result (a list of shapes for several results), from
@@ -79,9 +79,13 @@ METHOD_RULES: dict[str, Rule] = {}
 
 
 def library(
-    *names: str, target: str = "", values: Mapping[str, str] | None = None, example: Mapping[str, Any] | None = None,
-    real: bool = False, method: bool = False,
-) -> Callable[[R], R]:  # fmt: skip
+    *names: str,
+    target: str = "",
+    values: Mapping[str, str] | None = None,
+    example: Mapping[str, Any] | None = None,
+    real: bool = False,
+    method: bool = False,
+) -> Callable[[R], R]:
     """Registers a shape rule for the functions ``numpy.<name>``; names that this NumPy lacks are passed over.
 
     ``method`` says that arrays have a method of that name, which is the function on the array.
@@ -237,9 +241,7 @@ class _Arguments:
             return type(template)(self.filled(item, values) for item in template)
         return template
 
-    def stand_ins(
-        self, dense: bool = False, least: int = _UNCHANGED_SIZES, few: int | None = None
-    ) -> list[Any]:  # fmt: skip
+    def stand_ins(self, dense: bool = False, least: int = _UNCHANGED_SIZES, few: int | None = None) -> list[Any]:
         """What stands for each operand; ``dense`` makes all of them dense whose strides are not known.
 
         ``few``: so many elements have axes that may have so few.
@@ -401,9 +403,14 @@ def _varies_to(size: Size, few: int) -> bool:
 
 
 def _gives_view(
-    rule: Rule, arguments: _Arguments, names: list[str], template: tuple[Any, ...], named: dict[str, Any], few: int,
+    rule: Rule,
+    arguments: _Arguments,
+    names: list[str],
+    template: tuple[Any, ...],
+    named: dict[str, Any],
+    few: int,
     dense: bool,
-) -> bool:  # fmt: skip
+) -> bool:
     """Whether the call gives a view of an array where sizes that may be so few are; what is not dense may be then."""
     values = arguments.stand_ins(dense, few=few)
     try:
@@ -425,9 +432,13 @@ def _may_be_dense(x: Traced) -> bool:
 
 
 def _tried(
-    rule: Rule, arguments: _Arguments, names: list[str], template: tuple[Any, ...], named: dict[str, Any],
+    rule: Rule,
+    arguments: _Arguments,
+    names: list[str],
+    template: tuple[Any, ...],
+    named: dict[str, Any],
     values: list[Any],
-) -> Any:  # fmt: skip
+) -> Any:
     """What the function gives for the stand-ins. What it raises, or warns of in words, the user's call would."""
     args = [rule.example.get(n, arguments.filled(t, values)) for n, t in zip(names, template, strict=True)]
     kwargs = {n: rule.example.get(n, arguments.filled(t, values)) for n, t in named.items()}

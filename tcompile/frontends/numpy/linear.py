@@ -1,6 +1,6 @@
 """Linear algebra: products, and the shape rules of what stays one call of BLAS or LAPACK.
 
-Enters: arrays. Leaves: ``matmul`` nodes, pointwise nodes for outer products, and shapes for ``library``.
+Input: arrays. Output: ``matmul`` nodes, pointwise nodes for outer products, and shapes for ``library``.
 """
 
 from __future__ import annotations

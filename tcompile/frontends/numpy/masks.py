@@ -1,6 +1,6 @@
 """Elements under a mask, without picking them out: ``x[m]`` as long as it is computed with, reduced, or put back.
 
-Enters: an array and a mask, and what is done with ``x[m]``. Leaves: the same operations on whole arrays, ``where`` at
+Input: an array and a mask, and what is done with ``x[m]``. Output: the same operations on whole arrays, ``where`` at
 the end, and reductions over what the mask selects. How many elements there are is never asked; what would need to know
 is refused, and then ``x[m]`` itself runs in plain Python.
 
@@ -38,7 +38,7 @@ _METHODS = ("sum", "prod", "mean", "max", "min", "any", "all", "var", "std")
 _REDUCTIONS = (*_METHODS, "amax", "amin")
 _REDUCED_BY = {lookup(name): {"amax": "max", "amin": "min"}.get(name, name) for name in _REDUCTIONS}
 _WITH_DTYPE = ("sum", "prod", "mean", "var", "std")
-_SAME_EVERYWHERE = ("pointwise", "movement", "creation", "reduction")
+_SAME_EVERYWHERE = ("pointwise", "view", "creation", "reduction")
 
 
 def refused(what: str) -> CannotCapture:
@@ -52,9 +52,12 @@ def holds_selected(args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
 
 
 def compute(
-    b: Builder, function: Any, run: Callable[[Sequence[Any], Mapping[str, Any]], Any], args: Sequence[Any],
+    b: Builder,
+    function: Any,
+    run: Callable[[Sequence[Any], Mapping[str, Any]], Any],
+    args: Sequence[Any],
     kwargs: Mapping[str, Any],
-) -> Selected:  # fmt: skip
+) -> Selected:
     """An operation, element by element, on elements under one mask. ``run`` builds it on whole arrays."""
     known = isinstance(function, np.ufunc) and function.signature is None and function.nin == len(args)
     if not (known or _is_among(function, _ELEMENTWISE)) or not kwargs.keys() <= {"dtype", "min", "max", "decimals"}:
@@ -104,7 +107,7 @@ def compute(
 def _beside(b: Builder, value: Traced, s: Selected) -> Traced:
     """An array beside elements under a mask: it has to be the same for all of them."""
     shape = value.type.shape
-    place = len(shape) - s.behind - 1
+    place = len(shape) - s.after - 1
     if place < 0:
         return value
     if place > s.lead or not is_one(shape[place]):
@@ -156,8 +159,8 @@ def _with_outside(b: Builder, s: Selected, number: int) -> Selected:
 
 
 def spread(b: Builder, s: Selected) -> Node:
-    """The mask with an axis for each behind it that the array has."""
-    return b.op("index", s.mask, key=(Ellipsis, *(None,) * s.behind)) if s.behind else s.mask
+    """The mask with an axis for each after it that the array has."""
+    return b.op("index", s.mask, key=(Ellipsis, *(None,) * s.after)) if s.after else s.mask
 
 
 def same_value(a: Node, c: Node) -> bool:
@@ -205,8 +208,8 @@ def replaced(b: Builder, target: Selected, value: Any, fit: Callable[[TensorType
     else:
         if not rest and _rank(value) > 1:
             raise CannotCapture("operation-raises", "values of several dimensions under a mask")
-        behind = type.shape[type.ndim - target.behind :]
-        one = TensorType(type.dtype, (*type.shape[: target.lead], 1, *behind))
+        after = type.shape[type.ndim - target.after :]
+        one = TensorType(type.dtype, (*type.shape[: target.lead], 1, *after))
         contents = _beside(b, Traced(fit(one, value)), target).node
     return b.op("where", spread(b, target), contents, target.whole)
 
@@ -240,7 +243,7 @@ def inplace(b: Builder, s: Selected, result: Selected) -> Selected:
 def count(b: Builder, s: Selected) -> Traced:
     """How many elements the mask selects, as a scalar."""
     if s.lead:
-        raise refused("behind other axes, counted")
+        raise refused("after other axes, counted")
     node = b.op("astype", s.mask, dtype="int64")
     return Traced(b.op("sum", node, axis=tuple(range(node.tensor.ndim)), keepdims=False), scalar=True)
 
@@ -263,17 +266,17 @@ def reduce(b: Builder, name: str, s: Selected, args: Sequence[Any], kwargs: Mapp
     if len(args) > len(places) or not all(plain):
         raise refused(f"in {name} with more arguments")
     ndim = s.mask.tensor.ndim
-    axes = axes_in(axis, s.lead + 1 + s.behind)
+    axes = axes_in(axis, s.lead + 1 + s.after)
     over = {a if a < s.lead else a + ndim - 1 for a in axes if a != s.lead}
-    left = s.lead + s.behind - len(over)
+    left = s.lead + s.after - len(over)
     # Beside axes that stay, all others do: the order in memory of what is left is NumPy's only then.
     if s.lead not in axes or (over and left) or (s.lead and left > 1):
         raise refused(f"in {name} along an axis of its own")
     axes = tuple(sorted({*over, *s.masked}))
     own = s.whole.tensor.dtype
-    rounds = own.kind in "fc" or name in ("mean", "var", "std")
+    iterations = own.kind in "fc" or name in ("mean", "var", "std")
     unknown = own.name == "float16" or (own.kind == "c" and name not in ("sum", "any", "all"))
-    if unknown or (b.exact and rounds):
+    if unknown or (b.exact and iterations):
         raise refused(f"in {name} of {own}")
     if ddof != 0 and (name not in ("var", "std") or type(ddof) is not int or ddof < 0):
         raise refused(f"in {name} with ddof={ddof!r}")

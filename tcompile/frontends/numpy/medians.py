@@ -1,6 +1,6 @@
 """Medians of a few elements each, as in filters of images: the elements are sorted in a kernel.
 
-Enters: an array and an axis of few elements. Leaves: a sort along it, and the mean of what stands in the middle, NaN
+Input: an array and an axis of few elements. Output: a sort along it, and the mean of what stands in the middle, NaN
 where there is one. All other medians are one call (``statistics``).
 """
 

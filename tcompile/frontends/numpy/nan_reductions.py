@@ -1,6 +1,6 @@
 """Reductions and scans that pass over NaNs, as those of selected elements.
 
-Enters: an array and a reduction's arguments. Leaves: a selection, ordinary reductions, and one call that raises where
+Input: an array and a reduction's arguments. Output: a selection, ordinary reductions, and one call that raises where
 NumPy warns in words of a slice without numbers (the function then runs in plain Python). The order of the arithmetic
 and the dtype of each step are NumPy's.
 """
@@ -61,9 +61,14 @@ def divided(b: Builder, total: Node, count: Node) -> Node:
 def _extremum(name: str, op: str, least: float) -> None:
     @function(name)
     def handler(
-        b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, initial: Any = NO_VALUE,
+        b: Builder,
+        a: Any,
+        axis: Any = None,
+        out: Any = None,
+        keepdims: Any = NO_VALUE,
+        initial: Any = NO_VALUE,
         where: Any = NO_VALUE,
-    ) -> Traced:  # fmt: skip
+    ) -> Traced:
         """The largest or smallest number."""
         refuse_unless(name, out=(out, _ABSENT), initial=(initial, (NO_VALUE,)), where=(where, (NO_VALUE,)))
         x = _floats(b, name, a)
@@ -81,9 +86,15 @@ _extremum("nanmin", "min", math.inf)
 
 @function("nanprod")
 def nanprod(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE, where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Traced:
     """``np.nanprod``: NaNs count as one."""
     refuse_unless("nanprod", out=(out, _ABSENT), initial=(initial, (NO_VALUE,)), where=(where, (NO_VALUE,)))
     x = _floats(b, "nanprod", a)
@@ -92,9 +103,15 @@ def nanprod(
 
 @function("nanmean")
 def nanmean(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *,
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    *,
     where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+) -> Traced:
     """``np.nanmean``: the sum of the numbers, divided by their count."""
     refuse_unless("nanmean", out=(out, _ABSENT), where=(where, (NO_VALUE,)), dtype=(dtype, _ABSENT))
     x = _floats(b, "nanmean", a)
@@ -111,9 +128,18 @@ def nanmean(
 def _spread(name: str) -> None:
     @function(f"nan{name}")
     def handler(
-        b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-        keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
-    ) -> Traced:  # fmt: skip
+        b: Builder,
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = NO_VALUE,
+        *,
+        where: Any = NO_VALUE,
+        mean: Any = NO_VALUE,
+        correction: Any = NO_VALUE,
+    ) -> Traced:
         """The mean square of what the numbers differ from their mean."""
         refuse_unless(
             name, out=(out, _ABSENT), where=(where, (NO_VALUE,)), mean=(mean, (NO_VALUE,)), dtype=(dtype, _ABSENT),

@@ -1,6 +1,6 @@
 """Functions that stay one NumPy call: sorts of certain dtype, shape and memory order.
 
-Enters: arrays and plain arguments. Leaves: rows of kind ``opaque``, and ``call`` nodes.
+Input: arrays and plain arguments. Output: rows of kind ``opaque``, and ``call`` nodes.
 """
 
 from __future__ import annotations

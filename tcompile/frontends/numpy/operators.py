@@ -1,6 +1,6 @@
 """Python's operators on traced arrays and scalars.
 
-Enters: an operator's sign and its operands. Leaves: nodes. Exists because an operator is not quite its ufunc:
+Input: an operator's sign and its operands. Output: nodes. Why: an operator is not quite its ufunc:
 scalars report integer overflow, ``**`` has fast paths, and in-place forms keep dtype and shape.
 """
 

@@ -1,6 +1,6 @@
 """The arguments ``out=`` and ``where=``: results that go into arrays which are there already.
 
-Enters: a call with ``out=``, or an output among its positional arguments. Leaves: the call without it, and a write of
+Input: a call with ``out=``, or an output among its positional arguments. Output: the call without it, and a write of
 its result; the call gives the very arrays that it was given. Exists so that no function needs to know of it.
 
 A ufunc casts its result to the output's dtype, as far as ``casting=`` allows, and broadcasts it; for every other

@@ -1,7 +1,7 @@
 """``np.pad`` of small arrays: a copy into the middle of a new array, and copies from there to its edges.
 
-Enters: an array and plain widths. Leaves: ``assign`` nodes, one for the middle and one for each edge, in the order in
-which NumPy fills edges, so that corners come out the same. Exists because NumPy takes ten microseconds to find out what
+Input: an array and plain widths. Output: ``assign`` nodes, one for the middle and one for each edge, in the order in
+which NumPy fills edges, so that corners come out the same. Why: NumPy takes ten microseconds to find out what
 to copy; of large arrays the copying counts, and ``np.pad`` stays one call (``arranging``).
 """
 
@@ -19,7 +19,7 @@ from tcompile.graph import Node
 from tcompile.graph.sizes import Size, hint, product
 
 MOST, MOST_WITH_EDGES = 1 << 16, 1 << 14  # elements of a result
-Part: TypeAlias = "Callable[[int, int, Size], slice]"  # of an axis, from the widths before and behind and its own size
+Part: TypeAlias = "Callable[[int, int, Size], slice]"  # of an axis, from the widths before and after and its own size
 
 
 def _down(start: Size, count: int) -> slice:
@@ -28,7 +28,7 @@ def _down(start: Size, count: int) -> slice:
     return slice(start, None if isinstance(stop, int) and stop < 0 else stop, -1)
 
 
-# What goes before and behind the elements of an axis, as places in the padded axis, and how many elements it has to
+# What goes before and after the elements of an axis, as places in the padded axis, and how many elements it has to
 # have: so many times the larger width, and so many more.
 _EDGES: dict[str, tuple[Part, Part, int, int]] = {
     "edge": (lambda p, q, n: slice(p, p + 1), lambda p, q, n: slice(p + n - 1, p + n), 0, 1),
@@ -62,12 +62,12 @@ def pad(b: Builder, array: Any, pad_width: Any, mode: Any = "constant", **kwargs
         for axis, (n, (p, q)) in enumerate(zip(shape, around, strict=True)):
             if not n >= max(p, q, 1) * times + more:
                 raise CannotCapture("unsupported-argument", "pad of fewer elements than are added")
-            before, behind = (slice(None),) * axis, middle[axis + 1 :]
+            before, after = (slice(None),) * axis, middle[axis + 1 :]
             edges = ((p, slice(0, p), first(p, q, n)), (q, slice(p + n, p + n + q), last(p, q, n)))
             for width, here, source in edges:
                 if width:
-                    taken = b.op("index", made, key=(*before, source, *behind))
-                    made = _stored(b, made, (*before, here, *behind), taken)
+                    taken = b.op("index", made, key=(*before, source, *after))
+                    made = _stored(b, made, (*before, here, *after), taken)
     return Traced(made)
 
 

@@ -1,6 +1,6 @@
 """What is known without running anything: attributes of arrays, and functions of dtypes and shapes.
 
-Enters: traced values and plain arguments. Leaves: plain Python values (ints, tuples, dtypes), or refusals
+Input: traced values and plain arguments. Output: plain Python values (ints, tuples, dtypes), or refusals
 with the reason for what cannot be seen in a graph.
 """
 

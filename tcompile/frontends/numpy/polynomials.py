@@ -1,6 +1,6 @@
 """The old polynomial functions of ``numpy``: Horner's rule in the graph, and shape rules for what stays a call.
 
-Enters: coefficients, highest power first. Leaves: nodes and shapes.
+Input: coefficients, highest power first. Output: nodes and shapes.
 """
 
 from __future__ import annotations

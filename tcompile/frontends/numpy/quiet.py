@@ -1,6 +1,6 @@
 """NumPy functions that warn in words, made to raise instead.
 
-Enters: the function's own arguments. Leaves: its result, or ``Worded``. Exists because a warning must come from the
+Input: the function's own arguments. Output: its result, or ``Worded``. Why: a warning must come from the
 user's own line: what raises in compiled code is run again in plain Python. Floating-point flags need none of this, for
 NumPy can be told to raise for them.
 """

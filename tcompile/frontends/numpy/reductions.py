@@ -1,6 +1,6 @@
 """Reductions.
 
-Enters: an array, ``axis``, ``keepdims``, ``dtype``. Leaves: a cast where NumPy accumulates in another dtype,
+Input: an array, ``axis``, ``keepdims``, ``dtype``. Output: a cast where NumPy accumulates in another dtype,
 then one reduction node. What NumPy would warn about or raise (empty slices, too few degrees of freedom) is
 refused.
 """
@@ -111,9 +111,15 @@ def _where(b: Builder, name: str, a: Any, where: Any, otherwise: Any) -> Any:
 @function("sum")
 @method("sum")
 def sum(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE, where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Traced:
     """``np.sum``."""
     refuse_unless("sum", out=(out, _NONE), initial=(initial, (NO_VALUE,)))
     return _sum(b, "sum", _where(b, "sum", a, where, 0), axis, dtype, keepdims)
@@ -122,9 +128,15 @@ def sum(
 @function("prod")
 @method("prod")
 def prod(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE,
-    initial: Any = NO_VALUE, where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE,
+    where: Any = NO_VALUE,
+) -> Traced:
     """``np.prod``."""
     refuse_unless("prod", out=(out, _NONE), initial=(initial, (NO_VALUE,)))
     return _sum(b, "prod", _where(b, "prod", a, where, 1), axis, dtype, keepdims)
@@ -177,9 +189,14 @@ def _with_initial(
 @function("max", "amax")
 @method("max")
 def max(
-    b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, initial: Any = NO_VALUE,
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+) -> Traced:
     """``np.max``."""
     refuse_unless("max", out=(out, _NONE))
     if initial is NO_VALUE:
@@ -191,9 +208,14 @@ def max(
 @function("min", "amin")
 @method("min")
 def min(
-    b: Builder, a: Any, axis: Any = None, out: Any = None, keepdims: Any = NO_VALUE, initial: Any = NO_VALUE,
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+) -> Traced:
     """``np.min``."""
     refuse_unless("min", out=(out, _NONE))
     if initial is NO_VALUE:
@@ -228,9 +250,15 @@ def any_(
 
 @method("any")
 def _any_method(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *,
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    *,
     where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+) -> Traced:
     refuse_unless("any", dtype=(dtype, _NONE))  # which only the method has, by its place
     return any_(b, a, axis, out, keepdims, where=where)
 
@@ -246,9 +274,15 @@ def all_(
 
 @method("all")
 def _all_method(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *,
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    *,
     where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+) -> Traced:
     refuse_unless("all", dtype=(dtype, _NONE))
     return all_(b, a, axis, out, keepdims, where=where)
 
@@ -312,9 +346,15 @@ def _accumulator(x: Traced, dtype: Any, name: str) -> DType:
 @function("mean")
 @method("mean")
 def mean(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = NO_VALUE, *,
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = NO_VALUE,
+    *,
     where: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+) -> Traced:
     """``np.mean``. Of an empty slice it warns, and is refused."""
     refuse_unless("mean", out=(out, _NONE), where=(where, _TRUE))
     x = array(b, a)
@@ -363,9 +403,18 @@ def _spread(
 @function("var")
 @method("var")
 def var(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-    keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Traced:
     """``np.var``. With too few degrees of freedom it warns, and is refused."""
     refuse_unless("var", out=(out, _NONE), where=(where, _TRUE))
     return _spread(b, "var", a, axis, dtype, ddof, keepdims, mean, correction)
@@ -374,9 +423,18 @@ def var(
 @function("std")
 @method("std")
 def std(
-    b: Builder, a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0,
-    keepdims: Any = NO_VALUE, *, where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
-) -> Traced:  # fmt: skip
+    b: Builder,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = NO_VALUE,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Traced:
     """``np.std``. With too few degrees of freedom it warns, and is refused."""
     refuse_unless("std", out=(out, _NONE), where=(where, _TRUE))
     return _spread(b, "std", a, axis, dtype, ddof, keepdims, mean, correction)
@@ -413,8 +471,8 @@ def trapezoid(b: Builder, y: Any, x: Any = None, dx: Any = 1.0, axis: Any = -1) 
         raise CannotCapture("unsupported-argument", "trapezoid with a computed step")
     lead = (slice(None),) * place
     ahead = Traced(b.op("index", heights.node, key=(*lead, slice(1, None))))
-    behind = Traced(b.op("index", heights.node, key=(*lead, slice(None, -1))))
-    both = operators.binary(b, "*", step, operators.binary(b, "+", ahead, behind))
+    after = Traced(b.op("index", heights.node, key=(*lead, slice(None, -1))))
+    both = operators.binary(b, "*", step, operators.binary(b, "+", ahead, after))
     return sum(b, operators.binary(b, "/", both, 2.0), place)
 
 

@@ -1,6 +1,6 @@
 """What is not captured, and why: names that run in plain Python.
 
-Enters: nothing. Leaves: for each function, method and attribute the reason of the break catalogue and its detail.
+Input: nothing. Output: for each function, method and attribute the reason of the break catalogue and its detail.
 Exists so that every public name of NumPy is known to be one thing or the other.
 """
 

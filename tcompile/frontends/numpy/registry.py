@@ -1,6 +1,6 @@
 """The tables of what the NumPy frontend knows, and the decorators that fill them.
 
-Enters: handlers from the sibling files. Leaves: ``FUNCTIONS``, ``METHODS`` and ``ATTRIBUTES``, and
+Input: handlers from the sibling files. Output: ``FUNCTIONS``, ``METHODS`` and ``ATTRIBUTES``, and
 ``invoke``, which binds a call's arguments to a handler's own signature. Exists so that knowing one more NumPy
 function is one decorated function in the file of its kind. A handler has the signature of the function that
 it stands for, after the builder; parameters that only a refusal uses are checked with ``refuse_unless``.
@@ -30,7 +30,7 @@ NO_VALUE = np._NoValue
 
 
 def lookup(name: str) -> Any:
-    """The NumPy object behind a dotted name below ``numpy``, or None where this NumPy has none."""
+    """The NumPy object after a dotted name below ``numpy``, or None where this NumPy has none."""
     found: Any = np
     for part in name.split("."):
         found = getattr(found, part, None)

@@ -1,6 +1,6 @@
 """Cumulative sums and products.
 
-Enters: an array, an axis and a dtype, as functions, methods and ``accumulate`` of ufuncs take them. Leaves: a scan,
+Input: an array, an axis and a dtype, as functions, methods and ``accumulate`` of ufuncs take them. Output: a scan,
 whose operand has the result's dtype already.
 """
 

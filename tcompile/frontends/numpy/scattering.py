@@ -1,6 +1,6 @@
 """Functions that write to places which arrays name: put and its relatives, partition, and ``ufunc.at``.
 
-Enters: an array, places, values. Leaves: writes that the builder notes, as for ``a[places] = values``.
+Input: an array, places, values. Output: writes that the builder notes, as for ``a[places] = values``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Shape and order of axes: everything that NumPy answers with a view, or with a plain copy.
 
-Enters: an array and plain arguments. Leaves: movement nodes exactly where NumPy gives a view, copies where it
+Input: an array and plain arguments. Output: view op nodes exactly where NumPy gives a view, copies where it
 copies, and the very same ``Traced`` where it returns the very same object.
 """
 

@@ -1,6 +1,6 @@
 """Statistics, histograms and smooth functions of samples that stay one call of NumPy: their shape rules.
 
-Enters: arguments in which types stand for arrays. Leaves: shapes. ``library`` says how a rule becomes a node.
+Input: arguments in which types stand for arrays. Output: shapes. ``library`` says how a rule becomes a node.
 """
 
 from __future__ import annotations
@@ -34,9 +34,16 @@ def median(a: Any, axis: Any = None, out: Any = None, overwrite_input: Any = Fal
 @library("percentile", "quantile")
 @library("nanpercentile", "nanquantile", target=QUIET)
 def quantile(
-    a: Any, q: Any, axis: Any = None, out: Any = None, overwrite_input: Any = False, method: Any = "linear",
-    keepdims: Any = False, *, weights: Any = None,
-) -> Shape:  # fmt: skip
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: Any = False,
+    method: Any = "linear",
+    keepdims: Any = False,
+    *,
+    weights: Any = None,
+) -> Shape:
     """The quantiles first, then the reduced shape."""
     return (*shape_of(q), *without(shape_of(a), axis, keepdims))
 
@@ -73,9 +80,17 @@ def nanmean(
 
 @library("nanvar", "nanstd", target=QUIET)
 def nanvar(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-    where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
-) -> Shape:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Shape:
     """The reduced shape."""
     _refuse_where(where)
     return without(shape_of(a), axis, keepdims)
@@ -83,9 +98,14 @@ def nanvar(
 
 @library("sum", "prod", "nansum", "nanprod", method=True)
 def sums(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NO_VALUE,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NO_VALUE,
     where: Any = NO_VALUE,
-) -> Shape:  # fmt: skip
+) -> Shape:
     """The reduced shape."""
     return without(shape_of(a), axis, keepdims)
 
@@ -133,9 +153,17 @@ def mean(
 
 @library("var", "std", method=True)
 def var(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, ddof: Any = 0, keepdims: Any = False, *,
-    where: Any = NO_VALUE, mean: Any = NO_VALUE, correction: Any = NO_VALUE,
-) -> Shape:  # fmt: skip
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
+    *,
+    where: Any = NO_VALUE,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> Shape:
     """The reduced shape. NumPy warns of too few degrees of freedom, which depend on the sizes."""
     _refuse_where(where)
     result = without(shape_of(a), axis, keepdims)
@@ -181,9 +209,16 @@ def cumulative(
 
 @library("cov")
 def cov(
-    m: Any, y: Any = None, rowvar: Any = True, bias: Any = False, ddof: Any = None, fweights: Any = None,
-    aweights: Any = None, *, dtype: Any = None,
-) -> Shape:  # fmt: skip
+    m: Any,
+    y: Any = None,
+    rowvar: Any = True,
+    bias: Any = False,
+    ddof: Any = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Shape:
     """The variables in both directions. NumPy warns of too few observations, which depend on the sizes."""
     if fweights is not None or aweights is not None:
         raise refuse("cov with weights")
@@ -389,9 +424,18 @@ def where(condition: Any, x: Any, y: Any, /) -> Shape:
 
 @library("clip", method=True)
 def clip(
-    a: Any, a_min: Any = NO_VALUE, a_max: Any = NO_VALUE, out: Any = None, *, min: Any = NO_VALUE,
-    max: Any = NO_VALUE, dtype: Any = None, casting: Any = "same_kind", order: Any = "K", where: Any = True,
-) -> Shape:  # fmt: skip
+    a: Any,
+    a_min: Any = NO_VALUE,
+    a_max: Any = NO_VALUE,
+    out: Any = None,
+    *,
+    min: Any = NO_VALUE,
+    max: Any = NO_VALUE,
+    dtype: Any = None,
+    casting: Any = "same_kind",
+    order: Any = "K",
+    where: Any = True,
+) -> Shape:
     """The common shape."""
     if where is not True:
         raise refuse("clip with where= leaves elements undefined", "undefined-contents")

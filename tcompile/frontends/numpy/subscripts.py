@@ -1,6 +1,6 @@
 """Objects of NumPy's that are subscripted: ``r_``, ``c_``, ``mgrid``, ``ogrid``, ``s_`` and ``index_exp``.
 
-Enters: such an object and a key. Leaves: one call of NumPy, whose shape the key says; or the key itself.
+Input: such an object and a key. Output: one call of NumPy, whose shape the key says; or the key itself.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Methods of ufuncs: reduce, accumulate, reduceat and outer.
 
-Enters: a ufunc, a method's name and its arguments. Leaves: reductions and pointwise nodes where the op table has
+Input: a ufunc, a method's name and its arguments. Output: reductions and pointwise nodes where the op table has
 them, else one ``call`` node.
 """
 
@@ -21,9 +21,14 @@ from tcompile.frontends.numpy.values import array, as_ndarray
 
 
 def _reduce(
-    array: Any, axis: Any = 0, dtype: Any = None, out: Any = None, keepdims: Any = False, initial: Any = NO_VALUE,
+    array: Any,
+    axis: Any = 0,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: Any = False,
+    initial: Any = NO_VALUE,
     where: Any = True,
-) -> Shape:  # fmt: skip
+) -> Shape:
     return without(shape_of(array), axis, keepdims)
 
 

@@ -1,6 +1,6 @@
 """Ufuncs: promotion, casts, and the operation that a ufunc is.
 
-Enters: a ufunc and its operands. Leaves: explicit casts and one pointwise node; or, where the graph's
+Input: a ufunc and its operands. Output: explicit casts and one pointwise node; or, where the graph's
 pointwise rows do not fit (complex numbers, mixed comparisons, ufuncs without a row), one ``call`` node of the
 exact type. Promotion is asked of NumPy itself (``ufunc.resolve_dtypes``), with Python numbers weak as NEP 50
 says.
@@ -99,9 +99,14 @@ def rule_of(ufunc: np.ufunc) -> Rule | None:
         return None
 
     def shapes(
-        *args: Any, out: Any = None, where: Any = True, casting: Any = None, order: Any = None, dtype: Any = None,
+        *args: Any,
+        out: Any = None,
+        where: Any = True,
+        casting: Any = None,
+        order: Any = None,
+        dtype: Any = None,
         subok: Any = None,
-    ) -> Shape | list[Shape]:  # fmt: skip
+    ) -> Shape | list[Shape]:
         if where is not True:
             raise CannotCapture("undefined-contents", f"{ufunc.__name__} with where= and no out=")
         if len(args) != ufunc.nin:
@@ -157,9 +162,13 @@ def fold(ufunc: np.ufunc, args: Sequence[Any], dtype: DType | None) -> Any:
 
 
 def emit(
-    b: Builder, ufunc: np.ufunc, operands: Sequence[Traced | Weak], dtype: DType | None = None, *,
+    b: Builder,
+    ufunc: np.ufunc,
+    operands: Sequence[Traced | Weak],
+    dtype: DType | None = None,
+    *,
     scalar_op: bool = False,
-) -> Traced:  # fmt: skip
+) -> Traced:
     """One ufunc on prepared operands, of which at least one is traced.
 
     ``scalar_op`` says that Python's operator was used between scalars, where NumPy reports integer overflow.

@@ -1,6 +1,6 @@
 """Values at the border: which NumPy objects we take, and how arguments become operands.
 
-Enters: NumPy arrays and scalars, Python numbers, traced values, and lists of them. Leaves: exact
+Input: NumPy arrays and scalars, Python numbers, traced values, and lists of them. Output: exact
 ``TensorType`` values, ``Traced`` operands, dtypes and plain argument values (axes, shapes). Exists so that
 every handler reads its arguments in one way, and so that what is not exact is refused in one place.
 """
@@ -323,9 +323,14 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
 
 
 def call(
-    b: Builder, target: str, operands: Sequence[Traced | TracedNumber], type: TensorType, *template: Any,
-    scalar: bool | None = None, **kwargs: Any,
-) -> Traced:  # fmt: skip
+    b: Builder,
+    target: str,
+    operands: Sequence[Traced | TracedNumber],
+    type: TensorType,
+    *template: Any,
+    scalar: bool | None = None,
+    **kwargs: Any,
+) -> Traced:
     """One library call of known type. ``template`` are its arguments with ``Slot(i)`` for operand ``i``.
 
     Without a template the operands themselves are the arguments. A result of rank 0 is a scalar unless told.

@@ -1,6 +1,6 @@
 """Writes to arrays: items, slices, and functions that store into their arguments.
 
-Enters: an array or view, and what is written to it. Leaves: writes noted with the builder; capture does them. What
+Input: an array or view, and what is written to it. Output: writes noted with the builder; capture does them. What
 NumPy would refuse to write, or would warn of, is refused here.
 """
 
@@ -133,7 +133,7 @@ class Places:
         return Places(Traced(view), axes, indices, TensorType(x.type.dtype, shape), order)
 
     def value(self, b: Builder, value: Node) -> Node:
-        """What fits to what the key gives, with the axes of the indices in front."""
+        """What fits to what the key gives, with the axes of the indices before."""
         if self.order is None or not value.tensor.ndim:
             return value
         missing = len(self.order) - value.tensor.ndim

@@ -3,15 +3,14 @@
 ``cond``: operands ``(pred, *args)``, regions ``(true, false)`` over ``args``. ``while_loop``: operands are
 the carried values, regions ``(condition, body)``. ``fori_loop``: operands ``(start, stop, *carried)``, region
 ``body(i, *carried)``, whose ``i`` is an integer array of rank 0 or, by its type, a Python int that binds a symbol.
-``exit_loop``: a ``fori_loop`` from 0 whose rounds may be cut short; its regions are the parts of a round,
-``part(i, *carried)``. All but the last give a bool behind what they carry: where it holds, the loop is left (where
-``leaves`` says so of this part) or the next round begins. The results are what is carried at that moment, the number of
-the round, and how the loop was left: 0 after ``stop`` rounds, k by part k - 1. ``least`` gives for each way the fewest
-rounds after which the loop may be left by it (None: never).
-``scan``: operands ``(*init, *xs)``, attribute ``carry`` counts the first, region
-``combine(*carry, *slices)`` gives the new carry and then the stacked parts. ``map``: operands ``xs``, region
-over one slice each. ``invoke``: operands ``args``, region over them; several nodes may hold one region.
-The node's type is a tuple; ``get`` reads result ``index``.
+``exit_loop``: a ``fori_loop`` from 0 whose iterations may be cut short; its regions are the parts of an iteration,
+``part(i, *carried)``. All but the last give a bool after what they carry: where it holds, the loop is left (where
+``leaves`` says so of this part) or the next iteration begins. The results are what is carried at that moment, the
+number of the iteration, and how the loop was left: 0 after ``stop`` iterations, k by part k - 1. ``least`` gives for
+each way the fewest iterations after which the loop may be left by it (None: never). ``scan``: operands ``(*init,
+*xs)``, attribute ``carry`` counts the first, region ``combine(*carry, *slices)`` gives the new carry and then the
+stacked parts. ``map``: operands ``xs``, region over one slice each. ``invoke``: operands ``args``, region over them;
+several nodes may hold one region. The node's type is a tuple; ``get`` reads result ``index``.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.op import QUIET, Memory, Op, define
-from tcompile.graph.ops.element_loop import ELEMENT_LOOP
+from tcompile.graph.op import QUIET, Aliasing, Op, define
+from tcompile.graph.ops.scalar_loop import SCALAR_LOOP
 from tcompile.polls import Clock
 
-FOREVER = 1 << 48  # rounds of a loop that only a test ends
+FOREVER = 1 << 48  # iterations of a loop that only a test ends
 
 
 def _cond(pred: Any, *args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
@@ -51,9 +50,13 @@ def _fori_loop(start: int, stop: int, *carried: Any, regions: Sequence[Any]) -> 
 
 
 def _exit_loop(
-    start: int, stop: int, *carried: Any, leaves: tuple[bool, ...], least: tuple[int | None, ...],
+    start: int,
+    stop: int,
+    *carried: Any,
+    leaves: tuple[bool, ...],
+    least: tuple[int | None, ...],
     regions: Sequence[Any],
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[Any, ...]:
     state, i, way = carried, int(start), 0
     clock = Clock()
     while i < stop and not way:
@@ -94,12 +97,12 @@ def _invoke(*args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
 
 
 def is_branch(node: Any) -> bool:
-    """Whether a loop is one side of a branch: at most one round, unless a test says that it is not taken."""
+    """Whether a loop is one side of a branch: at most one iteration, unless a test says that it is not taken."""
     return node.op is EXIT_LOOP and all(type(o) is int for o in node.operands[:2]) and node.operands[:2] == (0, 1)
 
 
 def _row(name: str, function: Callable[..., Any]) -> Op:
-    return define(Op(name, "control", None, None, function, memory=Memory.MAY_ALIAS))
+    return define(Op(name, "control", None, None, function, memory=Aliasing.MAY_ALIAS))
 
 
 INVOKE = _row("invoke", _invoke)
@@ -109,6 +112,6 @@ FORI_LOOP = _row("fori_loop", _fori_loop)
 EXIT_LOOP = _row("exit_loop", _exit_loop)
 SCAN = _row("scan", _scan)
 MAP = _row("map", _map)
-LOOPS = frozenset({ELEMENT_LOOP, FORI_LOOP, EXIT_LOOP, WHILE_LOOP, SCAN, MAP})  # may run for long
+LOOPS = frozenset({SCALAR_LOOP, FORI_LOOP, EXIT_LOOP, WHILE_LOOP, SCAN, MAP})  # may run for long
 GET = define(Op("get", "control", 1, None, lambda results, index: results[index], "result ``index`` of several",
-                QUIET, Memory.MAY_ALIAS))  # fmt: skip
+                QUIET, Aliasing.MAY_ALIAS))  # fmt: skip

@@ -1,6 +1,6 @@
 """Random numbers as operations: what is drawn from a generator, whose state is an array.
 
-Enters: a generator of NumPy's, ``np.random.Generator`` or ``RandomState``. Leaves: the words of its state, as an array
+Input: a generator of NumPy's, ``np.random.Generator`` or ``RandomState``. Output: the words of its state, as an array
 that shows them where the generator keeps them, and the functions of NumPy's library that draw from such words. Exists
 because a draw is a function of the state alone, which gives a number and the next state: so a graph may draw, what it
 draws is NumPy's own stream, and where plain Python has to take over, the state is as it was.
@@ -103,7 +103,7 @@ _SIZES = {"MT19937": (4 * 624 + 4 + 7) // 8, "SFC64": 5}
 PCG64_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 HALVES = {"PCG64": 1, "SFC64": 4}
 _INNER_WORDS = 4  # of the PCGs: the state and the increment
-# Those that a bit generator is to NumPy's library, in their order behind the address of the state.
+# Those that a bit generator is to NumPy's library, in their order after the address of the state.
 NEXT = ("next_uint64", "next_uint32", "next_double", "next_raw")
 BOUNDED = "random_bounded_uint64_fill"
 

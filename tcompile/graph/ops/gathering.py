@@ -3,7 +3,7 @@
 ``gather(x, *indices, axes=…)`` is ``x`` indexed by integer arrays along ``axes``: the axes of the indices, broadcast
 together, come first, and the other axes of ``x`` follow. Negative indices count from the end; those out of range raise
 IndexError. ``scatter(x, value, *indices, axes=…, path=…)`` is ``x`` with ``value``, broadcast, where ``gather`` would
-read from the view of ``x`` that the movements of ``path`` show (``writing``); the last of several values for one place
+read from the view of ``x`` that the view ops of ``path`` show (``writing``); the last of several values for one place
 stays. ``combine`` (with ``ufunc``, the name of one of NumPy's) combines each value
 with what is in its place by then.
 """
@@ -19,7 +19,7 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.build import MOST_AXES
-from tcompile.graph.op import EVERYWHERE, Memory, Op, define
+from tcompile.graph.op import EVERYWHERE, Aliasing, Op, define
 from tcompile.graph.ops.rules import UnknownOrder, broadcast_shapes, tells_nothing, tensors
 from tcompile.graph.ops.writing import Path, path_types, shown
 from tcompile.graph.sizes import Size, hint
@@ -104,13 +104,13 @@ def _scatter_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
 
 
 def _turned(x: Any, axes: tuple[int, ...]) -> Any:
-    """A view of ``x`` with ``axes`` in front."""
+    """A view of ``x`` with ``axes`` before."""
     rest = [axis for axis in range(np.ndim(x)) if axis not in axes]
     return np.transpose(x, (*axes, *rest))
 
 
 def _indexed(x: Any, indices: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
-    """A view of ``x`` with ``axes`` in front, into whose first axes the indices lead.
+    """A view of ``x`` with ``axes`` before, into whose first axes the indices lead.
 
     Raises IndexError where there are no elements and an index leads out of its axis, if this NumPy does not.
     """
@@ -144,12 +144,12 @@ def _on_a_copy(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _writes(name: str, function: Callable[..., Any], doc: str) -> Op:
-    return define(Op(name, "opaque", None, _scatter_rule, _on_a_copy(function), doc, memory=Memory.WRITES,
+    return define(Op(name, "opaque", None, _scatter_rule, _on_a_copy(function), doc, memory=Aliasing.WRITES,
                      exact=EVERYWHERE))  # fmt: skip
 
 
 GATHER = define(Op("gather", "opaque", None, _gather_rule, _gather, "``x`` at the places that arrays of indices name",
-                   memory=Memory.COPY, exact=EVERYWHERE, cost=6))  # fmt: skip
+                   memory=Aliasing.COPY, exact=EVERYWHERE, cost=6))  # fmt: skip
 SCATTER = _writes("scatter", _scatter_into, "``x`` with other elements at places that arrays name")
 COMBINE = _writes("combine", _combine_into, "``x`` with values combined, one by one, with elements")
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.op import EVERYWHERE, INEXACT, QUIET, Memory, Op, TypeRule, define
+from tcompile.graph.op import EVERYWHERE, INEXACT, QUIET, Aliasing, Op, TypeRule, define
 from tcompile.graph.ops.rules import (
     broadcast_shapes,
     common_dtype,
@@ -159,7 +159,7 @@ def fill(template: Any, operands: Sequence[Any]) -> Any:
 
 @cache
 def resolve(target: str) -> Any:
-    """The object behind a dotted name."""
+    """The object after a dotted name."""
     module, _, name = target.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)
@@ -192,5 +192,5 @@ ARGSORT = _copied("argsort", _indices_rule, lambda x, axis: np.argsort(x, axis=a
 CUMULATIVE_SUM = _scan("cumulative_sum", np.cumsum)
 CUMULATIVE_PROD = _scan("cumulative_prod", np.cumprod)
 WRAP = define(Op("wrap", "opaque", 1, _wrap_rule, _wrap, "a C-ordered copy, each axis continued by its other end",
-                 memory=Memory.COPY))  # fmt: skip
-CALL = define(Op("call", "opaque", None, None, _call, memory=Memory.MAY_ALIAS))
+                 memory=Aliasing.COPY))  # fmt: skip
+CALL = define(Op("call", "opaque", None, None, _call, memory=Aliasing.MAY_ALIAS))

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.op import Memory, Op, define
+from tcompile.graph.op import Aliasing, Op, define
 from tcompile.graph.ops.opaque import fill
 
 _functions: dict[str, Callable[[], Any]] = {}
@@ -85,4 +85,4 @@ def _shown(value: Any) -> str:
     return type(value).__name__
 
 
-PYTHON_CALL = define(Op("python_call", "opaque", None, None, _python_call, memory=Memory.MAY_ALIAS))
+PYTHON_CALL = define(Op("python_call", "opaque", None, None, _python_call, memory=Aliasing.MAY_ALIAS))

@@ -12,7 +12,7 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.ir import Node
-from tcompile.graph.op import QUIET, Memory, Op, TypeRule, define
+from tcompile.graph.op import QUIET, Aliasing, Op, TypeRule, define
 from tcompile.graph.ops.rules import only
 from tcompile.graph.sizes import Size, SymInt, always, is_one, product, same
 from tcompile.graph.types import Layout, TensorType
@@ -52,7 +52,7 @@ def _may_view(type: TensorType, shape: tuple[Size, ...]) -> bool:
 
 
 def shows_operand(op: Op, source: TensorType, result: TensorType) -> bool | None:
-    """Whether a movement shows its operand's elements (True) or copies of them (False); None: as strides turn out."""
+    """Whether a view op shows its operand's elements (True) or copies of them (False); None: as strides turn out."""
     if op not in (RESHAPE, RAVEL) or source.c_contiguous:
         return True
     if op is RAVEL:
@@ -208,7 +208,7 @@ def _still_c(type: TensorType, key: Sequence[Any]) -> bool:
 
 
 def _is_whole(start: Size, stop: Size, size: Size) -> bool:
-    """Whether a slice of step 1 takes an axis whole, in all rounds of the loops around."""
+    """Whether a slice of step 1 takes an axis whole, in all iterations of the loops around."""
     return always(lambda: start == 0) and same(slice_length(start, stop, 1), size)
 
 
@@ -257,7 +257,9 @@ def slice_bounds(item: slice, size: Size) -> tuple[Size, Size, int]:
 def slice_length(start: Size, stop: Size, step: int) -> Size:
     """The number of elements of a slice with normalised bounds."""
     distance = stop - start if step > 0 else start - stop
-    if distance < 0:  # none at all need not be told apart, so that sizes which come to nothing in a round stay open
+    if (
+        distance < 0
+    ):  # none at all need not be told apart, so that sizes which come to nothing in an iteration stay open
         return 0
     return distance if abs(step) == 1 else (distance - 1) // abs(step) + 1
 
@@ -347,7 +349,7 @@ def _index(x: Any, key: tuple[Any, ...]) -> Any:
 
 
 def _row(name: str, rule: TypeRule, function: Callable[..., Any], doc: str = "") -> Op:
-    return define(Op(name, "movement", 1, rule, function, doc, QUIET, Memory.VIEW))
+    return define(Op(name, "view", 1, rule, function, doc, QUIET, Aliasing.VIEW))
 
 
 RESHAPE = _row("reshape", _reshape_rule, _reshape, "a view where NumPy gives one, else a copy")

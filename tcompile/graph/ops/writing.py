@@ -1,6 +1,6 @@
 """Writes to parts of arrays, as pure operations: rows of the op table.
 
-``assign(base, value, path=…)`` is ``base`` with other elements where a view of it lies: those that the movements of
+``assign(base, value, path=…)`` is ``base`` with other elements where a view of it lies: those that the view ops of
 ``path``, one after the other, show are ``value``, broadcast. The code generators make that a store into ``base``'s own
 memory wherever nobody needs its old elements.
 """
@@ -15,7 +15,7 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.ir import Node
-from tcompile.graph.op import EVERYWHERE, OPS, QUIET, Memory, Op, define
+from tcompile.graph.op import EVERYWHERE, OPS, QUIET, Aliasing, Op, define
 from tcompile.graph.ops.rules import broadcast_shapes
 from tcompile.graph.ops.view import BROADCAST_TO, DIAGONAL, INDEX, WINDOWS, shows_operand
 from tcompile.graph.types import TensorType
@@ -26,11 +26,11 @@ _READ_ONLY = (BROADCAST_TO, DIAGONAL, WINDOWS)  # several elements in one place,
 
 
 def path_types(base: TensorType, path: Path) -> list[TensorType]:
-    """The types along a path, ``base`` first. Raises GraphError where a step is no movement that can be written to."""
+    """The types along a path, ``base`` first. Raises GraphError where a step is no view op that can be written to."""
     types = [base]
     for op, attrs in path:
         row = OPS.get(op)
-        if row is None or row.memory is not Memory.VIEW or row in _READ_ONLY:
+        if row is None or row.memory is not Aliasing.VIEW or row in _READ_ONLY:
             raise GraphError(f"assign: {op} shows no elements that can be written to")
         types.append(row.infer([types[-1]], dict(attrs)))
         if not shows_operand(row, types[-2], types[-1]):
@@ -77,7 +77,7 @@ def shown(base: Any, path: Path) -> Any:
 
 
 ASSIGN = define(Op("assign", "opaque", 2, _assign_rule, _assign,
-                   "``base`` with the elements that ``path`` shows replaced", QUIET, Memory.WRITES,
+                   "``base`` with the elements that ``path`` shows replaced", QUIET, Aliasing.WRITES,
                    EVERYWHERE))  # fmt: skip
 
 __all__ = ["ASSIGN", "Path", "part_of", "path_types", "shown"]

@@ -1,6 +1,6 @@
 """What compiled functions, graphs, kernels, breaks and guards look like in a notebook.
 
-Enters: facts, gathered by whoever owns the object. Leaves: a ``View``, which is data, and shows itself as HTML, as text
+Input: facts, gathered by whoever owns the object. Output: a ``View``, which is data, and shows itself as HTML, as text
 and as JSON. Exists so that all displays look alike, need no script, and say the same to a person and to a front end.
 Imports no Jupyter package: a notebook asks objects for ``_repr_mimebundle_``, which returns plain dictionaries.
 

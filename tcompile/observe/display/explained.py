@@ -1,6 +1,6 @@
 """What ``explain`` answers, as it is shown.
 
-Enters: an ``ExplainOutput``'s facts. Leaves: an ``ExplainView``.
+Input: an ``ExplainOutput``'s facts. Output: an ``ExplainView``.
 """
 
 from __future__ import annotations

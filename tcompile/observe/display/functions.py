@@ -1,6 +1,6 @@
 """A compiled function, as it is shown: what has been compiled for which calls, where it broke, and why again.
 
-Enters: what the runtime knows of the function. Leaves: a ``FunctionView``.
+Input: what the runtime knows of the function. Output: a ``FunctionView``.
 """
 
 from __future__ import annotations

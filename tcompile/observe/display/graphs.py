@@ -1,6 +1,6 @@
 """A graph, as it is shown.
 
-Enters: what the graph's owner says of its values. Leaves: a ``GraphView``. Pictures come ready, from ``graph.draw``.
+Input: what the graph's owner says of its values. Output: a ``GraphView``. Pictures come ready, from ``graph.draw``.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The stylesheet of all displays, and the pieces of HTML that they are made of.
 
-Enters: text, which may be anybody's. Leaves: HTML without scripts in which that text is escaped. Exists so that one
+Input: text, which may be anybody's. Output: HTML without scripts in which that text is escaped. Exists so that one
 file decides how tcompile looks: in light and dark themes alike (colours are the page's own, or of middle brightness),
-in front ends that take stylesheets away (what is said does not depend on them), and in saved files.
+before ends that take stylesheets away (what is said does not depend on them), and in saved files.
 
 Front ends that do not trust a notebook drop ``<style>`` and ``<svg>`` but leave the text in them standing. So a drawing
 comes twice: as elements, ``hidden`` until the stylesheet shows them, and as an image, which the stylesheet hides.

@@ -1,6 +1,6 @@
 """A kernel, as it is shown: the user's lines, the operations, the intermediate code and the machine code side by side.
 
-Enters: what the backend says of a kernel. Leaves: a ``KernelView``.
+Input: what the backend says of a kernel. Output: a ``KernelView``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Graph breaks and guard failures, as they are shown.
 
-Enters: what an event or a break says. Leaves: a ``GraphBreakView`` or a ``GuardFailureView``.
+Input: what an event or a break says. Output: a ``GraphBreakView`` or a ``GuardFailureView``.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The JSON of the displays as a JSON Schema, for front ends that draw them by themselves.
 
-Enters: view classes. Leaves: a schema (draft 2020-12) of which every ``View.data()`` is an instance.
+Input: view classes. Output: a schema (draft 2020-12) of which every ``View.data()`` is an instance.
 """
 
 from __future__ import annotations

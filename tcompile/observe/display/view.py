@@ -1,6 +1,6 @@
 """What all views have in common: data that shows itself.
 
-Enters: a frozen dataclass of facts. Leaves: a MIME bundle with three forms of them: JSON under a type of our own, for
+Input: a frozen dataclass of facts. Output: a MIME bundle with three forms of them: JSON under a type of our own, for
 front ends that draw by themselves; HTML; and text. Exists so that every display is made of data alone, and can be made
 again from what a notebook has saved.
 """

@@ -1,6 +1,6 @@
 """Calls in machine code: guards, allocation, kernels and return without a Python frame.
 
-Enters: the entries of a function. Leaves: a table from which the machine code of the compiled function works: how
+Input: the entries of a function. Output: a table from which the machine code of the compiled function works: how
 arguments become parameters, and one plan an entry. Whatever has no plan, and any call that fits none, is Python's: the
 compiled function's own ``__call__``.
 
@@ -30,11 +30,11 @@ def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequen
 
 
 @reentry.slow
-def attach_gate(called: Any, slot: Any, region: Region, whole: bool, returned: Sequence[bool]) -> None:
-    """``calls.attach_gate``."""
+def attach_resume_point(called: Any, slot: Any, region: Region, whole: bool, returned: Sequence[bool]) -> None:
+    """``calls.attach_resume_point``."""
     from tcompile.runtime.native import calls
 
-    calls.attach_gate(called, slot, region, whole, returned)
+    calls.attach_resume_point(called, slot, region, whole, returned)
 
 
 @reentry.slow
@@ -49,4 +49,4 @@ def unavailable() -> str | None:
     return machine if isinstance(machine, str) else None
 
 
-__all__ = ["Base", "attach", "attach_gate", "complete", "unavailable"]
+__all__ = ["Base", "attach", "attach_resume_point", "complete", "unavailable"]

@@ -1,7 +1,7 @@
 """Words that tell whether a namespace may have changed, so that a call need not look up every name in it.
 
-Enters: the dicts of libraries' modules. Leaves: for each the address of a word that is another one once the dict has
-changed. Exists because a function that calls six of NumPy's would look up six names in each call: CPython 3.11 counts
+Input: the dicts of libraries' modules. Output: for each the address of a word that is another one once the dict has
+changed. Why: a function that calls six of NumPy's would look up six names in each call: CPython 3.11 counts
 the changes of every dict, and 3.12 and later tell a function of ours about those of dicts that are watched.
 """
 

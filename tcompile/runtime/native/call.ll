@@ -666,7 +666,7 @@ miss:
   ret ptr null
 }
 
-; Where an array's elements lie: the address of the first byte, and the one behind the last.
+; Where an array's elements lie: the address of the first byte, and the one after the last.
 define internal { i64, i64 } @stretch(ptr %array, i64 %itemsize) noinline nounwind {
 entry:
   %dims = call ptr @field(ptr %array, i64 $ARRAY_DIMS)
@@ -676,12 +676,12 @@ entry:
   %count.at = getelementptr i8, ptr %array, i64 $ARRAY_NDIM
   %count.narrow = load i32, ptr %count.at
   %count = sext i32 %count.narrow to i64
-  %behind = add i64 %data, %itemsize
+  %after = add i64 %data, %itemsize
   br label %axis
 axis:
   %i = phi i64 [ 0, %entry ], [ %i.next, %one ]
   %first = phi i64 [ %data, %entry ], [ %first.next, %one ]
-  %end = phi i64 [ %behind, %entry ], [ %end.next, %one ]
+  %end = phi i64 [ %after, %entry ], [ %end.next, %one ]
   %more = icmp slt i64 %i, %count
   br i1 %more, label %one, label %done
 one:
@@ -909,7 +909,7 @@ define internal void @push(ptr %frame, i64 %value) alwaysinline nounwind {
   ret void
 }
 
-; give_data: register of an array, count of strides to give behind its address
+; give_data: register of an array, count of strides to give after its address
 define ptr @give_data(ptr %frame, ptr %pc) nounwind {
 entry:
   %array = call ptr @object(ptr %frame, ptr %pc, i64 1)
@@ -1455,7 +1455,7 @@ full:
   ret ptr null
 }
 
-; The same for an object whose slot holds a weak reference to a table: a gate, which is called inside of a call.
+; The same for an object whose slot holds a weak reference to a table: a resume point, which is called inside of a call.
 define ptr @enter(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind {
 entry:
   %reference = call ptr @field(ptr %self, i64 $SELF_TABLES)

@@ -1,6 +1,6 @@
 """The machine code of calls, and the table from which it works for one compiled function.
 
-Enters: a compiled function, and plans of its entries. Leaves: an object that CPython calls through machine code
+Input: a compiled function, and plans of its entries. Output: an object that CPython calls through machine code
 (``call.ll``): it compares a few words that say that calls may be machine code at all, binds the arguments, and tries
 one plan after the other, the one that was hit last first. Where anything is out of the ordinary it calls the object's
 ``__call__``. Exists so that a call costs a tenth of a microsecond, and so that Python decides everything but hits.
@@ -28,20 +28,20 @@ from tcompile.runtime.cache import SUSPENDS, Entry, Region
 from tcompile.runtime.interrupted import is_raised
 from tcompile.runtime.native import bindings, layout, stack
 from tcompile.runtime.native.plan import plan_of
-from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOMES, PLAN_CODE, Plan
+from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOMES, PLAN_CODE, CallPlan
 
 _SPREAD = 0x0C  # code flags of *args and **kwargs
 _MOST_PARAMETERS = 64
 _FULL = "maximum recursion depth exceeded: compiled functions take C's stack, of which little is left"
 
-# The words of a table, in order; behind them the closure's cells, the parameters' names, and the plans.
+# The words of a table, in order; after them the closure's cells, the parameters' names, and the plans.
 _TABLE = ("GENERATION", "FUNCTION", "CODE", "FRAME", "OWNED", "WORDS", "CELLS", "COUNT", "POSITIONAL", "ONLY", "PLANS")
 
 
 class _Machine(NamedTuple):
     """The loaded code: where a call enters, and the operations of plans by name."""
 
-    code: target.Code
+    code: target.MachineCode
     call: int
     enter: int
 
@@ -109,10 +109,11 @@ def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequen
         slot.__delete__(called)
 
 
-def attach_gate(called: Any, slot: Any, region: Region, whole: bool, returned: Sequence[bool]) -> None:
-    """The same for what a host calls at a region: ``called`` holds the table weakly, the region strongly.
+def attach_resume_point(called: Any, slot: Any, region: Region, whole: bool, returned: Sequence[bool]) -> None:
+    """The same for what rewritten code calls at a region: ``called`` holds the table weakly, the region strongly.
 
-    whole: whether entries that run to the function's end are answered as well; ``returned`` leads the host there.
+    whole: whether entries that run to the function's end are answered as well; ``returned`` leads the rewritten code
+    there.
     """
     made = _machine_for(called)
     entries = [entry for entry in region.entries if whole or entry.captured.exit is not None or entry.graph is None]
@@ -127,7 +128,7 @@ def attach_gate(called: Any, slot: Any, region: Region, whole: bool, returned: S
 
 
 def _go_on(*values: Any) -> None:
-    """What a gate calls where a plan says that the stretch is to run in plain Python."""
+    """What a resume point calls where a plan says that the stretch is to run in plain Python."""
 
 
 def _machine_for(called: Any) -> _Machine | None:
@@ -136,9 +137,15 @@ def _machine_for(called: Any) -> _Machine | None:
 
 
 def _table(
-    made: _Machine | None, entries: Sequence[Entry], function: types.FunctionType, cells: Sequence[types.CellType],
-    names: Sequence[str], positional: int, only: int, returned: Sequence[bool] | None = None,
-) -> layout.Table | None:  # fmt: skip
+    made: _Machine | None,
+    entries: Sequence[Entry],
+    function: types.FunctionType,
+    cells: Sequence[types.CellType],
+    names: Sequence[str],
+    positional: int,
+    only: int,
+    returned: Sequence[bool] | None = None,
+) -> layout.Table | None:
     """The words from which the machine code works; None where no entry has a plan."""
     if made is None:
         return None
@@ -161,7 +168,7 @@ def _table(
     return table
 
 
-def _plan(entry: Entry, made: _Machine, returned: Sequence[bool] | None) -> Plan | None:
+def _plan(entry: Entry, made: _Machine, returned: Sequence[bool] | None) -> CallPlan | None:
     """The plan of an entry, which is made once."""
     if not entry.planned:
         entry.planned = True
@@ -186,4 +193,4 @@ def attached(called: Any, slot: Any) -> bool:
     return True
 
 
-__all__ = ["attach", "attach_gate", "attached", "machine", "suits"]
+__all__ = ["attach", "attach_resume_point", "attached", "machine", "suits"]

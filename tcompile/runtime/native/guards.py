@@ -1,6 +1,6 @@
 """Guards as operations: the text of the entry program's conditions, read as far as operations can check it.
 
-Enters: Python expressions, as ``capture`` writes them. Leaves: operations that go on where they hold. An expression of
+Input: Python expressions, as ``capture`` writes them. Output: operations that go on where they hold. An expression of
 another form is left to Python, one call for it alone; so nothing depends on every form being known here.
 """
 

@@ -1,6 +1,6 @@
 """What the machine code of calls must know of CPython's and NumPy's objects, and the proof that it is so.
 
-Enters: nothing. Leaves: offsets of fields in objects, found by looking at objects whose contents are known, and the
+Input: nothing. Output: offsets of fields in objects, found by looking at objects whose contents are known, and the
 class from which compiled functions inherit. Exists beside ``backends.llvm.native.abi`` because calls look into more
 kinds of objects than kernels do: where one of these assumptions fails, calls stay in Python and kernels do not.
 """
@@ -25,8 +25,8 @@ _END_OF_INTERPRETER, _PIECE, _TOOLS = 1 << 20, 1 << 9, 6
 _TYPE_VECTORCALL, _TYPE_FLAGS = 56, 168  # in a PyTypeObject
 _HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 11, 1 << 17
 _BASE_FLAGS = 1 << 18 | 1 << 10 | _HAVE_VECTORCALL  # default, may be inherited from, and the one that it is for
-_VECTORCALL = 16  # behind the object's head, in a compiled function
-TABLES = 24  # its slot behind that
+_VECTORCALL = 16  # after the object's head, in a compiled function
+TABLES = 24  # its slot after that
 
 # The fields of objects, most of which have been in their places for many versions; ``unsupported`` looks at each.
 OFFSETS = {
@@ -34,7 +34,7 @@ OFFSETS = {
     "OB_SIZE": 16,
     "FLOAT_VALUE": 16,
     "SCALAR_VALUE": 16,
-    "TUPLE_ITEMS": tuple.__basicsize__,  # 24 bytes; since CPython 3.14 a tuple keeps its hash in front of them
+    "TUPLE_ITEMS": tuple.__basicsize__,  # 24 bytes; since CPython 3.14 a tuple keeps its hash before them
     "LIST_ITEMS": 24,
     "ARRAY_ITEMS": 24,  # of array.array
     "ARRAY_DATA": 16,
@@ -117,7 +117,7 @@ Base: Any = _make_base()  # what compiled functions inherit from
 
 
 def complete(cls: Any, slot: str) -> Any:
-    """Lets calls and bound calls of ``cls``'s objects find their machine code. For each class once, right behind it.
+    """Lets calls and bound calls of ``cls``'s objects find their machine code. For each class once, right after it.
 
     CPython lets no class made by a class statement inherit these flags. The class must define ``__call__``, which is
     called for objects without machine code, ``__get__`` as functions do, and ``slot``, from which the machine code
@@ -159,9 +159,11 @@ def function_fields() -> dict[str, int]:
     exec("def f(a=1.5, *, b=2.5): pass\ndef g(a=3.5, *, b=4.5): pass", namespace)
     found = {}
     for name, read in (
-        ("FUNCTION_CODE", "__code__"), ("FUNCTION_GLOBALS", "__globals__"), ("FUNCTION_DEFAULTS", "__defaults__"),
+        ("FUNCTION_CODE", "__code__"),
+        ("FUNCTION_GLOBALS", "__globals__"),
+        ("FUNCTION_DEFAULTS", "__defaults__"),
         ("FUNCTION_KWDEFAULTS", "__kwdefaults__"),
-    ):  # fmt: skip
+    ):
         places = [
             {at for at in range(16, _END_OF_FIELDS, _WORD) if _word(id(function) + at) == id(getattr(function, read))}
             for function in (namespace["f"], namespace["g"])

@@ -1,7 +1,7 @@
 """A plan: one entry as operations of machine code, from its guards to its result.
 
-Enters: a captured stretch of a function, its compiled graph, and the Python function for what only Python can do.
-Leaves: a ``Plan``, an array of words that ``call.ll`` walks through, or None. The guards are those of the entry
+Input: a captured stretch of a function, its compiled graph, and the Python function for what only Python can do.
+Output: a ``CallPlan``, an array of words that ``call.ll`` walks through, or None. The guards are those of the entry
 program, read from the same text; where an expression has no operation of its own, the plan calls Python for this
 expression alone. So a plan checks what the entry program checks, in the same order, and gives what it gives.
 """
@@ -17,26 +17,26 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends import helpers
-from tcompile.backends.host import Allocate, Constant, Number, Onto, Report
+from tcompile.backends.host import Allocate, HostConstant, Number, Onto, Report
 from tcompile.backends.llvm.host import Launch, Recipe
-from tcompile.bytecode.host import KEEP, UNBOUND
+from tcompile.bytecode.rewritten import KEEP, UNBOUND
 from tcompile.capture.entry.codegen import Captured, Rest
 from tcompile.capture.guards.prologue import LoadStep
 from tcompile.graph import Node, ScalarType
 from tcompile.runtime.native import layout
 from tcompile.runtime.native.guards import Guards
-from tcompile.runtime.native.words import PLAN_CODE, Facts, NoPlan, Plan
+from tcompile.runtime.native.words import PLAN_CODE, CallPlan, Facts, NoPlan
 
 _MARKS: dict[str, Any] = {"KEEP": KEEP, "UNBOUND": UNBOUND}
 
 
 def plan_of(
     captured: Captured, rest: Rest, operations: Mapping[str, int], returned: Sequence[bool] | None = None
-) -> Plan | None:
+) -> CallPlan | None:
     """The plan of an entry; None where there can be none.
 
-    ``rest`` is the entry program behind its guards: where its graph has a ``recipe``, kernels are all there is to that.
-    ``returned``: what leads a host to the function's return, where a host asks.
+    ``rest`` is the entry program after its guards: where its graph has a ``recipe``, kernels are all there is to that.
+    ``returned``: what leads rewritten code to the function's return, where rewritten code asks.
     """
     try:
         return _Writer(captured, operations, rest.run).write(rest, returned)
@@ -52,7 +52,7 @@ def _expression(text: str) -> ast.expr:
 class _Writer(Guards):
     """Writes a plan from its first guard to its end."""
 
-    def write(self, rest: Rest, returned: Sequence[bool] | None) -> Plan:
+    def write(self, rest: Rest, returned: Sequence[bool] | None) -> CallPlan:
         captured = self.captured
         needed = None if captured.graph is not None else captured.loads_for_guards()
         steps = captured.prologue.steps
@@ -70,10 +70,10 @@ class _Writer(Guards):
         else:
             self.result(rest, returned)
         words = array.array("Q", [0] * PLAN_CODE["P_CODE"] + self.code)
-        return Plan(words, tuple(self.keep), self.registers, self.owned, self.most_words)
+        return CallPlan(words, tuple(self.keep), self.registers, self.owned, self.most_words)
 
     def result(self, rest: Rest, returned: Sequence[bool] | None) -> None:
-        """What stands behind the guards, as much of it as possible without Python."""
+        """What stands after the guards, as much of it as possible without Python."""
         mark = self.mark()
         recipe = getattr(rest.run, "recipe", None)
         computed = False
@@ -89,7 +89,7 @@ class _Writer(Guards):
         if computed or not nodes:
             mark = self.mark()
             try:
-                *statements, outcome = self.behind_graph(rest.route, returned)
+                *statements, outcome = self.after_graph(rest.route, returned)
                 for statement in statements:
                     self.statement(statement)
                 assert isinstance(outcome, ast.Expr)
@@ -106,17 +106,17 @@ class _Writer(Guards):
         given = [self.object(ast.Name(name)) for name in names]
         self.emit("body", self.address(rest.function(names, computed, returned)), *self.gathered(given))
 
-    def behind_graph(self, route: Sequence[bool], returned: Sequence[bool] | None) -> list[ast.stmt]:
-        """The statements behind the graph, and what gives the outcome."""
+    def after_graph(self, route: Sequence[bool], returned: Sequence[bool] | None) -> list[ast.stmt]:
+        """The statements after the graph, and what gives the outcome."""
         outcome = self.captured.outcome(route, returned)
         return ast.parse("\n".join([*self.captured.lines, *self.captured.effects, f"({outcome})"])).body
 
     def foresee(self, route: Sequence[bool], returned: Sequence[bool] | None) -> None:
-        """Computes the ints of what stands behind the graph before it: where 64 bits do not do, the plan misses.
+        """Computes the ints of what stands after the graph before it: where 64 bits do not do, the plan misses.
 
         What is computed once is not computed again (``Words.arithmetic``).
         """
-        nodes: list[ast.AST] = list(self.behind_graph(route, returned))
+        nodes: list[ast.AST] = list(self.after_graph(route, returned))
         while nodes:
             node = nodes.pop()
             if isinstance(node, ast.BinOp | ast.UnaryOp):
@@ -219,7 +219,7 @@ class _Writer(Guards):
                         arrays[step.key] = self.allocate(step)
                     case Onto():
                         arrays[step.key] = arrays[step.base]
-                    case Constant():
+                    case HostConstant():
                         arrays[step.key] = self.literal_array(step)
                     case Launch():
                         self.launch(step, arrays, recipe.addresses[step.kernel])
@@ -287,7 +287,7 @@ class _Writer(Guards):
         # The first place is the status'.
         self.emit("undoing", self.address(step.undoing), *self.gathered([registers[0], *registers]))
 
-    def literal_array(self, step: Constant) -> int:
+    def literal_array(self, step: HostConstant) -> int:
         """An array that is there already."""
         made = self.new()
         self.emit("constant", self.at(made), self.address(step.array))

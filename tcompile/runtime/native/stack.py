@@ -1,7 +1,7 @@
 """Where the stack of a thread ends, so that calls of compiled functions end in RecursionError before it does.
 
-Enters: the thread that calls. Leaves: the addresses between which a call may begin, as words that machine code compares
-with its own place, and the same as a function for calls that are Python's. Exists because every call of a compiled
+Input: the thread that calls. Output: the addresses between which a call may begin, as words that machine code compares
+with its own place, and the same as a function for calls that are Python's. Why: every call of a compiled
 function takes some of C's stack, as calls of all callables but plain functions do, and CPython 3.11 counts only how
 many there are: beyond a raised recursion limit the process would end.
 """

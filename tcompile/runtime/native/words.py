@@ -1,6 +1,6 @@
 """The words of a plan: registers, operands, and what is known about the objects in them.
 
-Enters: expressions over the variables of an entry program. Leaves: operations of ``call.ll`` that load objects and
+Input: expressions over the variables of an entry program. Output: operations of ``call.ll`` that load objects and
 compute with sizes. Exists as the lowest layer of the writers of plans: ``guards`` and ``plan`` build on it.
 """
 
@@ -21,7 +21,7 @@ from tcompile.records import dataclass
 # What a frame consists of, in words, and what the end of a plan says.
 FRAME = {"F_OUTCOME": 0, "F_RESULT": 1, "F_TOP": 2, "F_STATUS": 3, "F_WORDS": 4, "F_LAST": 5, "F_REGISTERS": 6}
 OUTCOMES = {"MISSED": 0, "RETURNED": 1, "FAILED": 2, "PLAIN": 3, "RAISED": 4}
-PLAN_CODE = {"P_CODE": 1}  # behind the number of hits
+PLAN_CODE = {"P_CODE": 1}  # after the number of hits
 MOST_WORDS = 512
 WORD = 8
 
@@ -39,7 +39,7 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1  # of 64 bits
 
 
 @dataclass(eq=False)
-class Plan:
+class CallPlan:
     """The words of one plan, and the objects whose addresses stand in them."""
 
     words: array.array[int]
@@ -317,5 +317,15 @@ class Words:
 
 
 __all__ = [
-    "FRAME", "LEAST", "MOST", "MOST_WORDS", "OPERATIONS", "OUTCOMES", "PLAN_CODE", "Facts", "NoPlan", "Plan", "Words",
+    "FRAME",
+    "LEAST",
+    "MOST",
+    "MOST_WORDS",
+    "OPERATIONS",
+    "OUTCOMES",
+    "PLAN_CODE",
+    "CallPlan",
+    "Facts",
+    "NoPlan",
+    "Words",
 ]  # fmt: skip

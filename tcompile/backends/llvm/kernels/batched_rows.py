@@ -1,6 +1,6 @@
 """Reductions of many rows of some vectors each: as many rows at a time as a vector has lanes.
 
-Enters: a kernel of form ``rows`` that only reduces. Leaves: its function. Each row leaves its accumulators in a square
+Input: a kernel of form ``rows`` that only reduces. Output: its function. Each row leaves its accumulators in a square
 whose rows are then added up all at once, into one vector with a lane for each row; so what comes after the reduction is
 computed for all of these rows together, and stored side by side.
 """
@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tcompile.backends.llvm.kernels.elements import Place
-from tcompile.backends.llvm.kernels.nest import Function, Nest
+from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
 from tcompile.backends.llvm.kernels.reductions import Reduction
-from tcompile.backends.schedule import Access, Kernel, Value
+from tcompile.backends.schedule import Access, Kernel, KernelValue
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
@@ -37,7 +37,7 @@ class ShortRowsNest(Nest):
 
     turns = True
 
-    def rows(self) -> Function:
+    def rows(self) -> KernelFunction:
         """The function."""
         kernel, w = self.kernel, self.w
         self.kept, self.last = kernel.kept[:-1], kernel.kept[-1]
@@ -87,7 +87,7 @@ class ShortRowsNest(Nest):
         def reach(access: Access) -> str:
             return found[id(access)]
 
-        known: dict[Value, str] = {}
+        known: dict[KernelValue, str] = {}
         self.row_values(self.stages.row_values(0), Place(reach, counters), known)
         totals = self.run_pass(self.stages, 0, self.kernel.reduced, counters, reach, known, {})
         for reduce, parts in totals.items():
@@ -98,20 +98,20 @@ class ShortRowsNest(Nest):
         for reduce in self.kinds:
             self._put(reduce, number, self._row_of(reduce, "0"))
 
-    def _put(self, reduce: Value, number: str, parts: list[str]) -> None:
+    def _put(self, reduce: KernelValue, number: str, parts: list[str]) -> None:
         w = self.w
         for slot, part, register in zip(self.squares[reduce], self.kinds[reduce].parts, parts, strict=True):
             place = w.get(f"getelementptr {self.v.type(part)}, ptr {slot}, i64 {number}")
             w.do(f"store {self.v.type(part)} {register}, ptr {place}, align 8")
 
-    def _row_of(self, reduce: Value, number: str) -> list[str]:
+    def _row_of(self, reduce: KernelValue, number: str) -> list[str]:
         found = []
         for slot, part in zip(self.squares[reduce], self.kinds[reduce].parts, strict=True):
             place = self.w.get(f"getelementptr {self.v.type(part)}, ptr {slot}, i64 {number}")
             found.append(self.w.get(f"load {self.v.type(part)}, ptr {place}, align 8"))
         return found
 
-    def _totals(self, reduce: Value, kind: Reduction) -> str:
+    def _totals(self, reduce: KernelValue, kind: Reduction) -> str:
         """The totals of all rows, one in each lane: halves of two rows are added side by side, then quarters, …"""
         v, lanes = self.v, self.lanes
         rows = [self._row_of(reduce, str(number)) for number in range(lanes)]

@@ -1,16 +1,16 @@
 """Full reductions: blocks give partial results, which a second function combines in their order.
 
-Enters: a kernel of form ``blocks``. Leaves: its two functions. Blocks are of one size, so the result depends
+Input: a kernel of form ``blocks``. Output: its two functions. Blocks are of one size, so the result depends
 neither on the number of threads nor on which of them took which block.
 """
 
 from __future__ import annotations
 
 from tcompile.backends.llvm.kernels.elements import Place
-from tcompile.backends.llvm.kernels.nest import Function, Nest
+from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
 from tcompile.backends.llvm.kernels.reductions import Reduction
 from tcompile.backends.llvm.vector.text import scalar_type
-from tcompile.backends.schedule import Value
+from tcompile.backends.schedule import KernelValue
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.graph.types import DType
@@ -21,7 +21,7 @@ BLOCK = 16384  # elements of a full reduction that one item covers
 class BlockNest(Nest):
     """Everything is reduced."""
 
-    def _parts(self) -> list[tuple[Value, DType]]:
+    def _parts(self) -> list[tuple[KernelValue, DType]]:
         return [
             (reduce, part)
             for reduce in self.kernel.values
@@ -29,7 +29,7 @@ class BlockNest(Nest):
             for part in Reduction(reduce.attrs["op"], reduce.dtype).parts
         ]
 
-    def blocks(self) -> Function:
+    def blocks(self) -> KernelFunction:
         """Full reductions: every item leaves its accumulators in the array of partial results."""
         kernel, w = self.kernel, self.w
         axes = kernel.reduced
@@ -40,7 +40,7 @@ class BlockNest(Nest):
         partials = self.parameters.named_pointer(w, "partials") if words else ""
 
         def item(number: str, _: list[str]) -> list[str]:
-            known: dict[Value, str] = {}
+            known: dict[KernelValue, str] = {}
             if len(axes) == 1:
                 counters: dict[int, str] = {}
                 start = w.get(f"mul i64 {number}, {BLOCK}")
@@ -71,7 +71,7 @@ class BlockNest(Nest):
         sizes: tuple[Size, ...] = (kernel.axes[axes[0]].size,)
         return self.finish(kernel.name, sizes, BLOCK if len(axes) == 1 else 1, words)
 
-    def combine(self) -> Function:
+    def combine(self) -> KernelFunction:
         """Merges the partial results in their order, and computes what depends on the totals."""
         kernel, w, v = self.kernel, self.w, self.v.of(1)
         stages = Stages(kernel, frozenset())
@@ -100,7 +100,7 @@ class BlockNest(Nest):
             return following
 
         results = w.loop("%begin", "%end", "1", carried, step)
-        known: dict[Value, str] = {}
+        known: dict[KernelValue, str] = {}
         at = 0
         for reduce, kind in kinds.items():
             known[reduce] = self.v.widened(kind.dtype, kind.finish(v, results[at : at + len(kind.parts)]))

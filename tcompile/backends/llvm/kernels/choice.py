@@ -1,10 +1,10 @@
 """Which operations are left to NumPy's own loops, because kernels would take longer.
 
-Enters: a graph. Leaves: the nodes that kernels could compute, but should not. The one place where figures of NumPy's
+Input: a graph. Output: the nodes that kernels could compute, but should not. The one place where figures of NumPy's
 loops stand beside our own: where the processor has AVX-512, NumPy computes some functions with Intel's short vector
 math library, which is faster than the C library's vector functions. A kernel still wins where it saves passes over
 memory, where several threads share the work, and where arrays are so small that a call takes longer than they do.
-Beside a loop over elements, which Python starts in any case, one number is not worth a kernel that has to be compiled.
+Beside a scalar loop, which Python starts in any case, one number is not worth a kernel that has to be compiled.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
     known: _Times = {}
     if libmvec_name(FUNCTIONS["exp"], FLOAT32, 16) is not None:
         known = _NS if native.has_symbol(_AVX512) else _NS_WITHOUT_AVX512
-    # Rounds of a loop are not left to Python for a number.
-    starts_loops = not graph.scratch and any(node.op is ops.ELEMENT_LOOP for node in graph.nodes)
+    # Iterations of a loop are not left to Python for a number.
+    starts_loops = not graph.scratch and any(node.op is ops.SCALAR_LOOP for node in graph.nodes)
     readers: dict[Node, list[Node]] = {}
     for node in graph.nodes:
         for operand in node.inputs:

@@ -1,6 +1,6 @@
 """From a kernel to its functions: picks the form of the loops.
 
-Enters: a ``Kernel``. Leaves: ``Code``, the functions' text with their launch parameters and how their work is
+Input: a ``Kernel``. Output: ``Code``, the functions' text with their launch parameters and how their work is
 divided.
 """
 
@@ -14,7 +14,7 @@ from tcompile.backends.llvm.kernels import fills, routines
 from tcompile.backends.llvm.kernels.batched_rows import ShortRowsNest, has_short_rows
 from tcompile.backends.llvm.kernels.blocks import BlockNest
 from tcompile.backends.llvm.kernels.columns import ColumnNest
-from tcompile.backends.llvm.kernels.nest import Function, without_passes
+from tcompile.backends.llvm.kernels.nest import KernelFunction, without_passes
 from tcompile.backends.llvm.kernels.rows import FlatNest, RowNest
 from tcompile.backends.llvm.kernels.scans import ScanNest
 from tcompile.backends.llvm.kernels.scatter import PlacesNest
@@ -36,13 +36,17 @@ class Code:
     """All functions of one kernel; none for memory that is only there to be assigned."""
 
     kernel: Kernel
-    functions: list[Function] = field(default_factory=list)
+    functions: list[KernelFunction] = field(default_factory=list)
 
 
 def write(
-    module: Module, kernel: Kernel, nontemporal: Sequence[Store] = (),
-    variant: Variant = USUAL, brief: bool = False, apart: bool = False,
-) -> Code:  # fmt: skip
+    module: Module,
+    kernel: Kernel,
+    nontemporal: Sequence[Store] = (),
+    variant: Variant = USUAL,
+    brief: bool = False,
+    apart: bool = False,
+) -> Code:
     """Writes the functions of ``kernel`` into ``module``.
 
     ``brief``: there is more to do than what kernels do that are small, or only fill arrays, so that these are made into

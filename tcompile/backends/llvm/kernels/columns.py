@@ -1,6 +1,6 @@
 """Reductions along outer axes: a strip of columns at a time, with one accumulator for each column.
 
-Enters: a kernel of form ``columns``. Leaves: its function. The accumulators of a strip stay in the first
+Input: a kernel of form ``columns``. Output: its function. The accumulators of a strip stay in the first
 cache; some rows are added at once before they are put back, so that several rows are on their way from memory
 at any time.
 """
@@ -12,11 +12,11 @@ from collections.abc import Callable, Mapping, Sequence
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.deviations import Deviations, in_one_pass
 from tcompile.backends.llvm.kernels.elements import Place
-from tcompile.backends.llvm.kernels.nest import CHEAP, FEW_VALUES, SIDE_BY_SIDE, Function, Nest
+from tcompile.backends.llvm.kernels.nest import CHEAP, FEW_VALUES, SIDE_BY_SIDE, KernelFunction, Nest
 from tcompile.backends.llvm.kernels.reductions import Reduction
 from tcompile.backends.llvm.vector.text import literal
 from tcompile.backends.llvm.vector.vectors import FLOAT64
-from tcompile.backends.schedule import Kernel, Store, Value
+from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
@@ -52,7 +52,7 @@ def _widest(kernel: Kernel) -> int:
 class ColumnNest(Nest):
     """The innermost kept axis is walked in vectors."""
 
-    def columns(self) -> Function:
+    def columns(self) -> KernelFunction:
         """Reductions along outer axes: a strip of columns at a time, accumulators in the first cache."""
         kernel, w = in_one_pass(self.kernel), self.w
         kept = kernel.kept
@@ -104,8 +104,8 @@ class _Strip:
         self.address = nest.addresses(counters)
         self.whole = nest.whole(nest.kernel.axes[axis].size)
         self.vectors = str(columns // nest.lanes)
-        self.partial: dict[Value, list[str]] = {}
-        self.held: dict[Value, str] = {}
+        self.partial: dict[KernelValue, list[str]] = {}
+        self.held: dict[KernelValue, str] = {}
 
     # -- places ---------------------------------------------------------------------------------------------------
     def _sweep(self, body: Callable[[str], None]) -> None:
@@ -131,10 +131,10 @@ class _Strip:
     def _put(self, slot: str, dtype: DType, i: str, value: str) -> None:
         self.w.do(f"store {self.v.type(dtype)} {value}, ptr {self._at(slot, dtype, i)}, align 8")
 
-    def _fetch(self, values: Sequence[Value], i: str) -> dict[Value, str]:
+    def _fetch(self, values: Sequence[KernelValue], i: str) -> dict[KernelValue, str]:
         return {x: self._get(self.held[x], x.dtype, i) for x in values if x in self.held}
 
-    def _held(self, kinds: Mapping[Value, Reduction | Deviations], i: str) -> dict[Value, list[str]]:
+    def _held(self, kinds: Mapping[KernelValue, Reduction | Deviations], i: str) -> dict[KernelValue, list[str]]:
         """The accumulators of column ``i`` and those beside it."""
         return {
             reduce: [self._get(slot, part, i) for slot, part in zip(self.partial[reduce], kind.parts, strict=True)]
@@ -181,7 +181,7 @@ class _Strip:
         one_pass = [(reduce, kind) for reduce, kind in kinds.items() if isinstance(kind, Deviations)]
 
         def clear(i: str) -> None:
-            means: dict[Value, str] = {}
+            means: dict[KernelValue, str] = {}
             if one_pass:
                 fetched = self._fetch(per_column, i)
                 outer = dict.fromkeys(axes[:-1], "0")
@@ -203,8 +203,8 @@ class _Strip:
                 self._put(slot, dtype, i, value)
 
         def elements(
-            inner: dict[int, str], i: str, fetched: dict[Value, str], whole: bool, stores: Sequence[Store]
-        ) -> dict[Value, str]:
+            inner: dict[int, str], i: str, fetched: dict[KernelValue, str], whole: bool, stores: Sequence[Store]
+        ) -> dict[KernelValue, str]:
             """The values of one vector at one place of the reduced space."""
             loads = [x for x in per_column if x not in fetched]
             place = self._place(i, inner)
@@ -286,12 +286,12 @@ class _Strip:
         level(0, {}, "0")
 
 
-def _kind(reduce: Value) -> Reduction | Deviations:
+def _kind(reduce: KernelValue) -> Reduction | Deviations:
     op = reduce.attrs["op"]
     return Deviations(reduce.dtype) if op == "deviations" else Reduction(op, reduce.dtype)
 
 
-def _loads_below(values: Sequence[Value], stages: Stages, known: dict[Value, str]) -> list[Value]:
+def _loads_below(values: Sequence[KernelValue], stages: Stages, known: dict[KernelValue, str]) -> list[KernelValue]:
     """The loads with one element a column that ``values`` read directly."""
     found = {x for value in values for x in [value, *value.values] if x.op == "load" and x not in known}
     return [x for x in stages.kernel.values if x in found]

@@ -1,8 +1,8 @@
 """Sums of squared deviations from the mean of a column, in one pass over the rows.
 
-Enters: a kernel of form ``columns`` that sums elements, divides by their number, and sums the squares of what the
-elements differ from that. Leaves: the same kernel with one reduction in place of the second sum, which does not wait
-for the first; and how that reduction accumulates. Exists because two passes read the array twice, and a column of a
+Input: a kernel of form ``columns`` that sums elements, divides by their number, and sums the squares of what the
+elements differ from that. Output: the same kernel with one reduction in place of the second sum, which does not wait
+for the first; and how that reduction accumulates. Why: two passes read the array twice, and a column of a
 large one is gone from the cache before the second begins.
 
 The deviations are taken from the mean of the rows before (D. H. D. West, Communications of the ACM 22, 1979, page 532),
@@ -23,7 +23,7 @@ from dataclasses import replace
 
 from tcompile.backends.llvm.kernels.reductions import two_sum
 from tcompile.backends.llvm.vector.vectors import FLOAT32, FLOAT64, Vectors
-from tcompile.backends.schedule import Kernel, Store, Value
+from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.graph import SymInt
 from tcompile.graph.sizes import may_be_empty, same
@@ -35,19 +35,19 @@ def in_one_pass(kernel: Kernel) -> Kernel:
     """The kernel, with reductions ``deviations`` of elements in place of sums of their squared deviations."""
     if may_be_empty(kernel.axes[axis].size for axis in kernel.reduced):
         return kernel
-    known: dict[Value, Value] = {}
+    known: dict[KernelValue, KernelValue] = {}
     for value in kernel.values:
         of = _deviating(kernel, value)
         if of is not None:
-            known[value] = Value(
+            known[value] = KernelValue(
                 "reduce", (known[of],), value.dtype, value.axes, value.node, {**value.attrs, "op": "deviations"},
                 cost=value.cost,
             )  # fmt: skip
             continue
-        operands = tuple(known[o] if isinstance(o, Value) else o for o in value.operands)
+        operands = tuple(known[o] if isinstance(o, KernelValue) else o for o in value.operands)
         known[value] = value if operands == value.operands else replace(value, operands=operands)
     stores = [Store(known[store.value], store.access) for store in kernel.stores]
-    needed: set[Value] = set()
+    needed: set[KernelValue] = set()
     goals = [store.value for store in stores]
     while goals:
         if (goal := goals.pop()) not in needed:
@@ -57,7 +57,7 @@ def in_one_pass(kernel: Kernel) -> Kernel:
     return kernel if len(values) == len(kernel.values) else replace(kernel, values=values, stores=stores)
 
 
-def _deviating(kernel: Kernel, value: Value) -> Value | None:
+def _deviating(kernel: Kernel, value: KernelValue) -> KernelValue | None:
     """The elements whose squared deviations from their mean ``value`` sums; None where it sums something else."""
     if value.op != "reduce" or value.attrs["op"] != "sum" or value.dtype not in (FLOAT32, FLOAT64):
         return None
@@ -80,10 +80,10 @@ def _deviating(kernel: Kernel, value: Value) -> Value | None:
     return elements if summed and _is_count(kernel, mean.operands[1]) else None
 
 
-def _is_count(kernel: Kernel, divisor: Value | bool | int | float) -> bool:
+def _is_count(kernel: Kernel, divisor: KernelValue | bool | int | float) -> bool:
     """Whether a divisor is the number of elements that the kernel reduces."""
     count = size_of([kernel.axes[axis] for axis in kernel.reduced])
-    if not isinstance(divisor, Value):
+    if not isinstance(divisor, KernelValue):
         return isinstance(count, int) and divisor == count
     while divisor.op == "astype" and divisor.values:
         divisor = divisor.values[0]

@@ -1,6 +1,6 @@
 """One vector of elements: loads, arithmetic, accumulation and stores at one place of the innermost loop.
 
-Enters: the place (a counter along the vector axis, byte addresses of the row), the values wanted there. Leaves: their
+Input: the place (a counter along the vector axis, byte addresses of the row), the values wanted there. Output: their
 registers, new accumulators, and stores. The last vector of a row may stick out beyond its end: lanes beyond the
 end then repeat the vector's first element, so that they never raise a flag of their own, and are never stored.
 """
@@ -16,7 +16,7 @@ from tcompile.backends.llvm.kernels.reductions import Reduction
 from tcompile.backends.llvm.vector.interleave import LONGEST, collect
 from tcompile.backends.llvm.vector.text import Writer, cells, element_type, memory_type, scalar_type, splat, suffix
 from tcompile.backends.llvm.vector.vectors import BOOL, FLOAT32, FLOAT64, INT64, Vectors
-from tcompile.backends.schedule import Access, Store, Value
+from tcompile.backends.schedule import Access, KernelValue, Store
 from tcompile.backends.schedule.costs import small_power
 from tcompile.backends.schedule.kernel import static_elements
 from tcompile.backends.schedule.maps import Affine
@@ -50,17 +50,19 @@ class Elements:
     v: Vectors
     parameters: Parameters
     nontemporal: dict[Store, str] = field(default_factory=dict)
-    ahead: dict[Value, str] = field(default_factory=dict)  # loads, and how many bytes further something is soon wanted
+    ahead: dict[KernelValue, str] = field(
+        default_factory=dict
+    )  # loads, and how many bytes further something is soon wanted
 
     def write(
         self,
         place: Place,
-        wanted: Sequence[Value],
-        known: dict[Value, str],
+        wanted: Sequence[KernelValue],
+        known: dict[KernelValue, str],
         stores: Sequence[Store] = (),
-        reread: dict[Value, str] | None = None,
-        keep: dict[Value, str] | None = None,
-    ) -> tuple[dict[Value, str], str | None]:
+        reread: dict[KernelValue, str] | None = None,
+        keep: dict[KernelValue, str] | None = None,
+    ) -> tuple[dict[KernelValue, str], str | None]:
         """Computes ``wanted`` (in order) and writes ``stores``.
 
         ``reread`` maps values to row buffers that hold them already, ``keep`` to row buffers to fill. Returns the
@@ -123,7 +125,7 @@ class Elements:
             distances = w.get(f"add <{n * count} x i64> {self._each_cell('i64', distances, dtype)}, <{inside}>")
         return w.get(f"getelementptr i8, ptr {start}, <{n * count} x i64> {distances}")
 
-    def _cells_of(self, value: Value, operands: Sequence[str]) -> str:
+    def _cells_of(self, value: KernelValue, operands: Sequence[str]) -> str:
         """A part of a complex value, or the complex value of two parts."""
         n = self.v.lanes
         if value.op == "pair":
@@ -134,7 +136,7 @@ class Elements:
 
     # -- loads ----------------------------------------------------------------------------------------------------
     def _load_straight(
-        self, loads: Sequence[Value], place: Place, registers: dict[Value, str]
+        self, loads: Sequence[KernelValue], place: Place, registers: dict[KernelValue, str]
     ) -> tuple[str | None, str]:
         """Loads what is contiguous. Returns the mask of lanes inside, and the lanes' offsets (the last repeat)."""
         w, v = self.w, self.v
@@ -178,7 +180,11 @@ class Elements:
         return mask, lanes
 
     def _load_few(
-        self, loads: Sequence[Value], addresses: Mapping[Value, str], count: int, registers: dict[Value, str]
+        self,
+        loads: Sequence[KernelValue],
+        addresses: Mapping[KernelValue, str],
+        count: int,
+        registers: dict[KernelValue, str],
     ) -> tuple[str, str]:
         """``_load_straight`` of a known number of elements; the first one is in the lanes outside.
 
@@ -193,7 +199,7 @@ class Elements:
         inside = ", ".join(f"i1 {'true' if i < count else 'false'}" for i in lanes)
         return f"<{inside}>", "<" + ", ".join(f"i64 {i if i < count else 0}" for i in lanes) + ">"
 
-    def _call_for(self, loads: Sequence[Value], addresses: dict[Value, str]) -> None:
+    def _call_for(self, loads: Sequence[KernelValue], addresses: dict[KernelValue, str]) -> None:
         """Has what is wanted soon be on its way from memory: the cache lines of a vector, ``ahead`` of this one."""
         for value in loads:
             if value in self.ahead:
@@ -234,7 +240,7 @@ class Elements:
         inside = self._each_cell("i1", mask, dtype)
         return self.w.get(f"call {type} {name}(ptr {address}, i32 1, <{n} x i1> {inside}, {type} {first})")
 
-    def _load(self, value: Value, place: Place, lanes: str) -> str:
+    def _load(self, value: KernelValue, place: Place, lanes: str) -> str:
         """A load that is not contiguous: the same element in all lanes, or elements far apart."""
         w, v, access = self.w, self.v, value.access
         assert access is not None
@@ -274,7 +280,7 @@ class Elements:
         """Elements that lie ``distance`` apart: all of the memory between the first and the last, sorted out."""
         lanes, cell, count = self.v.lanes, memory_type(dtype), abs(distance)
         low = min(0, (lanes - 1) * distance)
-        # The last vector ends with the last element, since behind that the memory may belong to somebody else.
+        # The last vector ends with the last element, since after that the memory may belong to somebody else.
         starts = [low + i * lanes for i in range(count - 1)] + [low + (lanes - 1) * (count - 1)]
         vectors = [
             self.w.get(f"load {self.memory(dtype)}, ptr {self._at(start, str(at), dtype)}, align 1") for at in starts
@@ -297,7 +303,7 @@ class Elements:
         w.module.declare(name, f"declare {type} {name}(<{n} x ptr>, i32, <{n} x i1>, {type})")
         return w.get(f"call {type} {name}(<{n} x ptr> {pointers}, i32 1, <{n} x i1> {lanes}, {type} {other})")
 
-    def _gathered(self, value: Value, place: Place, registers: dict[Value, str], lanes: str) -> str:
+    def _gathered(self, value: KernelValue, place: Place, registers: dict[KernelValue, str], lanes: str) -> str:
         """Elements at computed places. What is out of range is reported, and not read."""
         w, v, access = self.w, self.v, value.access
         assert access is not None
@@ -332,7 +338,7 @@ class Elements:
         return w.get(f"getelementptr i8, ptr {start}, {wide} {distances}")
 
     def places(
-        self, value: Value, indices: Sequence[Value], access: Access, registers: Mapping[Value, str]
+        self, value: KernelValue, indices: Sequence[KernelValue], access: Access, registers: Mapping[KernelValue, str]
     ) -> tuple[str, str]:
         """How far computed places are from the first element, in bytes, and the mask of those that there are."""
         w, v, p = self.w, self.v, self.parameters
@@ -360,7 +366,7 @@ class Elements:
         return splat(self.v.lanes, "i64", size) if not size.startswith("%") else self.v.spread("i64", size)
 
     # -- values ---------------------------------------------------------------------------------------------------
-    def _value(self, value: Value, place: Place, registers: dict[Value, str], lanes: str) -> str:
+    def _value(self, value: KernelValue, place: Place, registers: dict[KernelValue, str], lanes: str) -> str:
         v, w, p = self.v, self.w, self.parameters
         if value.op == "load":
             return self._load(value, place, lanes)
@@ -368,7 +374,7 @@ class Elements:
             return self._gathered(value, place, registers, lanes)
         if value.op == "constant":
             (number,) = value.operands
-            assert not isinstance(number, Value)
+            assert not isinstance(number, KernelValue)
             return v.constant(value.dtype, number)
         if value.op == "size":
             whole = v.spread("i64", p.size(w, value.attrs["size"]))
@@ -384,14 +390,14 @@ class Elements:
             return self._cells_of(value, [registers[x] for x in value.values])
         operand: DType = value.attrs["operand_dtype"]
         power = small_power(value.operands[1]) if value.op == "pow" and operand.kind == "f" else None
-        if power is not None and isinstance(value.operands[0], Value):
+        if power is not None and isinstance(value.operands[0], KernelValue):
             return pointwise.small_power(v, operand, registers[value.operands[0]], power)
-        operands = [registers[o] if isinstance(o, Value) else v.constant(operand, o) for o in value.operands]
+        operands = [registers[o] if isinstance(o, KernelValue) else v.constant(operand, o) for o in value.operands]
         if value.op == "pair":
             return self._cells_of(value, operands)
         return pointwise.emit(v, value.op, operand, value.dtype, operands)
 
-    def _iota(self, value: Value, place: Place, lanes: str) -> str:
+    def _iota(self, value: KernelValue, place: Place, lanes: str) -> str:
         w, v, p = self.w, self.v, self.parameters
         index: Affine = value.attrs["index"]
         base, along = p.size(w, index.offset), None
@@ -408,7 +414,9 @@ class Elements:
         return pointwise.cast(v, INT64, value.dtype, result)
 
     # -- stores ---------------------------------------------------------------------------------------------------
-    def _store(self, stores: Sequence[Store], place: Place, registers: dict[Value, str], mask: str | None) -> None:
+    def _store(
+        self, stores: Sequence[Store], place: Place, registers: dict[KernelValue, str], mask: str | None
+    ) -> None:
         w, v = self.w, self.v
         straight: list[tuple[Store, str, str]] = []
         for store in stores:
@@ -483,7 +491,9 @@ class Elements:
         w.do(f"call void {name}({type} {register}, <{n} x ptr> {pointers}, i32 1, <{n} x i1> {lanes})")
 
     # -- reductions -----------------------------------------------------------------------------------------------
-    def accumulate(self, reduce: Value, registers: dict[Value, str], mask: str | None, held: list[str]) -> list[str]:
+    def accumulate(
+        self, reduce: KernelValue, registers: dict[KernelValue, str], mask: str | None, held: list[str]
+    ) -> list[str]:
         """The accumulators of ``reduce`` after this vector."""
         reduction = Reduction(reduce.attrs["op"], reduce.dtype)
         element = registers[reduce.values[0]]

@@ -1,6 +1,6 @@
 """Arrays whose bytes are all the same, as of zeros: their kernel is there before any module is made.
 
-Enters: a kernel. Leaves: the shared function that does what it says, if there is one. Exists because ``np.zeros`` is in
+Input: a kernel. Output: the shared function that does what it says, if there is one. Why: ``np.zeros`` is in
 most functions with loops, and its own kernel would take up to a fifth of the time in which such a function is compiled.
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tcompile.backends.llvm import native
-from tcompile.backends.llvm.kernels.nest import Function
+from tcompile.backends.llvm.kernels.nest import KernelFunction
 from tcompile.backends.llvm.kernels.parameters import Parameters
 from tcompile.backends.schedule import Kernel, Store
 from tcompile.backends.schedule.kernel import size_of
@@ -19,7 +19,7 @@ from tcompile.graph.sizes import same
 from tcompile.graph.types import DType
 
 
-def write(kernel: Kernel, nontemporal: Sequence[Store]) -> Function | None:
+def write(kernel: Kernel, nontemporal: Sequence[Store]) -> KernelFunction | None:
     """The function, for a kernel that fills one whole array; None for any other, and where caches are passed by."""
     if kernel.form != "flat" or len(kernel.values) != 1 or len(kernel.stores) != 1 or nontemporal:
         return None
@@ -31,7 +31,7 @@ def write(kernel: Kernel, nontemporal: Sequence[Store]) -> Function | None:
     if name is None or not type.layout.dense or not same(size_of(kernel.axes), type.size):
         return None
     sizes = *(axis.size for axis in kernel.axes), type.dtype.itemsize
-    return Function(name, "", Parameters.of(store.access.buffer), sizes)
+    return KernelFunction(name, "", Parameters.of(store.access.buffer), sizes)
 
 
 def _byte(number: object, dtype: DType) -> int:

@@ -1,6 +1,6 @@
 """What all forms of loop nests share: the function around the loops, sizes, addresses, one pass over a row.
 
-Enters: a ``Kernel``. Leaves: ``Nest``, which ``rows``, ``columns`` and ``blocks`` build on, and ``Function``,
+Input: a ``Kernel``. Output: ``Nest``, which ``rows``, ``columns`` and ``blocks`` build on, and ``KernelFunction``,
 their result.
 
 A function covers the items [begin, end) of its kernel. An item is one element (``flat`` with one axis), one
@@ -22,7 +22,7 @@ from tcompile.backends.llvm.kernels.variants import USUAL, Variant
 from tcompile.backends.llvm.vector.interleave import LONGEST
 from tcompile.backends.llvm.vector.text import Module, Writer, cells
 from tcompile.backends.llvm.vector.vectors import Vectors
-from tcompile.backends.schedule import Access, Kernel, Store, Value
+from tcompile.backends.schedule import Access, Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.schedule.stages import Stages
 from tcompile.backends.status import ONLY_NUMPY, OVERFLOW, UNDERFLOW
@@ -38,7 +38,7 @@ NEAR = 1 << 23  # bytes of an array that stay in caches, where calling for them 
 
 
 @dataclass
-class Function:
+class KernelFunction:
     """One function of a kernel: its text, its parameters, and the number of items as sizes to multiply or divide.
 
     ``items`` is the product of sizes; where ``per_item`` is not 1, the last factor is divided by it, rounding up.
@@ -89,7 +89,7 @@ def _from_column_to_column(kernel: Kernel) -> bool:
     return bool(steps) and all(step is not None and abs(step) > LONGEST for step in steps)
 
 
-def element_ns(values: Sequence[Value], stores: Sequence[Store]) -> float:
+def element_ns(values: Sequence[KernelValue], stores: Sequence[Store]) -> float:
     """A rough estimate of the time for one element, in nanoseconds: memory traffic and arithmetic."""
     traffic = sum(v.dtype.itemsize for v in values if v.op == "load" and v.axes)
     traffic += sum(s.value.dtype.itemsize for s in stores if s.access.axes)
@@ -112,9 +112,12 @@ class Nest:
     turns = False
 
     def __init__(
-        self, module: Module, kernel: Kernel, nontemporal: Sequence[Store],
+        self,
+        module: Module,
+        kernel: Kernel,
+        nontemporal: Sequence[Store],
         variant: Variant = USUAL,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.kernel = kernel
         self.variant = variant
         self.module = module
@@ -131,7 +134,7 @@ class Nest:
     # -- common parts ---------------------------------------------------------------------------------------------
     def finish(
         self, name: str, items: tuple[Size, ...], per_item: int = 1, partial_words: int = 0, brief: bool = False
-    ) -> Function:
+    ) -> KernelFunction:
         """The finished function. On one that runs ``brief``ly LLVM spends no passes: they would take longer."""
         w = self.w
         end = w.label("end")
@@ -155,7 +158,7 @@ class Nest:
         attributes = f'nounwind "stackrealign"{self._registers()}'
         text = w.text(f"i32 @{name}(ptr noalias %words, i64 %begin, i64 %end)", attributes)
         text = without_passes(text) if brief else text
-        return Function(name, text, self.parameters, items, per_item, partial_words)
+        return KernelFunction(name, text, self.parameters, items, per_item, partial_words)
 
     def _registers(self) -> str:
         """The attribute by which LLVM uses SVE, whose shuffles are dear: squares are turned about by NEON's."""
@@ -213,7 +216,7 @@ class Nest:
 
         What other places of an array are read, as in a stencil, has been near before; so are arrays of ``near`` bytes.
         """
-        furthest: dict[tuple[object, ...], Value] = {}
+        furthest: dict[tuple[object, ...], KernelValue] = {}
         for value in self.kernel.values:
             access = value.access
             if value.op != "load" or access is None or static_elements(access.steps[axis]) != 1:
@@ -269,7 +272,7 @@ class Nest:
         """Where a vector begins that ends at ``stop`` at the latest."""
         return self.least(i, self.w.at_entry(f"add i64 {stop}, -{self.lanes}"))
 
-    def row_values(self, values: Sequence[Value], place: Place, known: dict[Value, str]) -> None:
+    def row_values(self, values: Sequence[KernelValue], place: Place, known: dict[KernelValue, str]) -> None:
         """Computes values that are the same in all lanes."""
         registers, _ = self.elements.write(place, values, known)
         known.update(registers)
@@ -304,9 +307,13 @@ class Nest:
         return w.get(f"udiv i64 {missing}, {itemsize}")
 
     def vectors(
-        self, start: str, stop: str, lead: str, carried: Sequence[tuple[str, str]],
+        self,
+        start: str,
+        stop: str,
+        lead: str,
+        carried: Sequence[tuple[str, str]],
         body: Callable[[str, str, list[str]], Sequence[str]],
-    ) -> list[str]:  # fmt: skip
+    ) -> list[str]:
         """The loop over the vectors of [start, stop): first ``lead`` elements by themselves, where there are any.
 
         ``body`` gets where a vector begins, how many elements there are from there on (of the first vector, ``lead``),
@@ -315,7 +322,7 @@ class Nest:
         w, lanes = self.w, str(self.lanes)
         if lead == "0":
             if self.variant.unroll > 1 and not carried:
-                start = self._several_a_round(start, stop, body)
+                start = self._several_an_iteration(start, stop, body)
             return w.loop(start, stop, lanes, carried, lambda i, now: body(i, w.get(f"sub i64 {stop}, {i}"), now))
         after = w.get(f"add i64 {start}, {lead}")
         some = w.get(f"icmp ne i64 {lead}, 0")
@@ -331,8 +338,8 @@ class Nest:
 
         return w.loop(begin, stop, lanes, carried, vector)
 
-    def _several_a_round(self, start: str, stop: str, body: Callable[[str, str, list[str]], Sequence[str]]) -> str:
-        """Walks [start, stop) several vectors a round, as far as that goes; returns where the rest starts."""
+    def _several_an_iteration(self, start: str, stop: str, body: Callable[[str, str, list[str]], Sequence[str]]) -> str:
+        """Walks [start, stop) several vectors an iteration, as far as that goes; returns where the rest starts."""
         w = self.w
         stride = self.lanes * self.variant.unroll
         covered = w.get(f"and i64 {w.get(f'sub i64 {stop}, {start}')}, {-stride}")
@@ -371,12 +378,12 @@ class Nest:
         axes: Sequence[int],
         counters: dict[int, str],
         address: Callable[[Access], str],
-        known: dict[Value, str],
-        kept: dict[Value, tuple[int, str]],
+        known: dict[KernelValue, str],
+        kept: dict[KernelValue, tuple[int, str]],
         start: str = "0",
         stop: str | None = None,
         lead: str = "0",
-    ) -> dict[Value, list[str]]:
+    ) -> dict[KernelValue, list[str]]:
         """One pass over the reduced space; returns the accumulators of the pass' reductions.
 
         Where it stores, the first ``lead`` elements of a row are walked by themselves.
@@ -410,7 +417,7 @@ class Nest:
 
             reach = self.further(address, inner)
 
-            def read(i: str, rest: str, whole: bool) -> tuple[dict[Value, str], str | None]:
+            def read(i: str, rest: str, whole: bool) -> tuple[dict[KernelValue, str], str | None]:
                 place = Place(reach, {**counters, **inner}, last, i, rest, whole)
                 return self.elements.write(place, wanted, known, stores, reread, keep)
 
@@ -439,15 +446,20 @@ class Nest:
             return self.vectors(begin, end, lead, list(zip(types, held, strict=True)), vector)
 
         results = level(0, {}, [first for _, first in carried])
-        totals: dict[Value, list[str]] = {}
+        totals: dict[KernelValue, list[str]] = {}
         for reduce, kind in zip(reductions, kinds, strict=True):
             totals[reduce], results = results[: len(kind.parts)], results[len(kind.parts) :]
         return totals
 
     def _side_by_side(
-        self, start: str, stop: str, first: Sequence[str], held: Sequence[str],
-        kinds: Sequence[Reduction], elements: Callable[[str], list[str]],
-    ) -> tuple[str, list[str]]:  # fmt: skip
+        self,
+        start: str,
+        stop: str,
+        first: Sequence[str],
+        held: Sequence[str],
+        kinds: Sequence[Reduction],
+        elements: Callable[[str], list[str]],
+    ) -> tuple[str, list[str]]:
         """Walks [start, stop) several vectors at a time, each with accumulators of its own; leaves less than that.
 
         One accumulator would make every vector wait for the one before. Returns where the rest starts, and the

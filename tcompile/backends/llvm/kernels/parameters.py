@@ -1,6 +1,6 @@
 """How a kernel receives its arrays and sizes.
 
-Enters: the buffers and symbolic sizes that a kernel mentions. Leaves: the launch's spec and argument list,
+Input: the buffers and symbolic sizes that a kernel mentions. Output: the launch's spec and argument list,
 and registers that hold the words at the kernel's entry.
 """
 

@@ -1,6 +1,6 @@
 """How each reduction accumulates, merges and finishes.
 
-Enters: vectors of elements. Leaves: accumulator vectors, and their final value. A reduction is a list of
+Input: vectors of elements. Output: accumulator vectors, and their final value. A reduction is a list of
 accumulator parts: sums of float32 are carried in float64; sums of float64 carry the rounding errors of additions
 beside the sum (Knuth's two-sum), but for those of the few elements that are added up first, where there are several at
 once. So both are at least as exact as NumPy's pairwise summation.

@@ -1,6 +1,6 @@
 """Calls of NumPy's own loops from machine code: products of matrices, solutions of equations.
 
-Enters: a kernel of the form ``routine``. Leaves: its function, which hands addresses, sizes and strides to the loop, as
+Input: a kernel of the form ``routine``. Output: its function, which hands addresses, sizes and strides to the loop, as
 NumPy does, and says which floating-point flags it has raised. What comes out has NumPy's bits.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 
 from tcompile.backends.llvm import native
-from tcompile.backends.llvm.kernels.nest import Function
+from tcompile.backends.llvm.kernels.nest import KernelFunction
 from tcompile.backends.llvm.kernels.parameters import Parameters
 from tcompile.backends.llvm.vector.text import Module, Writer
 from tcompile.backends.llvm.vector.vectors import FLOAT16
@@ -51,7 +51,7 @@ def _loop(name: str, routine: Routine, char: str) -> int | None:
     return native.inner_loop(ufunc, f"{char * (len(routine.axes) - 1)}->{char}")
 
 
-def write(module: Module, kernel: Kernel) -> Function:
+def write(module: Module, kernel: Kernel) -> KernelFunction:
     """The function of a kernel. As ``kernel(words, 0, 1)`` it holds the GIL and lets go of it for large work.
 
     ``kernel(words, 0, 2)`` is for those who do not hold it.
@@ -68,7 +68,7 @@ def write(module: Module, kernel: Kernel) -> Function:
     accesses = [*(load.access for load in loads), kernel.stores[0].access]
     _Call(w, p, kernel, [a for a in accesses if a is not None]).write(routine, *symbols)
     text = w.text(f"i32 @{kernel.name}(ptr noalias %words, i64 %begin, i64 %end)", "nounwind")
-    return Function(kernel.name, text, p, (1,))
+    return KernelFunction(kernel.name, text, p, (1,))
 
 
 class _Call:
@@ -148,7 +148,7 @@ class _Call:
         w.entry.append(f"  {start}")
 
     def products(self) -> str:
-        """How many products are added up, multiplied here: a loop's rounds are given sizes, which have to be linear."""
+        """How many products are added up, multiplied here: a loop's iterations take sizes, which have to be linear."""
         first, *others = [self.p.size(self.w, axis.size) for axis in self.kernel.axes]
         for other in others:
             first = self.w.at_entry(f"mul i64 {first}, {other}")

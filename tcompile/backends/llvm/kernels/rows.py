@@ -1,6 +1,6 @@
 """Pointwise kernels, and reductions along the innermost axis.
 
-Enters: a kernel of form ``flat`` or ``rows``. Leaves: its function. A row of a reduction is walked as often as its
+Input: a kernel of form ``flat`` or ``rows``. Output: its function. A row of a reduction is walked as often as its
 reductions depend on one another, while it is in the cache; what would be dear to compute again waits in a row buffer.
 """
 
@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from tcompile.backends.llvm.kernels.elements import Place
-from tcompile.backends.llvm.kernels.nest import Function, Nest
+from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
 from tcompile.backends.llvm.kernels.reductions import Reduction
 from tcompile.backends.llvm.vector.text import memory_type
 from tcompile.backends.llvm.vector.vectors import BOOL
-from tcompile.backends.schedule import Value
+from tcompile.backends.schedule import KernelValue
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 
@@ -23,7 +23,7 @@ ROW_BUFFER_BYTES = 1 << 16  # the most stack that row buffers of one kernel may 
 class FlatNest(Nest):
     """No axis is reduced."""
 
-    def flat(self, apart: bool = False) -> Function:
+    def flat(self, apart: bool = False) -> KernelFunction:
         """The function. ``apart``: it reads nothing that it writes, so that elements may be computed twice."""
         self.twice = apart and len(self.kernel.axes) > 1 and self.ends_with_whole_vectors()
         axes = self.kernel.axes
@@ -33,7 +33,7 @@ class FlatNest(Nest):
         stages = Stages(self.kernel, frozenset(range(last)))
         wanted = stages.needed(0, {})
         if last == 0:
-            self._element_loop(stages, wanted, {}, "%begin", "%end", self.whole(axes[0].size))
+            self._scalar_loop(stages, wanted, {}, "%begin", "%end", self.whole(axes[0].size))
             return self.finish(self.kernel.name, (axes[0].size,))
 
         def rows() -> None:
@@ -41,7 +41,7 @@ class FlatNest(Nest):
 
             def row(number: str, _: list[str]) -> list[str]:
                 counters = self.split(number, range(last))
-                self._element_loop(stages, wanted, counters, "0", self.size(last), self.whole(axes[last].size), first)
+                self._scalar_loop(stages, wanted, counters, "0", self.size(last), self.whole(axes[last].size), first)
                 return []
 
             w.loop("%begin", "%end", "1", [], row)
@@ -59,12 +59,12 @@ class FlatNest(Nest):
         w.jump(none)
         w.place(none)
 
-    def _same_in_all_rows(self, wanted: Sequence[Value], size: Size) -> dict[Value, str]:
+    def _same_in_all_rows(self, wanted: Sequence[KernelValue], size: Size) -> dict[KernelValue, str]:
         """What changes along the rows only, where a row is one vector: computed once for all of them."""
         if not isinstance(size, int) or not 0 < size <= self.lanes:
             return {}
         last = len(self.kernel.axes) - 1
-        same: set[Value] = set()
+        same: set[KernelValue] = set()
         for value in wanted:
             if value.axes == {last} and value.op != "gather" and same.issuperset(value.values):
                 same.add(value)
@@ -72,19 +72,31 @@ class FlatNest(Nest):
         registers, _ = self.elements.write(place, [value for value in wanted if value in same], {})
         return registers
 
-    def _element_loop(
-        self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool,
-        known: Mapping[Value, str] | None = None,
-    ) -> None:  # fmt: skip
+    def _scalar_loop(
+        self,
+        stages: Stages,
+        wanted: Sequence[KernelValue],
+        counters: dict[int, str],
+        start: str,
+        stop: str,
+        whole: bool,
+        known: Mapping[KernelValue, str] | None = None,
+    ) -> None:
         """A row's elements; of an empty row nothing is read or stored, what is the same for all of it included."""
         self._if_any(
             start, stop, lambda: self._elements(stages, wanted, counters, start, stop, whole, dict(known or {}))
         )
 
     def _elements(
-        self, stages: Stages, wanted: Sequence[Value], counters: dict[int, str], start: str, stop: str, whole: bool,
-        known: dict[Value, str],
-    ) -> None:  # fmt: skip
+        self,
+        stages: Stages,
+        wanted: Sequence[KernelValue],
+        counters: dict[int, str],
+        start: str,
+        stop: str,
+        whole: bool,
+        known: dict[KernelValue, str],
+    ) -> None:
         last = len(self.kernel.axes) - 1
         address = self.addresses(counters)
         row_place = Place(address, counters)
@@ -110,7 +122,7 @@ class FlatNest(Nest):
 class RowNest(Nest):
     """The innermost reduced axis is walked in vectors, one row at a time."""
 
-    def rows(self, apart: bool = False) -> Function:
+    def rows(self, apart: bool = False) -> KernelFunction:
         """Reductions along the innermost axis, in as many passes over the row as they depend on one another."""
         kernel, w = self.kernel, self.w
         self.twice = apart and self.ends_with_whole_vectors()
@@ -132,7 +144,7 @@ class RowNest(Nest):
         if len(self.kernel.reduced) == 1:  # else a row has parts that may begin anywhere
             lead = self.lead(address, self.kernel.reduced[0], "0")
             self.prepare_nontemporal(address, lead)
-        known: dict[Value, str] = {}
+        known: dict[KernelValue, str] = {}
         kept = self._row_buffers(stages)
         for number in range(stages.passes + 1):
             place = Place(address, counters)
@@ -145,12 +157,12 @@ class RowNest(Nest):
                 for reduce, parts in totals.items():
                     known[reduce] = self._total(reduce, parts)
 
-    def _total(self, reduce: Value, parts: list[str]) -> str:
+    def _total(self, reduce: KernelValue, parts: list[str]) -> str:
         reduction = Reduction(reduce.attrs["op"], reduce.dtype)
         v = self.v
         return v.widened(reduction.dtype, reduction.finish(v.of(1), reduction.across(v, parts)))
 
-    def _row_buffers(self, stages: Stages) -> dict[Value, tuple[int, str]]:
+    def _row_buffers(self, stages: Stages) -> dict[KernelValue, tuple[int, str]]:
         """Stack memory for values that several passes need: the first pass that has them, and the address."""
         reduced = self.kernel.reduced
         size = self.kernel.axes[reduced[-1]].size
@@ -158,7 +170,7 @@ class RowNest(Nest):
             return {}
         padded = -(-size // self.lanes) * self.lanes
         padded += self.lanes if self.nontemporal else 0  # a row's first vector may be shorter, all others reach further
-        buffers: dict[Value, tuple[int, str]] = {}
+        buffers: dict[KernelValue, tuple[int, str]] = {}
         room = ROW_BUFFER_BYTES
         for value, first in stages.worth_keeping().items():
             need = padded * value.dtype.itemsize

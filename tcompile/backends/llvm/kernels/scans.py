@@ -1,6 +1,6 @@
 """Cumulative sums and products: every element is added to the sum of those before it, in their order, as NumPy does.
 
-Enters: a kernel of form ``scan_rows`` or ``scan_columns``, with one value ``along``. Leaves: its function. Where memory
+Input: a kernel of form ``scan_rows`` or ``scan_columns``, with one value ``along``. Output: its function. Where memory
 lies along another axis than the scan's, vectors of columns are added row by row. Where it lies along the scan's axis, a
 vector's elements are added one after the other; several rows at a time, since each addition waits for the one before.
 Integers, whose sums do not depend on the order, are added in all lanes at once.
@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm.kernels.elements import Place
-from tcompile.backends.llvm.kernels.nest import SIDE_BY_SIDE, Function, Nest
+from tcompile.backends.llvm.kernels.nest import SIDE_BY_SIDE, KernelFunction, Nest
 from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.llvm.vector.vectors import Vectors
-from tcompile.backends.schedule import Access, Value
+from tcompile.backends.schedule import Access, KernelValue
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.graph import Size
 from tcompile.graph.sizes import hint
@@ -27,7 +27,7 @@ STEPS = {"cumulative_sum": ("add", -0.0), "cumulative_prod": ("mul", 1.0)}  # an
 class ScanNest(Nest):
     """The reduced axis is the scan's."""
 
-    def scan(self) -> Function:
+    def scan(self) -> KernelFunction:
         """The function."""
         kernel = self.kernel
         (self.axis,) = kernel.reduced
@@ -43,7 +43,7 @@ class ScanNest(Nest):
         number, dtype = STEPS[self.value.attrs["op"]][1], self.value.dtype
         return v.constant(dtype, number if dtype.kind == "f" else int(number))
 
-    def _read(self, place: Place, known: dict[Value, str]) -> tuple[dict[Value, str], str]:
+    def _read(self, place: Place, known: dict[KernelValue, str]) -> tuple[dict[KernelValue, str], str]:
         """All values but the scan, and the elements for it: beyond the end of a row, such as change nothing."""
         wanted = [value for value in self.kernel.values if value is not self.value and value not in known]
         registers, mask = self.elements.write(place, wanted, known)
@@ -52,18 +52,18 @@ class ScanNest(Nest):
             elements = self.v.pick(mask, self.value.dtype, elements, self._first(self.v))
         return registers, elements
 
-    def _write(self, place: Place, registers: dict[Value, str], scanned: str) -> None:
+    def _write(self, place: Place, registers: dict[KernelValue, str], scanned: str) -> None:
         self.elements.write(place, (), {**registers, self.value: scanned}, self.kernel.stores)
 
-    def _same_for(self, place: Place, axes: Sequence[int]) -> dict[Value, str]:
+    def _same_for(self, place: Place, axes: Sequence[int]) -> dict[KernelValue, str]:
         """What moves along ``axes`` at most: computed once."""
-        known: dict[Value, str] = {}
+        known: dict[KernelValue, str] = {}
         still = [value for value in self.kernel.values if value is not self.value and value.axes <= frozenset(axes)]
         self.row_values(still, place, known)
         return known
 
     # -- vectors of columns ---------------------------------------------------------------------------------------
-    def _columns(self) -> Function:
+    def _columns(self) -> KernelFunction:
         kernel, w = self.kernel, self.w
         *outer, last = kernel.kept
         self.call_ahead(last, self.rows_ahead(self.axis, ROWS_AHEAD))
@@ -93,9 +93,14 @@ class ScanNest(Nest):
         return self.finish(kernel.name, tuple(kernel.axes[axis].size for axis in kernel.kept), stride)
 
     def _walk_down(
-        self, address: Callable[[Access], str], counters: dict[int, str], known: dict[Value, str],
-        starts: Sequence[str], stop: str, whole: bool,
-    ) -> None:  # fmt: skip
+        self,
+        address: Callable[[Access], str],
+        counters: dict[int, str],
+        known: dict[KernelValue, str],
+        starts: Sequence[str],
+        stop: str,
+        whole: bool,
+    ) -> None:
         """Vectors of columns that begin at ``starts``, from the first row to the last."""
         w, last = self.w, self.kernel.kept[-1]
 
@@ -116,7 +121,7 @@ class ScanNest(Nest):
         w.loop("0", self.size(self.axis), "1", [first] * len(starts), row)
 
     # -- elements of rows -----------------------------------------------------------------------------------------
-    def _rows(self) -> Function:
+    def _rows(self) -> KernelFunction:
         kernel, w = self.kernel, self.w
         kept = kernel.kept
         self.call_ahead(self.axis)

@@ -1,6 +1,6 @@
 """Loops that write to computed places, one point after the other.
 
-Enters: a kernel of form ``places``: one store, of a ``scatter``. Leaves: its function, which one thread runs. It looks
+Input: a kernel of form ``places``: one store, of a ``scatter``. Output: its function, which one thread runs. It looks
 at all the places before it writes to the first one, and leaves everything as it is where one is out of range; so does
 NumPy. Where combining floats raises a flag, it puts back what was there, last one first, from an array in which it has
 kept that. So whatever is told about such a kernel, it has not written anything.
@@ -12,10 +12,10 @@ from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm.kernels import pointwise
 from tcompile.backends.llvm.kernels.elements import Elements, Place
-from tcompile.backends.llvm.kernels.nest import Function, Nest
+from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
 from tcompile.backends.llvm.vector.text import Module, element_type
 from tcompile.backends.llvm.vector.vectors import Vectors
-from tcompile.backends.schedule import Kernel, Store, Value
+from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import needed, static_elements
 from tcompile.backends.status import ONLY_NUMPY
 
@@ -29,7 +29,7 @@ class PlacesNest(Nest):
         super().__init__(module, kernel, ())
         self.wide = self.v, self.elements, self.lanes
         (self.store,) = kernel.stores
-        self.value: Value = self.store.value
+        self.value: KernelValue = self.store.value
         self.indices = self.value.values[-len(self.value.attrs["sizes"]) :]
         self.last = len(kernel.axes) - 1
         self.counted = sorted(frozenset().union(*(index.axes for index in self.indices)))  # along which places change
@@ -50,7 +50,7 @@ class PlacesNest(Nest):
         """Whether combining elements may raise a flag."""
         return self.how is not None and self.value.dtype.kind == "f"
 
-    def places(self) -> Function:
+    def places(self) -> KernelFunction:
         """The function."""
         w = self.w
         self.begin()
@@ -139,9 +139,9 @@ class PlacesNest(Nest):
     def _write(self, place: Place, start: str) -> None:
         """One point, or a vector of points that lie side by side at one place."""
         dtype, written, address = self.value.dtype, self.value.operands[0], self._at(place, start)
-        given = [written] if isinstance(written, Value) else []
+        given = [written] if isinstance(written, KernelValue) else []
         registers, mask = self.elements.write(place, needed(self.kernel.values, given), {})
-        made = registers[written] if isinstance(written, Value) else self.v.constant(dtype, written)
+        made = registers[written] if isinstance(written, KernelValue) else self.v.constant(dtype, written)
         straight: list[tuple[Store, str, str]] = []
         if self.how is not None:
             old = self._load(address, mask)

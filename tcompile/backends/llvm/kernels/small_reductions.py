@@ -1,6 +1,6 @@
 """Reductions over a few elements each: a vector has as many rows as it has lanes, and nothing but registers is used.
 
-Enters: a kernel of form ``thin``: one reduced axis of a few elements, known when it is compiled. Leaves: its function.
+Input: a kernel of form ``thin``: one reduced axis of a few elements, known when it is compiled. Output: its function.
 The innermost kept axis is walked in vectors, the reduced axis is written out. Where rows lie side by side, as in an
 array of points, their elements are sorted out in registers (``interleave``).
 """
@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import field
 
 from tcompile.backends.llvm.kernels.elements import Place
-from tcompile.backends.llvm.kernels.nest import Function, Nest
+from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
 from tcompile.backends.llvm.kernels.reductions import Reduction
 from tcompile.backends.llvm.vector import interleave
 from tcompile.backends.llvm.vector.interleave import LONGEST, every, woven
 from tcompile.backends.llvm.vector.text import cells, memory_type
-from tcompile.backends.schedule import Access, Store, Value
+from tcompile.backends.schedule import Access, KernelValue, Store
 from tcompile.backends.schedule.kernel import static_elements
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
@@ -34,8 +34,8 @@ class Vector:
     index: str
     rest: str
     rows: list[str] = field(default_factory=list)  # the number of each lane's row; lanes without one repeat the first
-    known: dict[Value, str] = field(default_factory=dict)  # one for each row
-    elements: list[dict[Value, str]] = field(default_factory=list)  # for each element of a row
+    known: dict[KernelValue, str] = field(default_factory=dict)  # one for each row
+    elements: list[dict[KernelValue, str]] = field(default_factory=list)  # for each element of a row
 
 
 class ThinNest(Nest):
@@ -43,7 +43,7 @@ class ThinNest(Nest):
 
     turns = True
 
-    def thin(self) -> Function:
+    def thin(self) -> KernelFunction:
         """The function."""
         kernel, w = self.kernel, self.w
         kept = kernel.kept
@@ -142,7 +142,7 @@ class ThinNest(Nest):
         for x, whole, parts in zip(loads, fast, slow, strict=True):
             type, ways = self.elements.memory(x.dtype), zip(whole, parts, strict=True)
             joined.append([w.select_phi(type, [(one, first), (other, second)]) for one, other in ways])
-        for x, registers in zip(loads, joined, strict=True):  # behind all of these, which come first in a block
+        for x, registers in zip(loads, joined, strict=True):  # after all of these, which come first in a block
             self._found(x, vector, registers)
 
     def _is_sorted_out(self, access: Access | None) -> bool:
@@ -150,7 +150,7 @@ class ThinNest(Nest):
         assert access is not None
         return self.count <= SORTED_OUT and self._period(access, self.count) is not None
 
-    def _sort_out(self, vector: Vector, loads: list[Value]) -> None:
+    def _sort_out(self, vector: Vector, loads: list[KernelValue]) -> None:
         """Whole vectors of rows that lie side by side; the last few are copied to where whole vectors can be read.
 
         Lanes without a row have the first one's elements, so that they signal nothing of their own.
@@ -194,7 +194,7 @@ class ThinNest(Nest):
         place = w.get(f"getelementptr [{period} x {cell}], ptr {target}, i64 {to}")
         w.do(f"store {row} {w.get(f'load {row}, ptr {found}, align 1')}, ptr {place}, align 1")
 
-    def _period_of(self, value: Value) -> int:
+    def _period_of(self, value: KernelValue) -> int:
         assert value.access is not None
         period = self._period(value.access, self.count)
         assert period is not None
@@ -205,7 +205,7 @@ class ThinNest(Nest):
         inside = self.w.get(f"icmp sgt i64 {vector.rest}, {lane}")
         return self.w.get(f"select i1 {inside}, i64 {lane}, i64 0") if lane else "0"
 
-    def _found(self, value: Value, vector: Vector, registers: list[str]) -> None:
+    def _found(self, value: KernelValue, vector: Vector, registers: list[str]) -> None:
         """Notes what was read, for each element of a row or once."""
         for r, register in enumerate(registers):
             found = vector.known if self.stages.per_row(value) else vector.elements[r]
@@ -215,7 +215,7 @@ class ThinNest(Nest):
         """Whether a place differs from row to row; where it does not, one element is read for all lanes."""
         return bool(access.steps[self.last])
 
-    def _turns(self, value: Value) -> int:
+    def _turns(self, value: KernelValue) -> int:
         return 1 if self.stages.per_row(value) else self.count
 
     def _period(self, access: Access, turns: int) -> int | None:
@@ -225,7 +225,7 @@ class ThinNest(Nest):
             return None
         return period
 
-    def _many(self, value: Value, vector: Vector, offsets: str) -> list[str]:
+    def _many(self, value: KernelValue, vector: Vector, offsets: str) -> list[str]:
         """The vector of each turn, where all lanes are rows and one more row follows."""
         access, turns = value.access, self._turns(value)
         assert access is not None
@@ -243,7 +243,7 @@ class ThinNest(Nest):
         assert access is not None
         return static_elements(access.steps[self.reduced]) == 1 and cells(access.buffer.type.dtype) == 1
 
-    def _turned(self, value: Value, vector: Vector) -> list[str]:
+    def _turned(self, value: KernelValue, vector: Vector) -> list[str]:
         """Parts of rows are read as they lie, and turned about in squares."""
         w, access, cell = self.w, value.access, memory_type(value.dtype)
         assert access is not None
@@ -262,23 +262,23 @@ class ThinNest(Nest):
         step = self.parameters.bytes(w, access.steps[self.last], access.buffer)
         return [w.get(f"getelementptr i8, ptr {start}, i64 {w.get(f'mul i64 {step}, {n}')}") for n in vector.rows]
 
-    def _few(self, value: Value, vector: Vector, inside: str, offsets: str) -> list[str]:
+    def _few(self, value: KernelValue, vector: Vector, inside: str, offsets: str) -> list[str]:
         assert value.access is not None
         turns = range(self._turns(value))
         if static_elements(value.access.steps[self.last]) == 1:
             return [self.elements.masked_load(value.dtype, self._at(value, vector, r), inside) for r in turns]
         return [self._gather(value, vector, r, offsets) for r in turns]
 
-    def _at(self, value: Value, vector: Vector, r: int) -> str:
+    def _at(self, value: KernelValue, vector: Vector, r: int) -> str:
         """The address of a row's element."""
         assert value.access is not None
         return self.address(vector.address(value.access), value.access, {self.last: vector.index, self.reduced: str(r)})
 
-    def _straight(self, value: Value, vector: Vector, r: int) -> str:
+    def _straight(self, value: KernelValue, vector: Vector, r: int) -> str:
         type = self.elements.memory(value.dtype)
         return self.w.get(f"load {type}, ptr {self._at(value, vector, r)}, align 1")
 
-    def _gather(self, value: Value, vector: Vector, r: int, offsets: str) -> str:
+    def _gather(self, value: KernelValue, vector: Vector, r: int, offsets: str) -> str:
         access = value.access
         assert access is not None
         step = self.parameters.bytes(self.w, access.steps[self.last], access.buffer)

@@ -1,6 +1,6 @@
 """Sorts of a few elements each: as many rows side by side as a vector has lanes, in a network of exchanges.
 
-Enters: a kernel of form ``sort``: one reduced axis of a few elements, known when it is compiled. Leaves: its function.
+Input: a kernel of form ``sort``: one reduced axis of a few elements, known when it is compiled. Output: its function.
 No branch depends on what is sorted. NaNs come last, as in NumPy.
 """
 

@@ -1,7 +1,7 @@
 """Pointwise kernels that read an array across the grain: blocks that are transposed before they are computed with.
 
-Enters: a kernel of form ``tiled``: its innermost axis is walked in vectors, and some loads lie contiguous along the
-axis before it. Leaves: its function. A strip of rows is walked in blocks. Of each such load a block is read the way it
+Input: a kernel of form ``tiled``: its innermost axis is walked in vectors, and some loads lie contiguous along the
+axis before it. Output: its function. A strip of rows is walked in blocks. Of each such load a block is read the way it
 lies, transposed tile by tile in registers, and put in a buffer that a cache holds; then the block's rows
 are walked. So every array is read and written in stretches of some cache lines, as memory does it best. What is called
 for ahead is the next rows' stretches, with the line in which each ends: no processor foresees those.
@@ -13,10 +13,10 @@ import math
 from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm.kernels.elements import Place
-from tcompile.backends.llvm.kernels.nest import CACHE_LINE, Function, Nest
+from tcompile.backends.llvm.kernels.nest import CACHE_LINE, KernelFunction, Nest
 from tcompile.backends.llvm.vector.interleave import transposed
 from tcompile.backends.llvm.vector.text import memory_type
-from tcompile.backends.schedule import Access, Value
+from tcompile.backends.schedule import Access, KernelValue
 from tcompile.backends.schedule.lower import lies_across
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
@@ -36,7 +36,7 @@ class TiledNest(Nest):
 
     turns = True
 
-    def tiled(self) -> Function:
+    def tiled(self) -> KernelFunction:
         """The function."""
         kernel, w, lanes, axes = self.kernel, self.w, self.lanes, self.kernel.axes
         self.across, self.last = len(axes) - 2, len(axes) - 1
@@ -113,17 +113,17 @@ class TiledNest(Nest):
         """Where a tile begins that ends at ``stop`` at the latest, where it can."""
         return self.most(self.least(i, self.w.get(f"sub i64 {stop}, {self.lanes}")), "0")
 
-    def _origin(self, load: Value, buffer: str, origins: Sequence[str]) -> str:
+    def _origin(self, load: KernelValue, buffer: str, origins: Sequence[str]) -> str:
         """The address that row 0 and column 0 would have in a buffer that begins with other ones."""
         return self._place(load, buffer, *(self.w.get(f"sub i64 0, {origin}") for origin in origins))
 
-    def _place(self, load: Value, buffer: str, row: str, column: str) -> str:
+    def _place(self, load: KernelValue, buffer: str, row: str, column: str) -> str:
         """The address of an element in a buffer."""
         w = self.w
         at = w.get(f"add i64 {w.get(f'mul i64 {row}, {self.stride}')}, {column}")
         return w.get(f"getelementptr {memory_type(load.dtype)}, ptr {buffer}, i64 {at}")
 
-    def _vector(self, load: Value) -> str:
+    def _vector(self, load: KernelValue) -> str:
         return f"<{self.lanes} x {memory_type(load.dtype)}>"
 
     # -- buffers --------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class TiledNest(Nest):
         self.repeat(*columns, str(lanes), vector)
 
     def _repeat_last(self, rows: Bounds, stop: str, buffers: Sequence[str]) -> None:
-        """Behind the end of each row, its last element: a vector that sticks out raises no flag of its own."""
+        """After the end of each row, its last element: a vector that sticks out raises no flag of its own."""
         w, v = self.w, self.v
         ends = w.get(f"add i64 {stop}, -1")
 
@@ -206,13 +206,18 @@ class TiledNest(Nest):
 
     # -- rows -----------------------------------------------------------------------------------------------------
     def _row(
-        self, outer: Callable[[Access], str], counters: dict[int, str], row: str, rows: Bounds, columns: Bounds,
+        self,
+        outer: Callable[[Access], str],
+        counters: dict[int, str],
+        row: str,
+        rows: Bounds,
+        columns: Bounds,
         buffers: Sequence[str],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """One row of a block, with what the buffers hold of it."""
         w, at = self.w, {**counters, self.across: row}
         address = self.reached(outer, {self.across: row})
-        of_row: dict[Value, str] = {}
+        of_row: dict[KernelValue, str] = {}
         self.row_values(self.stages.row_values(0), Place(address, at), of_row)
         self.prepare_nontemporal(address)
         self._call_ahead(address, row, rows, columns[1])

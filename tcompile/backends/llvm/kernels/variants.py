@@ -1,6 +1,6 @@
 """What may differ in how a graph's kernels are written, and does not change any bit of their results.
 
-Enters: nothing. Leaves: ``Variant``, which those who write kernels ask, and ``USUAL``, which holds what is right for
+Input: nothing. Output: ``Variant``, which those who write kernels ask, and ``USUAL``, which holds what is right for
 most. Exists as data of its own so that ``tuning`` can try others.
 """
 
@@ -14,8 +14,8 @@ class Variant:
     """One way to write the kernels of a graph.
 
     ``chunk`` is how much work one chunk of a thread is, as a multiple of the usual. ``past_the_cache`` says whether
-    large results of kernels that reduce nothing are stored past the cache. ``unroll`` is how many vectors a round of a
-    pointwise loop computes, ``strip_rows`` how many rows lie in a strip where an array is read across the grain.
+    large results of kernels that reduce nothing are stored past the cache. ``unroll`` is how many vectors an iteration
+    of a pointwise loop computes, ``strip_rows`` how many rows lie in a strip where an array is read across the grain.
     """
 
     chunk: float = 1.0

@@ -1,8 +1,8 @@
-"""Loops in machine code: the kernels of a loop's body, round after round, without Python in between.
+"""Loops in machine code: the kernels of a loop's body, iteration after iteration, without Python in between.
 
-Enters: the host program of a ``fori_loop``'s region, whose steps are kernels, loops of kernels, and loops over
-elements, whose functions are called as kernels are. Leaves: a ``Rounds``, which runs the loop on arrays. Exists because
-a round of small kernels takes less time than one call of Python.
+Input: the host program of a ``fori_loop``'s region, whose steps are kernels, loops of kernels, and loops over
+elements, whose functions are called as kernels are. Output: a ``Iterations``, which runs the loop on arrays. Exists
+because an iteration of small kernels takes less time than one call of Python.
 
 An iteration is a program of 64-bit words, written for each call of the loop, which ``native/loop_program.ll``
 interprets: kernels with their words, copies, loops inside, numbers that grow by the same amount each iteration (all
@@ -31,7 +31,7 @@ from tcompile.backends.llvm.loop_program.ir import (
     LoopArray,
     LoopIR,
     NotNative,
-    Plan,
+    SkewPlan,
     Slabs,
     Test,
     linear,
@@ -40,13 +40,13 @@ from tcompile.backends.llvm.loop_program.liveness import stays_unseen
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.status import PAUSED
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType, ops
-from tcompile.graph.ops.element_loop import dtype_of, written_roots
+from tcompile.graph.ops.scalar_loop import dtype_of, written_roots
 from tcompile.graph.sizes import counters_in, product
 from tcompile.polls import Changed
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.kernels.codegen import Code
-    from tcompile.backends.llvm.kernels.nest import Function
+    from tcompile.backends.llvm.kernels.nest import KernelFunction
     from tcompile.backends.llvm.scalar_loops.lower import ScalarLoop
     from tcompile.backends.schedule import Access, Kernel, Schedule
     from tcompile.backends.schedule.plan import Step
@@ -68,21 +68,22 @@ class Body(Protocol):
         """The arrays that are there already, and only read."""
 
     @property
-    def native_loops(self) -> Mapping[Node, Rounds | None]:
+    def native_loops(self) -> Mapping[Node, Iterations | None]:
         """The loops inside; None for those that Python runs."""
 
-    def grain(self, step: Step, function: Function) -> str:
+    def grain(self, step: Step, function: KernelFunction) -> str:
         """The number of items for one thread, as an expression."""
 
     def writes_in_place(self, step: Step, number: int) -> bool:
         """Whether a scalar loop writes to the array that it is given as operand ``number``."""
 
 
-class Rounds(LoopIR):
-    """A loop that runs in machine code: ``programs`` are those of the parts of a round, which carry so many values.
+class Iterations(LoopIR):
+    """A loop that runs in machine code: ``programs`` are those of the parts of an iteration, which carry so many
+    values.
 
-    All but the last part end with a flag; ``leaves`` says whether it ends the loop or only the round. Between two parts
-    nothing is moved: ``at`` tells, behind each part, which arrays hold the carried values.
+    All but the last part end with a flag; ``leaves`` says whether it ends the loop or only the iteration. Between two
+    parts nothing is moved: ``at`` tells, after each part, which arrays hold the carried values.
     """
 
     def __init__(self, programs: Sequence[Body], carried: int, leaves: Sequence[bool] = ()) -> None:
@@ -93,13 +94,13 @@ class Rounds(LoopIR):
         self.steps: list[Launch | Copy | Inner | Test] = []
         self.number: dict[Node, int] = {}
         self.fixed: dict[int, Array] = {}  # arrays that are there already, and only read
-        self.inputs: dict[int, int] = {}  # which carried value each array holds before the first round
+        self.inputs: dict[int, int] = {}  # which carried value each array holds before the first iteration
         self.tests = bool(leaves)
         for position, node in enumerate(self.graph.inputs[1 : carried + 1]):
             if isinstance(node.type, TensorType):
                 self.inputs[self._array(node)] = position
-        self.written: Counter[int] = Counter()  # how many steps of a round store to each array
-        self.copies: list[tuple[Copy, bool]] = []  # of arrays of which a part is written: the same one in all rounds?
+        self.written: Counter[int] = Counter()  # how many steps of an iteration store to each array
+        self.copies: list[tuple[Copy, bool]] = []  # of arrays partly written: the same part in all iterations?
         self.at: list[list[int | None]] = []
         ends: list[tuple[int, int, bool]] = []  # for each test: its place among the steps, its flag, what it does
         for number, program in enumerate(programs):
@@ -117,7 +118,7 @@ class Rounds(LoopIR):
         self._exchange(rotates=all(leaves))
         endings = {n: self._into_place(self.at[n]) for n, (_, _, leave) in enumerate(ends) if not leave}
         others = {copy.to for row in endings.values() for copy in row if self.moves.get(copy.to) != copy.source}
-        self.copied_once = [  # steps that only the first round needs
+        self.copied_once = [  # steps that only the first iteration needs
             copy for copy in alone
             if (self.moves.get(copy.source), self.moves.get(copy.to)) == (copy.to, copy.source)
             and not {copy.source, copy.to} & others
@@ -132,7 +133,7 @@ class Rounds(LoopIR):
         self.fresh = sorted(self.inputs.keys() | moved | self.moves.keys())
         self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
         held = [self.number.get(node) for node in self.graph.inputs[1 : carried + 1]]
-        self.ways = [held, *self.at]  # where the carried values are behind the loop, by the way in which it is left
+        self.ways = [held, *self.at]  # where the carried values are after the loop, by the way in which it is left
         self.results = [[self._result(*row) for row in enumerate(way)] for way in self.ways]
         types = [node.type for node in self.graph.inputs[1 : carried + 1]]
         self.floats = [place for place, type in enumerate(types) if isinstance(type, ScalarType)]
@@ -141,9 +142,9 @@ class Rounds(LoopIR):
         ]
         self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by what the calls were given,
         self.spare_bytes = 0  # and what they hold
-        self.plans: dict[Any, Plan] = {}  # which kernels go through arrays together, by all that this depends on
+        self.plans: dict[Any, SkewPlan] = {}  # which kernels go through arrays together, by all that this depends on
         if self.tests and any(counters_in(array.shape) for array in self.arrays):
-            raise NotNative("the sizes of its arrays depend on the round")
+            raise NotNative("the sizes of its arrays depend on the iteration")
 
     def _part(self, program: Body) -> None:
         fixed = program.fixed
@@ -166,7 +167,7 @@ class Rounds(LoopIR):
                 raise NotNative(f"they call {_done_by((others or [step])[0])}")
 
     def _move_on(self) -> None:
-        """Notes where the carried values are behind a part, each in an array of its own."""
+        """Notes where the carried values are after a part, each in an array of its own."""
         row: list[int | None] = []
         for node, result in zip(self.graph.inputs[1 : self.carried + 1], self.graph.outputs, strict=False):
             if not isinstance(node.type, TensorType):
@@ -181,12 +182,12 @@ class Rounds(LoopIR):
         self.at.append(row)
 
     def _into_place(self, row: list[int | None]) -> list[Copy]:
-        """The copies that put carried values where the next round looks for them, before arrays change places."""
+        """The copies that put carried values where the next iteration looks for them, before arrays change places."""
         final = {here: self.moves.get(here, here) for here in self.inputs}
         wanted = {self.inputs[here]: there for here, there in final.items()}
         copies = [Copy(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
         if {copy.to for copy in copies} & {held for held in row if held is not None}:
-            raise NotNative("a round that ends early would move arrays in a circle")
+            raise NotNative("an iteration that ends early would move arrays in a circle")
         self.written.update(copy.to for copy in copies)
         return copies
 
@@ -231,7 +232,7 @@ class Rounds(LoopIR):
                     arguments.append((char, self._argument(argument)))
             linear(product(items))
             if per_item != 1 and counters_in(items):
-                raise NotNative("the number of its elements depends on the round")
+                raise NotNative("the number of its elements depends on the iteration")
             slabs = None if grain is None else self._slabs(code.kernel, items)
             address = program.addresses[function.name]
             self.steps.append(Launch(address, tuple(arguments), items, per_item, grain, slabs))
@@ -252,10 +253,10 @@ class Rounds(LoopIR):
         return Slabs(axes, places, lanes if whole else 1, element_ns(kernel.values, kernel.stores), moves)
 
     def _writes_the_same_part(self, node: Node, base: int) -> bool:
-        """Whether a step changes one part of a carried array, the same one in all rounds.
+        """Whether a step changes one part of a carried array, the same one in all iterations.
 
-        Where no other step changes the array or its copy, these change places from round to round, and outside of the
-        part they are always equal: it is enough to copy the array once, before the first round.
+        Where no other step changes the array or its copy, these swap from iteration to iteration, and outside of
+        the part they are always equal: it is enough to copy the array once, before the first iteration.
         """
         position = self.inputs.get(base)
         if node.op is not ops.ASSIGN or position is None or not node.tensor.layout.dense:
@@ -265,7 +266,7 @@ class Rounds(LoopIR):
         return self.graph.outputs.count(node) == 1 and not counters_in(node.attrs["path"])
 
     def _is_copied_once(self, copy: Copy, same: bool, ends: Sequence[tuple[int, int, bool]]) -> bool:
-        """Whether the copy is for the first round only, if both arrays change places behind each round."""
+        """Whether the copy is for the first iteration only, if both arrays change places after each iteration."""
         if self.written[copy.source]:
             return False
         if same and self.written[copy.to] == 1:
@@ -274,7 +275,7 @@ class Rounds(LoopIR):
         return stays_unseen(self.steps, copy.to, self.arrays[copy.to], seen)
 
     def _reshaped(self, node: Node) -> None:
-        """The same elements in the same order: the same memory, but what a round hands on has a shape of its own."""
+        """The same elements in the same order: the same memory, but what is carried has a shape of its own."""
         source = self.number[node.inputs[0]]
         if node in self.graph.outputs:
             self.steps.append(Copy(self._array(node), source))
@@ -283,7 +284,7 @@ class Rounds(LoopIR):
             self.number[node] = source
 
     def _elements(self, program: Body, step: Step) -> None:
-        """A loop over elements. It writes to copies, but where nobody needs what an array holds."""
+        """A scalar loop. It writes to copies, but where nobody needs what an array holds."""
         node = step.node
         assert node is not None
         loop = program.scalar_loops[node]
@@ -311,11 +312,11 @@ class Rounds(LoopIR):
                 arguments.append((char, self._argument(argument)))
         arrays = [number for char, number in arguments if char == "a"]  # each comes once so, and again for its strides
         if any(arrays.count(number) > 1 for number in made):
-            raise NotNative("a loop over elements is given an array twice")
+            raise NotNative("a scalar loop is given an array twice")
         self.steps.append(Launch(entries.entry(loop.arrays), tuple(arguments), (1,), 1, None))
 
     def _made_for(self, argument: tuple[str, int], written: Mapping[int, int], results: Sequence[int]) -> int:
-        """What a loop over elements is given for an argument that is no value of the graph. It never pauses here."""
+        """What a scalar loop is given for an argument that is no value of the graph. It never pauses here."""
         match argument:
             case ("written", number):
                 return written[number]
@@ -329,7 +330,7 @@ class Rounds(LoopIR):
         return len(self.arrays) - 1
 
     def _word(self, kind: str) -> int:
-        """A new array for one number that a loop over elements hands on."""
+        """A new array for one number that a scalar loop hands on."""
         self.arrays.append(LoopArray(None, (), dtype_of(kind)))
         return len(self.arrays) - 1
 
@@ -342,9 +343,9 @@ class Rounds(LoopIR):
         return self.number[argument]
 
     def _inner(self, program: Body, node: Node, later: set[Node]) -> None:
-        """A loop inside; ``later`` are the arrays that steps behind it read. What nobody reads it writes in place."""
-        rounds = program.native_loops[node]
-        if rounds is None:
+        """A loop inside; ``later`` are the arrays that steps after it read. What nobody reads it writes in place."""
+        iterations = program.native_loops[node]
+        if iterations is None:
             raise NotNative("Python runs a loop inside")
         start, count, *operands = node.operands
         given = []
@@ -362,13 +363,13 @@ class Rounds(LoopIR):
             position = get.attrs["index"]
             if isinstance(get.type, ScalarType):
                 continue
-            if position >= rounds.carried:
-                told[position - rounds.carried] = self._array(get)
+            if position >= iterations.carried:
+                told[position - iterations.carried] = self._array(get)
                 continue
-            ways = tuple(way[position] for way in rounds.ways)
-            inside = rounds.number[rounds.graph.inputs[position + 1]]
+            ways = tuple(way[position] for way in iterations.ways)
+            inside = iterations.number[iterations.graph.inputs[position + 1]]
             stays = set(ways) == {inside}
-            if stays and inside not in rounds.written:
+            if stays and inside not in iterations.written:
                 self.number[get] = given[position]
                 continue
             free = given[position] not in needed and given.count(given[position]) == 1
@@ -377,17 +378,17 @@ class Rounds(LoopIR):
             else:
                 self._array(get)
             self.written[self.number[get]] += 1
-            if stays and free and inside not in rounds.moves:
+            if stays and free and inside not in iterations.moves:
                 bound.add(inside)
             else:
                 results.append((self.number[get], ways))
         assert start == 0 and isinstance(count, int | SymInt)
-        more: dict[str, Any] = {"told": tuple(told), "least": node.attrs["least"]} if rounds.tests else {}
-        self.steps.append(Inner(rounds, linear(count), tuple(given), tuple(results), frozenset(bound), **more))
+        more: dict[str, Any] = {"told": tuple(told), "least": node.attrs["least"]} if iterations.tests else {}
+        self.steps.append(Inner(iterations, linear(count), tuple(given), tuple(results), frozenset(bound), **more))
 
     def _exchange(self, rotates: bool) -> None:
-        """Where each carried value of the next round is, and which arrays change places for it: where it ``rotates``,
-        what a round hands on as another value stays in its array, too.
+        """Where each carried value of the next iteration is, and which arrays change places for it: where it
+        ``rotates``, what an iteration hands on as another value stays in its array, too.
         """
         self.moves: dict[int, int] = {}
         results = {here: self.number[self.graph.outputs[position]] for here, position in self.inputs.items()}
@@ -420,10 +421,10 @@ class Rounds(LoopIR):
 
     # -- each call -----------------------------------------------------------------------------------------------------
     def run(self, stop: int, given: Sequence[Any], sizes: Mapping[str, int]) -> tuple[tuple[Any, ...], int, int]:
-        """What ``stop`` rounds make of the carried values; ``sizes`` are the symbols that the parts take besides.
+        """What ``stop`` iterations make of the carried values; ``sizes`` are the symbols that the parts take besides.
 
-        Says in which round the loop was left, and by which way (0: all are done). Raises Replay where only plain Python
-        can go on, and Changed where something that was read has changed.
+        Says in which iteration the loop was left, and by which way (0: all are done). Raises Replay where only plain
+        Python can go on, and Changed where something that was read has changed.
         """
         helpers.check_error_state()
         key = (
@@ -477,7 +478,7 @@ def _sizes(access: Access) -> list[Size]:
 
 
 def _is_the_same(node: Node) -> bool:
-    """Whether a movement shows all elements of its operand, one after the other as they lie there."""
+    """Whether a view op shows all elements of its operand, one after the other as they lie there."""
     moves = node.op in (ops.RESHAPE, ops.RAVEL, ops.EXPAND_DIMS, ops.SQUEEZE)
     return moves and node.inputs[0].tensor.c_contiguous and node.tensor.c_contiguous
 
@@ -503,4 +504,4 @@ def _done_by(step: Step) -> str:
     return str(node.attrs["target"]) if node.op is ops.CALL else node.op.name
 
 
-__all__ = ["NotNative", "Rounds"]
+__all__ = ["Iterations", "NotNative"]

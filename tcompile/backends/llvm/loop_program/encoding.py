@@ -1,6 +1,6 @@
 """The program of a loop in machine code: 64-bit words, which ``native/loop_program.ll`` walks through.
 
-Enters: the ``LoopIR`` of a loop, and what one call gives it. Leaves: a ``Level``: the loop's arrays, and its program,
+Input: the ``LoopIR`` of a loop, and what one call gives it. Output: a ``Level``: the loop's arrays, and its program,
 which is kept for later calls of the same kind.
 """
 
@@ -19,7 +19,7 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.loop_program import skewing
-from tcompile.backends.llvm.loop_program.ir import Array, Copy, Inner, Launch, LoopArray, LoopIR, Plan, Test
+from tcompile.backends.llvm.loop_program.ir import Array, Copy, Inner, Launch, LoopArray, LoopIR, SkewPlan, Test
 from tcompile.backends.llvm.native import interrupts, target, threads
 from tcompile.backends.replay import Replay
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
@@ -31,16 +31,16 @@ _Row: TypeAlias = tuple[list[int], Size | None]
 
 _KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT, _PICK, _TELL, _LEAST, _TOGETHER = range(12)
 _HEADER = 13
-DONE, WAY = 8, 9  # words that tell how many rounds were done, and how the loop was left
+DONE, WAY = 8, 9  # words that tell how many iterations were done, and how the loop was left
 _CLOCK = 10  # the word that tells where the clock is
-_SEVERAL = 11  # the words that tell how many rounds may be done at once, and where the table for it is
-_NEVER = (1 << 63) - 1  # rounds
+_SEVERAL = 11  # the words that tell how many iterations may be done at once, and where the table for it is
+_NEVER = (1 << 63) - 1  # iterations
 _PLANS = 64  # that a loop remembers
 _COPIED_BYTES, _COPIED_NS = 1 << 19, 0.1  # that one thread copies, and what a byte takes
 
 
 @cache
-def _code() -> target.Code:
+def _code() -> target.MachineCode:
     stops = {
         "LAST": ONLY_NUMPY | INTERRUPTED | CHANGED, "ONLY_NUMPY": ONLY_NUMPY, "INTERRUPTED": INTERRUPTED,
         "CHANGED": CHANGED, "PAUSED": PAUSED,
@@ -58,19 +58,21 @@ class At:
         self.begin = {**symbols, **dict.fromkeys(last, 0)}
 
     def first(self, size: Size) -> int:
-        """A size in the first rounds of all loops."""
+        """A size in the first iterations of all loops."""
         return evaluate(size, self.begin)
 
     def ends(self, size: Size) -> list[int]:
         """What a size is where each counter is at one end; it is never beyond these."""
         if not isinstance(size, SymInt):
             return [size]
-        names = sorted(counters_in(size) & self.last.keys())  # rounds of a loop around that Python runs have a value
+        names = sorted(
+            counters_in(size) & self.last.keys()
+        )  # iterations of a loop around that Python runs have a value
         corners = itertools.product(*((0, self.last[name]) for name in names))
         return [evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners]
 
     def most(self, size: Size) -> int:
-        """The largest value that a size has in any round."""
+        """The largest value that a size has in any iteration."""
         return max(self.ends(size))
 
     def growth(self, size: Size, counter: str) -> int:
@@ -84,14 +86,14 @@ class Level:
     """The arrays and the program of one loop, for one call. ``inside`` another loop, which gives it its arrays."""
 
     def __init__(
-        self, rounds: LoopIR, given: Sequence[Any], at: At, inside: bool = False, clock: Array | None = None
+        self, iterations: LoopIR, given: Sequence[Any], at: At, inside: bool = False, clock: Array | None = None
     ) -> None:
-        self.rounds, self.given, self.at, self.inside = rounds, given, at, inside
-        self.forms = [self._form(made) for made in rounds.arrays]
-        self.arrays = [self._memory(number) for number in range(len(rounds.arrays))]
+        self.iterations, self.given, self.at, self.inside = iterations, given, at, inside
+        self.forms = [self._form(made) for made in iterations.arrays]
+        self.arrays = [self._memory(number) for number in range(len(iterations.arrays))]
         self.slots = np.array([_address(array) for array in self.arrays], np.int64)
         self.table = _address(self.slots)
-        self.taken = [(number, *self._taken(number)) for number in rounds.fresh]
+        self.taken = [(number, *self._taken(number)) for number in iterations.fresh]
         self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
         self.clock = np.array([1, 1, 0, 0], np.int64) if clock is None else clock  # see tc_due in poll.ll
         self.tables: list[Array] = []  # of addresses and numbers, which the program points to
@@ -109,7 +111,7 @@ class Level:
         if inside:
             self.let_go()
 
-    def begin(self, given: Sequence[Any], rounds: int) -> int:
+    def begin(self, given: Sequence[Any], iterations: int) -> int:
         """Begins another call with values of the same kind, as ``run`` does."""
         self.given = given
         arrays, pairs = self.arrays, list[Any]()
@@ -125,23 +127,23 @@ class Level:
             arrays[number] = array
             pairs += number, array
         count, length = len(self.taken), len(self.words)
-        words = (self.program, self.table, rounds, self.origin, length, count, *pairs)
+        words = (self.program, self.table, iterations, self.origin, length, count, *pairs)
         found: int = self.launch(self.code["tc_begin"], self.begins, 1, 1, *words)
         return found
 
-    def run(self, rounds: int) -> int:
-        """Runs so many rounds, or fewer where a status may be the end of them; returns the status."""
-        found: int = self.launch(self.code["tc_loop"], b"iii", 1, 1, self.program, self.table, rounds)
+    def run(self, iterations: int) -> int:
+        """Runs so many iterations, or fewer where a status may be the end of them; returns the status."""
+        found: int = self.launch(self.code["tc_loop"], b"iii", 1, 1, self.program, self.table, iterations)
         return found
 
     def _taken(self, number: int) -> tuple[int | None, bool, Callable[[], Array]]:
         """How each call gets an array of its own: from what it is given, copied where the loop writes to it, or new."""
         position = self._position(number)
-        return position, number in self.rounds.written, native.maker(*self.forms[number])
+        return position, number in self.iterations.written, native.maker(*self.forms[number])
 
     def _position(self, number: int) -> int | None:
-        """Which of the values given an array holds before the first round."""
-        return self.rounds.inputs.get(number, self.rounds.twins.get(number))
+        """Which of the values given an array holds before the first iteration."""
+        return self.iterations.inputs.get(number, self.iterations.twins.get(number))
 
     @property
     def bytes(self) -> int:
@@ -152,8 +154,8 @@ class Level:
     def let_go(self) -> None:
         """Forgets all arrays that others hold, or will."""
         self.given = ()
-        for number in self.rounds.inputs if self.inside else self.rounds.fresh:
-            if not (self.inside and number in self.rounds.written):
+        for number in self.iterations.inputs if self.inside else self.iterations.fresh:
+            if not (self.inside and number in self.iterations.written):
                 self.arrays[number] = _NONE
 
     def _memory(self, number: int) -> Array:
@@ -161,18 +163,18 @@ class Level:
         position = self._position(number)
         if position is not None:
             array = np.asarray(self.given[position])
-            return native.copy(array) if number in self.rounds.written else array
-        fixed = self.rounds.fixed.get(number)
+            return native.copy(array) if number in self.iterations.written else array
+        fixed = self.iterations.fixed.get(number)
         return fixed if fixed is not None else native.empty(*self.forms[number])
 
     def _form(self, made: LoopArray) -> tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...]]:
-        """The shape, dtype and memory order of an array in all rounds."""
+        """The shape, dtype and memory order of an array in all iterations."""
         shape = tuple(map(self.at.most, made.shape))
         order = tuple(range(len(shape))) if made.node is None else made.node.tensor.layout.order
         return shape, made.dtype, order
 
     def _number(self, size: Size) -> int:
-        """A new word with a size, and its place. Raises Replay where the size has more than 64 bits in some round."""
+        """A new word with a size, and its place. Raises Replay where some iteration's has over 64 bits."""
         if any(abs(end) >= 1 << 63 for end in self.at.ends(size)):
             raise Replay("a number of more than 64 bits")
         self.words.append(self.at.first(size))
@@ -180,22 +182,22 @@ class Level:
         return len(self.words) - 1
 
     def _write(self) -> None:
-        rounds, words = self.rounds, self.words
+        iterations, words = self.iterations, self.words
         words += [0] * _HEADER
         words[_CLOCK] = _address(self.clock)
         # What the loop around gives may have changed places; each call has other fresh arrays.
-        self.changing = rounds.moves.keys() | (rounds.inputs.keys() if self.inside else set(rounds.fresh))
+        self.changing = iterations.moves.keys() | (iterations.inputs.keys() if self.inside else set(iterations.fresh))
         self.addresses = list[int]()  # pairs of a word and an array
         rows: list[_Row] = []
         kernels: dict[int, Launch | Copy] = {}
         passed_over = 0  # so many of the next rows belong to a test, which may pass over them
-        for step in rounds.steps:
+        for step in iterations.steps:
             if isinstance(step, Test):
                 passed_over = step.copies
                 slot = self.table + 8 * step.flag
                 kind = _LEAVE if step.way > 0 else _UNLESS if step.way == 0 else _NEXT
                 rows.append(([kind, slot, step.way or step.copies + 1, 0, 0], None))
-            elif isinstance(step, Copy) and any(step is copy for copy in rounds.copied_once):
+            elif isinstance(step, Copy) and any(step is copy for copy in iterations.copied_once):
                 continue
             elif isinstance(step, Inner):
                 rows += self._inner(step)
@@ -213,29 +215,29 @@ class Level:
                 self.numbers.append((len(words) - 2, size))
         growing = []
         for place, size in self.numbers:
-            by = self.at.growth(size, rounds.counter)
+            by = self.at.growth(size, iterations.counter)
             growing += [place, by] if by else []
-        for header, table in ((2, self.addresses), (4, growing), (6, [n for pair in rounds.swaps for n in pair])):
+        for header, table in ((2, self.addresses), (4, growing), (6, [n for pair in iterations.swaps for n in pair])):
             words[header : header + 2] = [len(table) // 2, len(words)]
             words += table
 
     def _together(self, rows: list[_Row], kernels: Mapping[int, Launch | Copy]) -> list[_Row]:
-        """The rows, those in one of which kernels go through the same arrays together; and rounds that do."""
+        """The rows, those in one of which kernels go through the same arrays together; and iterations that do."""
         if sum(array.nbytes for array in self.arrays) < skewing.LEAST_BYTES:
             return rows
-        rounds = min(self.at.last[self.rounds.counter] + 1, max(skewing.ROUNDS))
+        iterations = min(self.at.last[self.iterations.counter] + 1, max(skewing.ITERATIONS))
         key = (
-            native.num_threads(), rounds, len(rows), *kernels, *self.at.symbols.values(),
+            native.num_threads(), iterations, len(rows), *kernels, *self.at.symbols.values(),
             *[(array.shape, array.strides) for array in self.arrays],
         )  # fmt: skip
-        plans = self.rounds.plans
+        plans = self.iterations.plans
         plan = plans.get(key)
         if plan is None:
             if len(plans) >= _PLANS:
                 plans.clear()
-            plan = plans[key] = self._plan(len(rows), kernels, rounds)
+            plan = plans[key] = self._plan(len(rows), kernels, iterations)
         if plan.several is not None:
-            self._several(plan.rounds, plan.several, rows, kernels.values())
+            self._several(plan.iterations, plan.several, rows, kernels.values())
             return rows
         found = list(rows)
         for place, end, how in reversed(plan.runs):
@@ -243,20 +245,20 @@ class Level:
             self._skewed(how, rows[place:end])
         return found
 
-    def _plan(self, length: int, kernels: Mapping[int, Launch | Copy], most: int) -> Plan:
-        """Which of so many rows, and which rounds of at ``most`` so many, are done together."""
-        threads, rounds = native.num_threads(), self.rounds
+    def _plan(self, length: int, kernels: Mapping[int, Launch | Copy], most: int) -> SkewPlan:
+        """Which of so many rows, and which iterations of at ``most`` so many, are done together."""
+        threads, iterations = native.num_threads(), self.iterations
         bands = {at: band for at, kernel in kernels.items() if (band := self._band(kernel, {})) is not None}
-        alike = all(self.arrays[here].strides == self.arrays[there].strides for here, there in rounds.moves.items())
-        if len(bands) == length and not rounds.tests and alike:
+        alike = all(self.arrays[here].strides == self.arrays[there].strides for here, there in iterations.moves.items())
+        if len(bands) == length and not iterations.tests and alike:
             each = [[*bands.values()]]
-            for there in self._places(rounds.period)[1:]:
+            for there in self._places(iterations.period)[1:]:
                 each.append([band for kernel in kernels.values() if (band := self._band(kernel, there)) is not None])
-            for count in skewing.ROUNDS:
-                if count <= most and count % rounds.period == 0:
-                    how = skewing.skew([band for n in range(count) for band in each[n % rounds.period]], threads)
+            for count in skewing.ITERATIONS:
+                if count <= most and count % iterations.period == 0:
+                    how = skewing.skew([band for n in range(count) for band in each[n % iterations.period]], threads)
                     if how is not None:
-                        return Plan(count, how)
+                        return SkewPlan(count, how)
         runs: list[tuple[int, int, skewing.Skew]] = []
         place = 0
         while place < length:
@@ -267,20 +269,20 @@ class Level:
             if how is not None:
                 runs.append((place, end, how))
             place = end if how is not None else place + 1
-        return Plan(runs=tuple(runs))
+        return SkewPlan(runs=tuple(runs))
 
-    def _places(self, rounds: int) -> list[dict[int, int]]:
-        """After each of so many rounds, where the arrays are that change places."""
-        found = [{number: number for number in self.rounds.moves}]
-        while len(found) < rounds:
-            found.append({number: self.rounds.moves[at] for number, at in found[-1].items()})
+    def _places(self, iterations: int) -> list[dict[int, int]]:
+        """After each of so many iterations, where the arrays are that change places."""
+        found = [{number: number for number in self.iterations.moves}]
+        while len(found) < iterations:
+            found.append({number: self.iterations.moves[at] for number, at in found[-1].items()})
         return found
 
     def _several(self, count: int, how: skewing.Skew, rows: Sequence[_Row], kernels: Collection[Launch | Copy]) -> None:
-        """Writes how so many rounds are done at once."""
-        grows = any(self.at.growth(size, self.rounds.counter) for _, size in self.numbers)
+        """Writes how so many iterations are done at once."""
+        grows = any(self.at.growth(size, self.iterations.counter) for _, size in self.numbers)
         each = [list(rows)]
-        for n, there in enumerate(self._places(count if grows else self.rounds.period)[1:], start=1):
+        for n, there in enumerate(self._places(count if grows else self.iterations.period)[1:], start=1):
             each.append([self._kernel(kernel, there, ahead=n) for kernel in kernels])
         self.words[_SEVERAL : _SEVERAL + 2] = [count, len(self.words)]
         self._skewed(how, [row for n in range(count) for row in each[n % len(each)]])
@@ -289,7 +291,7 @@ class Level:
         """Writes the table that ``native/skewed.ll`` reads."""
         place = len(self.words)
         self.words += [len(rows), how.block, how.zones, max(how.end), max(map(operator.add, how.end, how.before))]
-        each = zip(how.parts, how.widths, how.first, how.end, how.before, how.behind, strict=True)
+        each = zip(how.parts, how.widths, how.first, how.end, how.before, how.after, strict=True)
         for (row, _), (parts, width, *others) in zip(rows, each, strict=True):
             _, code, words, items, _ = row
             self.words += [code, words - place, items, items // max(parts, 1) * width, *others]
@@ -299,11 +301,11 @@ class Level:
         if isinstance(kernel, Copy):
             size, step = self.arrays[kernel.to].size, self.arrays[kernel.to].itemsize
             both = (kernel.source, False), (kernel.to, True)
-            parts = [skewing.Part(there.get(number, number), written, 0, step, step) for number, written in both]
+            parts = [skewing.SlabAccess(there.get(number, number), written, 0, step, step) for number, written in both]
             return skewing.Band(size, tuple(parts), ns=_COPIED_NS * size * step)
         if kernel.slabs is None:
             return None
-        parts = list[skewing.Part]()
+        parts = list[skewing.SlabAccess]()
         slabs, *inner = map(self.at.first, kernel.slabs.axes) if kernel.slabs.axes else [1]
         for number, written, access in kernel.slabs.places:
             array = self.arrays[number]
@@ -315,12 +317,12 @@ class Level:
             far = [step * max(n - 1, 0) for step, n in zip(steps[1:], inner, strict=True)]
             start = offset + sum(min(f, 0) for f in far)
             stop = offset + sum(max(f, 0) for f in far) + array.itemsize
-            parts.append(skewing.Part(there.get(number, number), written, start, stop, steps[0] if steps else 0))
+            parts.append(skewing.SlabAccess(there.get(number, number), written, start, stop, steps[0] if steps else 0))
         points = slabs * math.prod(inner)
         return skewing.Band(slabs, tuple(parts), kernel.slabs.unit, ns=kernel.slabs.ns * points)
 
     def _kernel(self, step: Launch | Copy, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0) -> _Row:
-        """A kernel, so many rounds ahead; ``there`` tells where arrays are then that have changed places."""
+        """A kernel, so many iterations ahead; ``there`` tells where arrays are then that have changed places."""
         words = self.words
         if isinstance(step, Copy):
             array = self.arrays[step.to]
@@ -337,7 +339,7 @@ class Level:
         row = [_KERNEL, step.kernel, len(words), count, max(1, count) if step.grain is None else step.grain]
         for char, argument in step.arguments:
             if char == "i":
-                self._number(argument + ahead * self.at.growth(argument, self.rounds.counter))
+                self._number(argument + ahead * self.at.growth(argument, self.iterations.counter))
             elif char == "f":
                 words.append(struct.unpack("<q", struct.pack("<d", self.given[argument]))[0])
             else:
@@ -357,27 +359,27 @@ class Level:
 
     def _inner(self, step: Inner) -> list[_Row]:
         """A loop inside: what it is given, the numbers it starts with, itself, and what becomes of its results."""
-        rounds = step.rounds
-        types = [node.type for node in rounds.graph.inputs[1 : rounds.carried + 1]]
+        iterations = step.iterations
+        types = [node.type for node in iterations.graph.inputs[1 : iterations.carried + 1]]
         given = [
             self.arrays[number] if isinstance(type, TensorType) else self.given[number]
             for number, type in zip(step.given, types, strict=True)
         ]
-        at = At(self.at.symbols, {**self.at.last, rounds.counter: self.at.most(step.count) - 1})
-        level = Level(rounds, given, at, inside=True, clock=self.clock)
+        at = At(self.at.symbols, {**self.at.last, iterations.counter: self.at.most(step.count) - 1})
+        level = Level(iterations, given, at, inside=True, clock=self.clock)
         self.held.append(level)
         rows: list[_Row] = []
-        for number, position in rounds.inputs.items():
+        for number, position in iterations.inputs.items():
             source = step.given[position]
-            if number in rounds.written and number not in step.bound:
+            if number in iterations.written and number not in step.bound:
                 rows.append((self._copy(level.table, number, self.table, source, level.arrays[number]), None))
             else:
                 rows.append(([_BIND, level.table + 8 * number, source, 0, 0], None))
-        for number, position in rounds.twins.items():
+        for number, position in iterations.twins.items():
             rows.append((self._copy(level.table, number, self.table, step.given[position], level.arrays[number]), None))
         for place, size in level.numbers:
             if counters_in(size):
-                start = size.at(rounds.counter, 0) if isinstance(size, SymInt) else size
+                start = size.at(iterations.counter, 0) if isinstance(size, SymInt) else size
                 rows.append(([_MOVE, level.program + 8 * place, self._number(start), 0, 0], None))
         rows.append(([_INNER, level.program, level.table, self.at.first(step.count), 0], step.count))
         way = level.program + 8 * WAY
@@ -408,4 +410,4 @@ def _address(array: Array) -> int:
     return address
 
 
-__all__ = ["DONE", "WAY", "At", "Level", "Plan"]
+__all__ = ["DONE", "WAY", "At", "Level", "SkewPlan"]

@@ -73,13 +73,14 @@ class Copy:
 @dataclass(frozen=True)
 class Inner:
     """A loop inside. ``given`` are arrays, or the numbers of carried Python floats; ``results`` get what it carries,
-    which for each way out (that of all rounds first) lies in one of its arrays.
+    which for each way out (that of all iterations first) lies in one of its arrays.
 
     It writes to the ``bound`` ones of its arrays where the loop around has them. The two in ``told`` get the number of
-    the round and the way by which it was left, which it must not be in fewer than ``least`` rounds (None: never).
+    the iteration and the way by which it was left, which it must not be in fewer than ``least`` iterations (None:
+    never).
     """
 
-    rounds: LoopIR
+    iterations: LoopIR
     count: Size
     given: tuple[int, ...]
     results: tuple[tuple[int, tuple[int, ...]], ...]
@@ -89,10 +90,10 @@ class Inner:
 
 
 @dataclass(frozen=True)
-class Plan:
+class SkewPlan:
     """Which kernels of a loop go through arrays together: those of so many iterations, or of some runs of rows."""
 
-    rounds: int = 1
+    iterations: int = 1
     several: skewing.Skew | None = None
     runs: tuple[tuple[int, int, skewing.Skew], ...] = ()
 
@@ -134,12 +135,12 @@ class LoopIR:
     period: int
     fresh: list[int]
     tests: bool
-    plans: dict[Any, Plan]
+    plans: dict[Any, SkewPlan]
 
 
 @dataclass(frozen=True)
 class Test:
-    """Leaves the loop by a way (0: skips the rest of the round, after so many copies) where a flag holds."""
+    """Leaves the loop by a way (0: skips the rest of the iteration, after so many copies) where a flag holds."""
 
     flag: int
     way: int
@@ -152,7 +153,7 @@ def linear(size: Size) -> Size:
     for monomial in size.terms if isinstance(size, SymInt) and found else ():
         names = [name for atom in monomial for name in re.findall(r"\w+", atom) if name in found]
         if len(names) > 1 or not set(names) <= set(monomial):
-            raise NotNative("a size is not linear in the number of the round")
+            raise NotNative("a size is not linear in the induction variable")
     return size
 
 

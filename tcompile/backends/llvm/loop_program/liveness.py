@@ -1,15 +1,15 @@
-"""Whether a round sees what an array held two rounds ago.
+"""Whether an iteration sees what an array held two iterations ago.
 
-Enters: the steps of a round, and an array that changes places with another one from round to round. Leaves: whether the
-round may begin with the elements that are in it from before, in place of a copy of the other's. Exists because a
+Input: the steps of an iteration, and an array that changes places with another one in each. Output: whether the
+iteration may begin with the elements that are in it from before, in place of a copy of the other's. Why: a
 boundary condition writes to the edges of a grid after its inside: together they replace all that could have been seen,
 and copying small grids took as long as half of the work on them.
 
-Both arrays are equal outside of what a round writes, if they were so before the first one. Of what it writes, the old
-elements may be read by a step that only moves them to where a later step writes: so it is for the corners, where one
-edge is made of another. From the end of the round to its beginning, the elements that matter are followed: a step that
-writes some needs its operands instead (liveness, for elements in place of variables: P. Feautrier, Dataflow analysis of
-array and scalar references, 1991). Parts of arrays are boxes, so that sizes have to be known.
+Both arrays are equal outside of what an iteration writes, if they were so before the first one. Of what it writes, the
+old elements may be read by a step that only moves them to where a later step writes: so it is for the corners, where
+one edge is made of another. From the end of the iteration to its beginning, the elements that matter are followed: a
+step that writes some needs its operands instead (liveness, for elements in place of variables: P. Feautrier, Dataflow
+analysis of array and scalar references, 1991). Parts of arrays are boxes, so that sizes have to be known.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ _MOST = 64  # boxes that are followed
 def stays_unseen(
     steps: Sequence[Launch | Copy | Inner | Test], number: int, array: LoopArray, ends: Collection[int]
 ) -> bool:
-    """Whether a round that begins with old elements in array ``number``, where it writes, ends as one with others does.
+    """Whether an iteration that begins with old elements in array ``number``, where it writes, ends as one with others
+    does.
 
-    Before the steps that ``ends`` counts to, the round may be over, with the array as it is then. False where that is
-    not known. What writes to the array but steps does not matter here.
+    Before the steps that ``ends`` counts to, the iteration may be over, with the array as it is then. False where that
+    is not known. What writes to the array but steps does not matter here.
     """
     extents = None if array.node is None else extents_of(array.node.tensor)
     if extents is None:

@@ -1,18 +1,18 @@
 """Kernels that go through the same arrays together: a few slabs each in turn, instead of all of one and then all of
 the next.
 
-Enters: kernels that a loop runs one after the other, those of several rounds too, and which bytes of which arrays each
-slab of them reads and writes. Leaves: by how many slabs each has to stay behind, and how the slabs are divided among
-threads; ``native/skewed.ll`` runs them so. Exists because stencils compute little with what they read: kernel after
-kernel over arrays that are larger than the caches waits for memory, while a few slabs, once they are near, are near for
-all kernels that come to them.
+Input: kernels that a loop runs one after the other, those of several iterations too, and which bytes of which arrays
+each slab of them reads and writes. Output: by how many slabs each has to stay behind, and how the slabs are divided
+among threads; ``native/skewed.ll`` runs them so. Why: stencils compute little with what they read: kernel after kernel
+over arrays that are larger than the caches waits for memory, while a few slabs, once they are near, are near for all
+kernels that come to them.
 
 A *slab* is what a kernel does at one index of its outermost axis, or at several, so that one slab is as far from the
 next in each array for all kernels. Slab ``i`` of one kernel and slab ``j`` of a later one conflict where one writes to
 bytes that the other reads or writes; this depends on ``j - i`` alone, which lies between two bounds. A kernel that does
-slab ``j`` at the time ``j + before``, with ``before`` large enough, comes behind all that it conflicts with (time
+slab ``j`` at the time ``j + before``, with ``before`` large enough, comes after all that it conflicts with (time
 skewing: McCalpin and Wonnacott, 1999). Threads get a zone each, of slabs one after another. At its borders a zone
-leaves to later what needs slabs of the neighbour, or would be needed there: ``before`` the border and ``behind`` it, a
+leaves to later what needs slabs of the neighbour, or would be needed there: ``before`` the border and ``after`` it, a
 little more with each kernel; when both zones are done, the seam between them is (split tiling: Krishnamoorthy and
 others, 2007). What an element's value is depends on none of this.
 """
@@ -29,7 +29,7 @@ LEAST_BYTES, FAR_BYTES = 3 << 20, 1 << 24  # what arrays take together: less sta
 MOST_NS = 2e8  # all kernels together on one processor: interrupts wait for it
 MOST_KERNELS = 64
 NEAR_BYTES = 1 << 18  # a block of all arrays: it stays in a core's own cache
-ROUNDS = (8, 6, 4, 3, 2)  # that are done at once
+ITERATIONS = (8, 6, 4, 3, 2)  # that are done at once
 LEAST_SLABS, MOST_SLABS, SLAB_BYTES = 4, 16, 1 << 11  # in a block, and of an array between a slab and the next
 _NEVER = 1 << 62
 NEAR_USES = 2  # kernels that use an element more often, once it is there, do not wait for caches that are shared
@@ -37,7 +37,7 @@ SEAMS, SEAMS_FAR = 32, 8  # which part of the time seams may take, where arrays 
 
 
 @dataclass(frozen=True)
-class Part:
+class SlabAccess:
     """The bytes of an array that a slab reads or writes: from ``start`` to ``stop``, and ``step`` further each slab."""
 
     array: int
@@ -55,7 +55,7 @@ class Band:
     """
 
     slabs: int
-    parts: tuple[Part, ...]
+    parts: tuple[SlabAccess, ...]
     unit: int = 1
     first: int = 0
     ns: float = 0.0
@@ -69,9 +69,11 @@ class Band:
         for p in self.parts:
             far = p.step * (max(1, min(width, self.slabs)) - 1)
             step = steps[p.array] if slabs == 1 else p.step * width  # a single one has no next
-            parts.append(Part(p.array, p.written, p.start + min(far, 0), p.stop + max(far, 0), step))
+            parts.append(SlabAccess(p.array, p.written, p.start + min(far, 0), p.stop + max(far, 0), step))
         first = min((p.start // p.step for p in parts if p.written and p.step > 0), default=0)
-        moved = [Part(p.array, p.written, p.start - first * p.step, p.stop - first * p.step, p.step) for p in parts]
+        moved = [
+            SlabAccess(p.array, p.written, p.start - first * p.step, p.stop - first * p.step, p.step) for p in parts
+        ]
         return Band(slabs, tuple(moved), 1, first, self.ns)
 
 
@@ -79,7 +81,7 @@ class Band:
 class Skew:
     """How kernels run together: ``block`` slabs of each in turn, in so many ``zones``. For each kernel, ``parts`` says
     how many slabs it has by itself and ``widths`` how many of these count as one, ``first`` and ``end`` which of all
-    slabs it does, and ``before`` and ``behind`` how many on either side of the border between two zones are left to the
+    slabs it does, and ``before`` and ``after`` how many on either side of the border between two zones are left to the
     seam.
     """
 
@@ -90,7 +92,7 @@ class Skew:
     first: tuple[int, ...]
     end: tuple[int, ...]
     before: tuple[int, ...]
-    behind: tuple[int, ...]
+    after: tuple[int, ...]
 
 
 def skew(bands: Sequence[Band], threads: int) -> Skew | None:
@@ -109,8 +111,8 @@ def skew(bands: Sequence[Band], threads: int) -> Skew | None:
     far = most * slab >= FAR_BYTES
     if most * slab < LEAST_BYTES or (often and not far):
         return None
-    before, behind = list[int](), list[int]()
-    known: dict[tuple[int, int], tuple[int, int] | None] = {}  # several rounds have the same bands
+    before, after = list[int](), list[int]()
+    known: dict[tuple[int, int], tuple[int, int] | None] = {}  # several iterations have the same bands
     for k, later in enumerate(wide):
         lag = lead = 0
         for j, earlier in enumerate(wide[:k]):
@@ -120,16 +122,16 @@ def skew(bands: Sequence[Band], threads: int) -> Skew | None:
             distances = known[pair]
             if distances is None:
                 return None
-            lag, lead = max(lag, before[j] - distances[0]), max(lead, behind[j] + distances[1])
+            lag, lead = max(lag, before[j] - distances[0]), max(lead, after[j] + distances[1])
         before.append(lag)
-        behind.append(lead)
-    narrow = most // threads < 2 * (max(before) + max(behind)) + 1
-    wasted = threads > 1 and (sum(before) + sum(behind)) * threads * (SEAMS_FAR if far else SEAMS) > work
+        after.append(lead)
+    narrow = most // threads < 2 * (max(before) + max(after)) + 1
+    wasted = threads > 1 and (sum(before) + sum(after)) * threads * (SEAMS_FAR if far else SEAMS) > work
     if narrow or wasted:
         return None
     block = max(LEAST_SLABS, min(NEAR_BYTES // slab, MOST_SLABS))
     parts = tuple(band.slabs for band in bands)
-    return Skew(block, threads, parts, widths, first, end, tuple(before), tuple(behind))
+    return Skew(block, threads, parts, widths, first, end, tuple(before), tuple(after))
 
 
 def _alike(bands: Sequence[Band]) -> tuple[tuple[int, ...], list[Band]] | None:
@@ -164,8 +166,8 @@ def conflict(first: Band, second: Band) -> tuple[int, int] | None:
 
     Kernels that do not conflict may have any order: the least is larger than the largest.
 
-    >>> write = Band(9, (Part(0, True, 80, 160, 80),))
-    >>> conflict(write, Band(9, (Part(0, False, 0, 240, 80),)))
+    >>> write = Band(9, (SlabAccess(0, True, 80, 160, 80),))
+    >>> conflict(write, Band(9, (SlabAccess(0, False, 0, 240, 80),)))
     (-1, 1)
     """
     least, largest = _NEVER, -_NEVER
@@ -185,15 +187,15 @@ def conflict(first: Band, second: Band) -> tuple[int, int] | None:
     return least, largest
 
 
-def _meet(a: Part, first: Band, b: Part, second: Band) -> bool:
+def _meet(a: SlabAccess, first: Band, b: SlabAccess, second: Band) -> bool:
     """Whether anything that one part ever is overlaps what the other ever is."""
     (low_a, high_a), (low_b, high_b) = _extent(a, first), _extent(b, second)
     return low_a < high_b and low_b < high_a
 
 
-def _extent(part: Part, band: Band) -> tuple[int, int]:
+def _extent(part: SlabAccess, band: Band) -> tuple[int, int]:
     ends = [part.step * n for n in (band.first, band.first + max(band.slabs - 1, 0))]
     return part.start + min(ends), part.stop + max(ends)
 
 
-__all__ = ["ROUNDS", "Band", "Part", "Skew", "conflict", "skew"]
+__all__ = ["ITERATIONS", "Band", "Skew", "SlabAccess", "conflict", "skew"]

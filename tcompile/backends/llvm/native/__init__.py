@@ -1,6 +1,6 @@
 """The native runtime: machine code, its launch, its threads and its memory.
 
-Enters: LLVM IR text, and NumPy arrays. Leaves: loaded code, kernels run on all processors, arrays from a
+Input: LLVM IR text, and NumPy arrays. Output: loaded code, kernels run on all processors, arrays from a
 pool. Knows nothing of graphs; the rest of the llvm backend is its user. Nothing here imports llvmlite before
 its first use.
 """
@@ -10,7 +10,16 @@ from tcompile.backends.llvm.native.inner_loops import address as inner_loop
 from tcompile.backends.llvm.native.inner_loops import available as has_inner_loops
 from tcompile.backends.llvm.native.launch import FILLS, FLAGS, available, flags, launcher, shared, unavailable
 from tcompile.backends.llvm.native.memory import copy, empty, maker, scratch, set_limit, stats, trim
-from tcompile.backends.llvm.native.target import Code, Machine, begin, has_half, has_symbol, identity, load, machine
+from tcompile.backends.llvm.native.target import (
+    Machine,
+    MachineCode,
+    begin,
+    has_half,
+    has_symbol,
+    identity,
+    load,
+    machine,
+)
 from tcompile.backends.llvm.native.threads import num_threads, set_num_threads
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, OVERFLOW, UNDERFLOW
 
@@ -22,8 +31,8 @@ __all__ = [
     "INVALID",
     "OVERFLOW",
     "UNDERFLOW",
-    "Code",
     "Machine",
+    "MachineCode",
     "available",
     "begin",
     "copy",

@@ -72,7 +72,7 @@ def _numpy_function(name: str) -> int:
     return _word(table + 8 * _NUMPY_SLOTS[name])
 
 
-def builtin(code: target.Code, method: str) -> Callable[..., Any]:
+def builtin(code: target.MachineCode, method: str) -> Callable[..., Any]:
     """The builtin for the PyMethodDef that ``code`` exports as ``method``. The code must stay loaded."""
     make = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)(
         ("PyCFunction_NewEx", ctypes.pythonapi)

@@ -1,7 +1,7 @@
-"""How loops over elements are entered: each gets the arrays it works on as arguments of their own.
+"""How scalar loops are entered: each gets the arrays it works on as arguments of their own.
 
-Enters: words of a launch, of which the first is a function's address, and those behind it are arrays'. Leaves: what the
-function returns, and the floating-point flags that it has raised. Exists because LLVM takes arguments for arrays that
+Input: words of a launch, of which the first is a function's address, and those after it are arrays'. Output: what the
+function returns, and the floating-point flags that it has raised. Why: LLVM takes arguments for arrays that
 share no memory, but not addresses that are read, and because the flags must be cleared and read outside of a function
 whose instructions LLVM may move. Made once, these are as much work as a small loop; so they are in no loop's module.
 
@@ -49,7 +49,7 @@ define void @tc_call_keeping_flags(ptr %loop, ptr %arrays, ptr %sizes, ptr %stri
 
 
 @cache
-def _code() -> target.Code:
+def _code() -> target.MachineCode:
     texts = [_entry(arrays) for arrays in range(MOST + 1)]
     names = [*(f"tc_enter_{arrays}" for arrays in range(MOST + 1)), "tc_call_keeping_flags"]
     ir = "\n".join([launch.FLAGS, *texts, _KEEPING])

@@ -1,7 +1,7 @@
 """The loops inside NumPy's universal functions, which machine code can call without Python.
 
-Enters: a universal function and the dtypes of its operands. Leaves: the address of the C function that NumPy itself
-would call, ``void loop(char **arrays, intp *sizes, intp *strides, void *data)``. Exists because a product of small
+Input: a universal function and the dtypes of its operands. Output: the address of the C function that NumPy itself
+would call, ``void loop(char **arrays, intp *sizes, intp *strides, void *data)``. Why: a product of small
 matrices takes less time than the call of Python that leads to it. It is NumPy's own function, which chooses among the
 routines of the BLAS that NumPy was built with: its bits and floating-point flags are NumPy's whatever that is.
 

@@ -30,7 +30,7 @@ _PATIENCE = 30_000_000  # ns from a change to the end of an iteration, after whi
 
 
 @cache
-def _code() -> target.Code:
+def _code() -> target.MachineCode:
     state = "PyThreadState_GetUnchecked" if sys.version_info >= (3, 13) else "_PyThreadState_UncheckedGet"
     ir = target.source("poll.ll", {"PATIENCE": _PATIENCE, "THREAD_STATE": state}) + system.text("clock")
     symbols = {"yes": id(target.immortal(True)), "reread": id(target.immortal(has_changed))}
@@ -86,7 +86,7 @@ def heard(status: int) -> int:
     if status & PAUSED:
         raise Changed(variables=_held[status >> PAUSED_SHIFT].copy())
     if status & ONLY_NUMPY:
-        raise Replay("a loop over elements comes to what only Python knows how to treat")
+        raise Replay("a scalar loop comes to what only Python knows how to treat")
     return status
 
 

@@ -1,7 +1,7 @@
 """The launch: from Python objects to a running kernel in one builtin function.
 
-Enters: a kernel's address, a spec that says how each argument is passed, the amount of work, and the
-arguments. Leaves: the kernel's status bits as an int. Exists because ctypes would cost microseconds a call;
+Input: a kernel's address, a spec that says how each argument is passed, the amount of work, and the
+arguments. Output: the kernel's status bits as an int. Why: ctypes would cost microseconds a call;
 this builtin is machine code made from ``launch.ll``, and costs some tens of nanoseconds.
 
 A kernel has the C signature ``i32 kernel(ptr words, i64 begin, i64 end)``: it covers the items [begin, end)
@@ -76,7 +76,7 @@ define i32 @{FILLS[byte]}(ptr %words, i64 %begin, i64 %end) nounwind {{
 
 
 @cache
-def _build() -> tuple[Callable[..., int], target.Code] | str:
+def _build() -> tuple[Callable[..., int], target.MachineCode] | str:
     """The builtin and its module, which has the functions of ``FLAGS`` and ``FILLS``; or why there are none."""
     reason = abi.unsupported()
     if reason is not None:
@@ -144,7 +144,7 @@ def flags() -> dict[str, int]:
     return {name: code[name] for name in _FLAGS}
 
 
-def shared() -> target.Code:
+def shared() -> target.MachineCode:
     """The code with the kernels of ``FILLS``, and with functions for flags that few need (``flags_x86.ll``).
 
     Raises BackendError where ``unavailable()`` gives a reason.
@@ -152,7 +152,7 @@ def shared() -> target.Code:
     return _built()[1]
 
 
-def _built() -> tuple[Callable[..., int], target.Code]:
+def _built() -> tuple[Callable[..., int], target.MachineCode]:
     built = _build()
     if isinstance(built, str):
         raise BackendError(built)

@@ -1,4 +1,4 @@
-; Runs rounds of a loop without Python: see ../rounds.py, which writes the program that %p points to.
+; Runs iterations of a loop without Python: see ../iterations.py, which writes the program that %p points to.
 
 declare i32 @tc_parallel(ptr, ptr, i64, i64) nounwind
 declare i32 @tc_due(ptr) nounwind
@@ -29,7 +29,7 @@ define i32 @tc_copy(ptr %words, i64 %begin, i64 %end) nounwind {
   ret i32 0
 }
 
-; A kernel that begins a loop anew: words are its program, its slots, how many rounds there are, the program as it was
+; A kernel that begins a loop anew: words are its program, its slots, how many iterations there are, the program as it was
 ; written, how many words that has, and how many slots get an address; then pairs of a slot and an address.
 define i32 @tc_begin(ptr %words, i64 %begin, i64 %end) nounwind {
 entry:
@@ -63,12 +63,12 @@ done:
   ret i32 %status
 }
 
-; A kernel that runs the rounds of a loop: words are its program, its slots, and how many rounds there are. It is called
+; A kernel that runs the iterations of a loop: words are its program, its slots, and how many iterations there are. It is called
 ; with the GIL, and lets go of it.
 define i32 @tc_loop(ptr %words, i64 %begin, i64 %end) nounwind {
   %p.word = call i64 @at(ptr %words, i64 0)
   %slots.word = call i64 @at(ptr %words, i64 1)
-  %rounds = call i64 @at(ptr %words, i64 2)
+  %iterations = call i64 @at(ptr %words, i64 2)
   %p = inttoptr i64 %p.word to ptr
   %slots = inttoptr i64 %slots.word to ptr
   %clock.word = call i64 @at(ptr %p, i64 10)
@@ -79,15 +79,15 @@ define i32 @tc_loop(ptr %words, i64 %begin, i64 %end) nounwind {
   %seen.at = getelementptr i64, ptr %clock, i64 3
   store i64 0, ptr %seen.at
   %thread = call ptr @PyEval_SaveThread()
-  %status = call i32 @tc_rounds(ptr %p, ptr %slots, i64 %rounds, i32 -1)
+  %status = call i32 @tc_iterations(ptr %p, ptr %slots, i64 %iterations, i32 -1)
   call void @PyEval_RestoreThread(ptr %thread)
   ret i32 %status
 }
 
-; i32 tc_rounds(i64 *p, i64 *slots, i64 rounds, i32 until): the OR of all kernels' statuses. p[8] becomes the number of
-; rounds that were done, p[9] the way by which the loop was left (0: all are done). Some milliseconds after a status has
-; one of the bits of until, the loop pauses: fewer rounds are done.
-define internal i32 @tc_rounds(ptr %p, ptr %slots, i64 %rounds, i32 %until) nounwind {
+; i32 tc_iterations(i64 *p, i64 *slots, i64 iterations, i32 until): the OR of all kernels' statuses. p[8] becomes the number of
+; iterations that were done, p[9] the way by which the loop was left (0: all are done). Some milliseconds after a status has
+; one of the bits of until, the loop pauses: fewer iterations are done.
+define internal i32 @tc_iterations(ptr %p, ptr %slots, i64 %iterations, i32 %until) nounwind {
 entry:
   %n.steps = call i64 @at(ptr %p, i64 0)
   %o.steps = call i64 @at(ptr %p, i64 1)
@@ -101,16 +101,16 @@ entry:
   %clock = inttoptr i64 %clock.word to ptr
   %n.several = call i64 @at(ptr %p, i64 11)
   %o.several = call i64 @at(ptr %p, i64 12)
-  br label %round
-round:
-  %r = phi i64 [ 0, %entry ], [ %r.next, %round.end ], [ %r.next, %look ]
-  %status = phi i32 [ 0, %entry ], [ %status.end, %round.end ], [ %status.end, %look ]
-  %more = icmp slt i64 %r, %rounds
+  br label %iteration
+iteration:
+  %r = phi i64 [ 0, %entry ], [ %r.next, %iteration.end ], [ %r.next, %look ]
+  %status = phi i32 [ 0, %entry ], [ %status.end, %iteration.end ], [ %status.end, %look ]
+  %more = icmp slt i64 %r, %iterations
   br i1 %more, label %addresses, label %done
 
 ; the addresses of arrays that change places
 addresses:
-  %a = phi i64 [ 0, %round ], [ %a.next, %address ]
+  %a = phi i64 [ 0, %iteration ], [ %a.next, %address ]
   %a.more = icmp slt i64 %a, %n.addresses
   br i1 %a.more, label %address, label %ask
 address:
@@ -125,10 +125,10 @@ address:
   %a.next = add i64 %a, 1
   br label %addresses
 
-; some rounds at once, where so many are left: an even number, behind which no arrays have changed places
+; some iterations at once, where so many are left: an even number, after which no arrays have changed places
 ask:
   %some = icmp sgt i64 %o.several, 0
-  %some.left = sub i64 %rounds, %r
+  %some.left = sub i64 %iterations, %r
   %enough = icmp sge i64 %some.left, %n.several
   %at.once = and i1 %some, %enough
   br i1 %at.once, label %several, label %steps
@@ -207,7 +207,7 @@ move:
 inner:
   %i.p = inttoptr i64 %s.a to ptr
   %i.slots = inttoptr i64 %s.b to ptr
-  %status.inner = call i32 @tc_rounds(ptr %i.p, ptr %i.slots, i64 %s.c, i32 0)
+  %status.inner = call i32 @tc_iterations(ptr %i.p, ptr %i.slots, i64 %s.c, i32 0)
   br label %step.end
 ; what a loop inside has made, which is in one place or another, by the way in which it was left; its numbers; and
 ; whether it was left as the graph can follow
@@ -265,7 +265,7 @@ step.end:
   %stops = icmp ne i32 %status.last, 0
   br i1 %stops, label %stopped, label %steps
 
-; numbers that grow from round to round
+; numbers that grow from iteration to iteration
 growing:
   %g = phi i64 [ 0, %steps ], [ 0, %step ], [ 0, %several ], [ %g.next, %grow ]
   %finished = phi i64 [ 1, %steps ], [ 1, %step ], [ %n.several, %several ], [ %finished, %grow ]
@@ -289,11 +289,11 @@ grow:
 ; arrays change places, an even number of times or once
 grown:
   %x.again = icmp sgt i64 %finished, 1
-  br i1 %x.again, label %round.end, label %swaps
+  br i1 %x.again, label %iteration.end, label %swaps
 swaps:
   %x = phi i64 [ 0, %grown ], [ %x.next, %swap ]
   %x.more = icmp slt i64 %x, %n.swaps
-  br i1 %x.more, label %swap, label %round.end
+  br i1 %x.more, label %swap, label %iteration.end
 swap:
   %x.two = shl i64 %x, 1
   %x.at = add i64 %o.swaps, %x.two
@@ -308,13 +308,13 @@ swap:
   store i64 %x.one, ptr %x.b.at
   %x.next = add i64 %x, 1
   br label %swaps
-round.end:
+iteration.end:
   %r.next = add i64 %r, %finished
   %q.left = load i64, ptr %clock
   %q.less = add i64 %q.left, -1
   store i64 %q.less, ptr %clock
   %q.more = icmp sgt i64 %q.less, 0
-  br i1 %q.more, label %round, label %due
+  br i1 %q.more, label %iteration, label %due
 ; now and then: has a signal arrived, and is there a status that may be the end of the loop?
 due:
   %q.raised = call i32 @tc_due(ptr %clock)
@@ -330,7 +330,7 @@ changed:
 look:
   %q.bits = and i32 %status.end, %until
   %q.none = icmp eq i32 %q.bits, 0
-  br i1 %q.none, label %round, label %pause
+  br i1 %q.none, label %iteration, label %pause
 
 interrupted:
   ret i32 $INTERRUPTED

@@ -1,4 +1,4 @@
-; The pool behind NumPy's memory handler: see memory.py. Pages come from the layer of the operating system.
+; The pool after NumPy's memory handler: see memory.py. Pages come from the layer of the operating system.
 
 ; The header of a block. Free blocks of one class are a ring through their `link`, closed by the class's head.
 ;   0 mapping   the first of its pages          32 link.prev
@@ -152,7 +152,7 @@ fail:
   ret ptr null
 ready:
   %turn = atomicrmw add ptr @colour, i64 1 monotonic, align 8
-  ; 2 to 13 times 256 bytes behind a page, of blocks mapped one after the other at least twice as much apart
+  ; 2 to 13 times 256 bytes after a page, of blocks mapped one after the other at least twice as much apart
   %turn.5 = mul i64 %turn, 5
   %turn.12 = urem i64 %turn.5, 12
   %turn.2 = add i64 %turn.12, 2

@@ -1,7 +1,7 @@
 ; Runs kernels one after the other through the same arrays together, some slabs apart: see ../skewing.py, which writes
 ; the table that %t points to: how many kernels, slabs in a block, zones, the most slabs that a kernel has, and when the
-; last slab is done; then for each kernel its code, how many words behind the table its words are, its items, how many
-; make a slab, its first slab and the one behind its last, and how many slabs before and behind the border of two zones
+; last slab is done; then for each kernel its code, how many words after the table its words are, its items, how many
+; make a slab, its first slab and the one after its last, and how many slabs before and after the border of two zones
 ; wait for both.
 
 ; Those of the slabs [low, high) that a kernel has.
@@ -69,10 +69,10 @@ run:
   %place = add i64 %eight, 5
   %row = getelementptr i64, ptr %t, i64 %place
   %before = call i64 @at(ptr %row, i64 6)
-  %behind = call i64 @at(ptr %row, i64 7)
+  %after = call i64 @at(ptr %row, i64 7)
   %low = sub i64 %time, %before
   %high = add i64 %low, %block
-  %inside = add i64 %start, %behind
+  %inside = add i64 %start, %after
   %least = select i1 %first, i64 %low, i64 %inside
   %from = call i64 @llvm.smax.i64(i64 %low, i64 %least)
   %outside = sub i64 %border, %before
@@ -106,9 +106,9 @@ run:
   %place = add i64 %eight, 5
   %row = getelementptr i64, ptr %t, i64 %place
   %before = call i64 @at(ptr %row, i64 6)
-  %behind = call i64 @at(ptr %row, i64 7)
+  %after = call i64 @at(ptr %row, i64 7)
   %low = sub i64 %border, %before
-  %high = add i64 %border, %behind
+  %high = add i64 %border, %after
   %s = call i32 @slabs(ptr %row, ptr %t, i64 %low, i64 %high)
   %status.next = or i32 %status, %s
   %k.next = add i64 %k, 1

@@ -1,6 +1,6 @@
 """LLVM IR text becomes machine code that stays loaded as long as somebody holds it.
 
-Enters: textual LLVM IR and the names of the functions that are wanted. Leaves: a ``Code`` with their
+Input: textual LLVM IR and the names of the functions that are wanted. Output: a ``MachineCode`` with their
 addresses, made by LLVM or found in the disk cache. llvmlite is imported at the first use, because importing it costs
 more time than importing all of tcompile.
 
@@ -327,7 +327,7 @@ def _text(name: str, package: str) -> str:
     return resources.files(package).joinpath(name).read_text("ascii")
 
 
-class Code:
+class MachineCode:
     """Loaded machine code: ``code[name]`` is the address of an exported function.
 
     The addresses hold as long as this object lives; whoever calls one keeps the object. ``ms`` is what it took to make.
@@ -407,7 +407,7 @@ def assembly_for(machine: Machine, ir: str, optimise: bool = False) -> str:
 
 def load(
     ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = EFFORT, optimise: bool = False
-) -> Code:
+) -> MachineCode:
     """Compiles LLVM IR text for this processor and loads it.
 
     ``exports`` names the functions and variables whose addresses are wanted; ``symbols`` gives addresses of
@@ -425,7 +425,7 @@ def load(
 
 def begin(
     ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = EFFORT, optimise: bool = False
-) -> Callable[[], Code]:
+) -> Callable[[], MachineCode]:
     """The same while the caller goes on: what is returned waits for the code, or raises what ``load`` would.
 
     >>> code = begin("define i32 @answer() { ret i32 42 }", ["answer"])
@@ -434,7 +434,7 @@ def begin(
     """
     made = _begun(lambda works: _load(_tools(), ir, exports, symbols or {}, opt, optimise, works))
 
-    def code() -> Code:
+    def code() -> MachineCode:
         found, told = made()
         if bus.active():
             bus.emit(told())
@@ -451,7 +451,7 @@ def _load(
     opt: int,
     optimise: bool,
     works: Callable[[], object],
-) -> tuple[Code, Callable[[], Event]]:
+) -> tuple[MachineCode, Callable[[], Event]]:
     """The code, and what there is to tell of how it was had."""
     _close_dropped()
     started = time.perf_counter()
@@ -481,7 +481,7 @@ def _load(
     if not kept:
         cache.keep(key, image)
         told = partial(CacheMiss, key=key, reason="not there")
-    return Code(ir, {name: tracker[name] for name in exports}, tracker, optimise, ms), told
+    return MachineCode(ir, {name: tracker[name] for name in exports}, tracker, optimise, ms), told
 
 
 def _close_dropped() -> None:
@@ -494,7 +494,7 @@ def _close_dropped() -> None:
             tracker.close()
 
 
-def keep_forever(code: Code) -> Code:
+def keep_forever(code: MachineCode) -> MachineCode:
     """Makes ``code`` outlive the interpreter, for what threads or dying objects may still call then."""
     immortal(code)
     return code

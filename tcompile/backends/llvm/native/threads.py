@@ -1,7 +1,7 @@
 """The thread pool that runs the chunks of one kernel launch.
 
-Enters: a kernel's address, its words, and how many items to cover in steps of how many. Leaves: the OR of
-the statuses of all chunks. Exists because a region has to start and end within a microsecond, on threads
+Input: a kernel's address, its words, and how many items to cover in steps of how many. Output: the OR of
+the statuses of all chunks. Why: a region has to start and end within a microsecond, on threads
 that Python never sees.
 
 How it works. A launch is one *region* of chunks. Everything a thread needs to find work is one 64-bit
@@ -64,7 +64,7 @@ _chosen: int | None = None
 
 
 @cache
-def code() -> target.Code:
+def code() -> target.MachineCode:
     """The pool's machine code; ``tc_parallel`` has the signature i32(kernel, words, items, grain)."""
     loaded = target.keep_forever(target.load(_ir(), ["tc_parallel", "tc_set_workers", "tc_reset_threads"], opt=0))
     reset = ctypes.PYFUNCTYPE(None)(loaded["tc_reset_threads"])
@@ -75,7 +75,7 @@ def code() -> target.Code:
     return loaded
 
 
-def _set_workers(loaded: target.Code, n: int) -> None:
+def _set_workers(loaded: target.MachineCode, n: int) -> None:
     ctypes.PYFUNCTYPE(None, ctypes.c_int)(loaded["tc_set_workers"])(n)
 
 

@@ -1,6 +1,6 @@
 """NumPy's ziggurats (G. Marsaglia, W. W. Tsang, 2000), taken apart so that machine code draws most numbers itself.
 
-Enters: the functions of NumPy's library that draw normal and exponential numbers. Leaves: for each the table of its 256
+Input: the functions of NumPy's library that draw normal and exponential numbers. Output: for each the table of its 256
 layers, and the address of ``tc_redraw``, which calls the function for the numbers that are not that simple. Exists
 because of a hundred numbers 99 are one of 64 bits' parts times a step of its layer: NumPy calls two functions for that,
 which takes three times as long.
@@ -44,7 +44,7 @@ LAYOUTS = {
 
 
 @cache
-def _code() -> target.Code:
+def _code() -> target.MachineCode:
     return target.keep_forever(target.load(target.source("ziggurat.ll"), _EXPORTS, opt=0))
 
 
@@ -76,9 +76,9 @@ def _is_right(function: int, layout: Layout, found: Any) -> bool:
         for value in (0, max(limit - 1, 0), min(limit, most), random.getrandbits(layout.bits)):
             cleared = random.getrandbits(64) & ~(most << layout.value | LAYERS - 1 << layout.layer)
             bits = cleared | value << layout.value | layer << layout.layer
-            at_once = bool(attempt(function, bits, ctypes.byref(drawn)))
+            unroll_factor = bool(attempt(function, bits, ctypes.byref(drawn)))
             want = value * step * (-1.0 if layout.sign is not None and bits >> layout.sign & 1 else 1.0)
-            if at_once != (value < limit) or (at_once and drawn.value.hex() != want.hex()):
+            if unroll_factor != (value < limit) or (unroll_factor and drawn.value.hex() != want.hex()):
                 return False
     return True
 

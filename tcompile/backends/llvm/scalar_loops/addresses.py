@@ -1,6 +1,6 @@
 """Loops over elements: addresses, computed where what they are made of is known.
 
-Enters: the indices of an element, in units of an array's memory. Leaves: its address. Exists because a row's address
+Input: the indices of an element, in units of an array's memory. Output: its address. Why: a row's address
 does not change in the loop over its columns: what depends on the counter of an outer loop alone is written at the end
 of the block in which that counter is given, once, and LLVM need not move it there. Known distances are added last,
 where they are part of the instruction that reads or writes.

@@ -1,6 +1,6 @@
 """Loops over elements: what the bit generators of NumPy give, 64 bits or 32, or a float.
 
-Enters: where a generator keeps its state. Leaves: instructions. The steps of PCG64 and SFC64 are written out where
+Input: where a generator keeps its state. Output: instructions. The steps of PCG64 and SFC64 are written out where
 ``draws.is_plain`` has found that they are NumPy's; those of others are NumPy's functions.
 """
 

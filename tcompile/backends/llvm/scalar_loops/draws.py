@@ -1,6 +1,6 @@
 """Loops over elements: random numbers, drawn as NumPy's library draws them, or by its functions.
 
-Enters: the array with a generator's state, and what is drawn. Leaves: instructions. Exists because NumPy's functions
+Input: the array with a generator's state, and what is drawn. Output: instructions. Why: NumPy's functions
 want a ``bitgen_t``: the address of a state as the bit generator keeps it, and that of its functions. The state lies on
 the stack while the loop runs and is written back where it ends; where plain Python has to take over, nothing has
 happened.
@@ -34,7 +34,7 @@ class Generator:
         assert found is not None
         self.w, self.family, self.array = w, found, array
         self.functions = addresses(family)
-        # The inner part begins at a multiple of 16, so the whole may have to begin 8 behind one.
+        # The inner part begins at a multiple of 16, so the whole may have to begin 8 after one.
         shift = 8 * found.inner % _ALIGNED
         room = w.slot("i8", str(8 * found.words + shift), align=_ALIGNED)
         self.state = w.at_entry(f"getelementptr i8, ptr {room}, i64 {shift}")

@@ -1,10 +1,10 @@
-"""Loops over elements in machine code: the program of an ``element_loop`` node as one LLVM function.
+"""Loops over elements in machine code: the program of an ``scalar_loop`` node as one LLVM function.
 
-Enters: the node. Leaves: a ``ScalarLoop``: the text of a function with a kernel's signature, and what it is called
-with. Exists because the loop's time is that of single loads and additions, and so is what it takes to compile: checks
+Input: the node. Output: a ``ScalarLoop``: the text of a function with a kernel's signature, and what it is called
+with. Why: the loop's time is that of single loads and additions, and so is what it takes to compile: checks
 that cannot fail are not written (``ranges``), addresses are written where they are known (``addresses``),
 and values are handed from block to block as they are. What is left needs no passes of LLVM's, but for loops whose
-rounds vectors may do several of at once, and for arrays of any size, whose checks only the loops' bounds decide.
+iterations vectors may do several of at once, and for arrays of any size, whose checks only the loops' bounds decide.
 
 Every access is checked, with Python's rule for negative indices. Where Python would raise or warn, where an int needs
 more than 64 bits, and where a way out was not foreseen, the function ends with the status ``ONLY_NUMPY``: it works on
@@ -46,14 +46,14 @@ from tcompile.backends.schedule.elements import Seen, roots, seen
 from tcompile.backends.schedule.kernel import Distance, static_elements
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
-from tcompile.graph.ops.element_blocks import affine, operands
-from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc
+from tcompile.graph.ops.scalar_blocks import affine, operands
+from tcompile.graph.ops.scalar_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.scalar_loops.draws import Generator
 
-_STRIP = 1 << 16  # rounds of an innermost loop that are paid for at once
+_STRIP = 1 << 16  # iterations of an innermost loop that are paid for at once
 _BUDGET = 1 << 22  # units of work between two looks at the clock
 _PATIENCE = 6  # polls, some milliseconds apart, from a change to the end of an iteration
 
@@ -62,7 +62,7 @@ _PATIENCE = 6  # polls, some milliseconds apart, from a change to the end of an 
 class ScalarLoop:
     """One node's function.
 
-    ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``, behind the function's address;
+    ``spec`` and ``arguments`` are those of a launch of ``entries.entry(arrays)``, after the function's address;
     arguments are ``("written", n)``, the operand that is written, ``("result", n)``, ``("pauses", 0)``, a word that
     says whether the loop may be left with ``PAUSED``, or arrays, numbers and sizes.
     """
@@ -73,7 +73,7 @@ class ScalarLoop:
     text: str = ""
     spec: str = ""
     arguments: list[Any] = field(default_factory=list)
-    code: native.Code | None = None
+    code: native.MachineCode | None = None
     depth: int = 0  # how many loops there are in one another
     improves: int = 0  # how deep the deepest is in which LLVM's passes find something to do
     ms: float = 0.0  # what it took to make
@@ -157,7 +157,7 @@ class _Function:
         self.checked: set[int] = set()  # blocks in which something is checked
         self.stuck: set[int] = set()  # those in which something is that cannot be asked when a strip begins
         self.askable = 0  # checks that can
-        self.asked: _Asked | None = None  # what is asked in front of a strip that is being written
+        self.asked: _Asked | None = None  # what is asked before a strip that is being written
         self.open: set[int] = set()  # those in which an index is, whose array may have any size
         self.places = Places(self.w, self.shape, dict.fromkeys(self.numbers, ENTRY))
         self.strip_entries: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in self.strips}
@@ -167,7 +167,9 @@ class _Function:
         # What each outermost loop holds where an iteration begins, before which it may be left.
         self.held = {at: self._held(at) for at in self.order if self.shape.depth[at] == 1 and self._held(at)}
         self.pausing = ""  # the word that says that it is to be
-        self.strip_ends: dict[int, tuple[str, int]] = {}  # the block and the line where a strip's first round begins
+        self.strip_ends: dict[
+            int, tuple[str, int]
+        ] = {}  # the block and the line where a strip's first iteration begins
 
     def _known_size(self, array: int, axis: int) -> int | None:
         size = self.types[array].shape[axis]
@@ -213,8 +215,8 @@ class _Function:
         self.loop.depth = max(depth.values())
         self.loop.improves = max((depth[at] for at in (*vectors, *self.open)), default=0)
         name = self.loop.name
-        handed = "".join(f", ptr noalias %g{n}" for n in range(min(self.loop.arrays, entries.MOST)))
-        self.loop.text = w.text(f"i32 @{name}(ptr noalias readonly %words{handed})", "nounwind")
+        may_be_aliased = "".join(f", ptr noalias %g{n}" for n in range(min(self.loop.arrays, entries.MOST)))
+        self.loop.text = w.text(f"i32 @{name}(ptr noalias readonly %words{may_be_aliased})", "nounwind")
 
     def _keeps_flags(self) -> bool:
         """Whether it calls any function that clears the flags."""
@@ -349,7 +351,7 @@ class _Function:
         return self._way(number, to, given), ""
 
     def _way(self, number: int, to: int, given: tuple[int, ...], goes_on: bool = False) -> str:
-        """The label that a jump goes to; a jump back pays a round.
+        """The label that a jump goes to; a jump back pays an iteration.
 
         An innermost loop that ``goes_on`` has paid already. One that begins may be reached by a jump back as well, that
         of the loop around it.
@@ -438,7 +440,7 @@ class _Function:
 
     # -- innermost ranges ----------------------------------------------------------------------------------------------
     def _begin_strip(self, number: int, at: int, stop: int, step: int) -> None:
-        """The block in front of a loop over a range: how far this strip goes."""
+        """The block before a loop over a range: how far this strip goes."""
         w, parameters = self.w, self.blocks[number][0]
         names = self.strip_values[number] = [w.name("s") for _ in parameters]
         w.place(f"strip{number}")
@@ -451,17 +453,21 @@ class _Function:
             far = w.get(f"add nsw i64 {start}, {_STRIP * step}")
             limit = w.get(f"select i1 {w.get(f'{before} {far}, {end}')}, i64 {far}, i64 {end}")
         for register, more in self.shape.meetings.get(number, ()):
-            alone, behind = self.registers[register], w.get(f"add nsw i64 {start}, {step}")
+            alone, after = self.registers[register], w.get(f"add nsw i64 {start}, {step}")
             if more:
                 alone = w.get(f"add i64 {alone}, {more}")
-            until = w.get(f"select i1 {w.get(f'{before} {start}, {alone}')}, i64 {alone}, i64 {behind}")
+            until = w.get(f"select i1 {w.get(f'{before} {start}, {alone}')}, i64 {alone}, i64 {after}")
             past, farther = w.get(f"{before} {alone}, {start}"), w.get(f"{before} {limit}, {until}")
             limit = w.get(f"select i1 {w.get(f'or i1 {past}, {farther}')}, i64 {limit}, i64 {until}")
         self.strip_limits[number] = limit
         most = self.shape.pays[number] * _STRIP
         if most:
-            rounds = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
-            paid = w.get(f"mul i64 {rounds}, {self.shape.pays[number]}") if rounds else str(min(most, _BUDGET // 64))
+            iterations = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
+            paid = (
+                w.get(f"mul i64 {iterations}, {self.shape.pays[number]}")
+                if iterations
+                else str(min(most, _BUDGET // 64))
+            )
             self._pay(paid)
         if number in self.held and self.budget:
             self._leave_if_changed(number, values)
@@ -470,7 +476,7 @@ class _Function:
         w.jump(f"b{number}")
 
     def _in_lanes(self, number: int) -> bool:
-        """Puts code in front of a strip that does most of its rounds several at once, where that can be done."""
+        """Puts code before a strip that does most of its iterations several at once, where that can be done."""
         w, found = self.w, None
         if number in self.strips and not self.stuck & self.shape.bodies[number]:
             found = straight(self.shape, number, self.kinds, self.seen)
@@ -504,23 +510,23 @@ class _Function:
         def same(one: int, two: int) -> bool:
             return bool(_argument(self.seen[one]) == _argument(self.seen[two]))
 
-        rounds = w.get(f"sub i64 {self.strip_limits[number]}, {start}")
+        iterations = w.get(f"sub i64 {self.strip_limits[number]}, {start}")
         counter, self.registers[found.counter] = self.registers[found.counter], start
-        self.asked = _Asked(number, found.counter, rounds)
+        self.asked = _Asked(number, found.counter, iterations)
         several = Several(lanes, found, lines, self.registers, element, same, apart)
-        may = several.may_run(rounds, self.asked.conditions)
+        may = several.may_run(iterations, self.asked.conditions)
         self.registers[found.counter], self.asked = counter, None
         w.branch(may, run, f"b{number}")
         self.edges[number].append((ask, names))
         w.place(run)
-        behind = w.get(f"add i64 {start}, {several.run(rounds)}")
-        values = [w.get(f"add i64 {behind}, {more - 1}") if more != 1 else behind for more in found.more]
+        after = w.get(f"add i64 {start}, {several.run(iterations)}")
+        values = [w.get(f"add i64 {after}, {more - 1}") if more != 1 else after for more in found.more]
         self.edges[number].append((w.block, values))
         w.jump(f"b{number}")
         return True
 
     def _end_strip(self, number: int, end: tuple[Any, ...], at: int, stop: int, step: int) -> None:
-        """Behind a strip: the next one, or what comes after the loop."""
+        """After a strip: the next one, or what comes after the loop."""
         w, (_, _, yes, given, no, others) = self.w, end
         inside, over, out = w.label("inside"), w.label("over"), w.label("out")
         less = f"icmp {'slt' if step > 0 else 'sgt'} i64"
@@ -639,14 +645,14 @@ class _Function:
         return base == self.strips[header][0] or self.places.blocks[base] not in self.shape.bodies[header]
 
     def _asked_for(self, asked: _Asked, place: int, size: str, step: str, low: int) -> Term:
-        """An index in the first round of a strip. Where it is not in range in all rounds, these are done one by one."""
+        """An index in a strip's first iteration. If it is out of range in any iteration, these are done one by one."""
         w = self.w
         base, more = affine(self.made, self.kinds, place)
         name = self._index(base).name
         if more:
             name = w.get(f"add i64 {name}, {more}")
         if base == asked.counter:
-            last = w.get(f"add i64 {name}, {w.get(f'sub i64 {asked.rounds}, 1')}")
+            last = w.get(f"add i64 {name}, {w.get(f'sub i64 {asked.iterations}, 1')}")
             asked.conditions.append(w.get(f"icmp ult i64 {last}, {size}"))
         elif low < 0:
             less = w.get(f"icmp slt i64 {name}, 0")
@@ -684,11 +690,11 @@ class _Function:
 
 @dataclass
 class _Asked:
-    """What is asked in front of a strip of so many ``rounds``, before several of them are done at once."""
+    """What is asked before a strip of so many ``iterations``, before several of them are done at once."""
 
     header: int
     counter: int
-    rounds: str
+    iterations: str
     conditions: list[str] = field(default_factory=list)
 
 

@@ -1,7 +1,7 @@
 """Loops over elements: between which bounds the ints of a program lie.
 
-Enters: the blocks of a program, and the sizes of its arrays where they are known. Leaves: for each instruction the
-bounds of what it reads, for each range how many rounds it has at most. Exists because a check that cannot fail need not
+Input: the blocks of a program, and the sizes of its arrays where they are known. Output: for each instruction the
+bounds of what it reads, for each range how many iterations it has at most. Why: a check that cannot fail need not
 be written: LLVM takes several times as long to find that out, and without the checks there is little left for it to do.
 
 Bounds follow the blocks in the order in which they run. What a branch has asked, and what a check has passed, holds in
@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tcompile.graph.ops.element_blocks import dominators
-from tcompile.graph.ops.element_loop import Block, dtype_of, ways
+from tcompile.graph.ops.scalar_blocks import dominators
+from tcompile.graph.ops.scalar_loop import Block, dtype_of, ways
 
 Bounds: TypeAlias = tuple[int, int]
 _Env: TypeAlias = dict[int, Bounds]
@@ -48,9 +48,12 @@ class Ranges:
     """The bounds of a program's ints. ``size(array, axis)`` is that of an array where it is known."""
 
     def __init__(
-        self, kinds: Sequence[str], blocks: Sequence[Block], order: Sequence[int],
+        self,
+        kinds: Sequence[str],
+        blocks: Sequence[Block],
+        order: Sequence[int],
         size: Callable[[int, int], int | None],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.kinds, self.blocks, self.order = kinds, blocks, order
         self.full = [kind_bounds(kind) for kind in kinds]
         self.nearest = dominators(blocks, order)
@@ -71,7 +74,7 @@ class Ranges:
         self.phis: _Env = {}
         self._said: dict[tuple[int, bool], Sequence[tuple[int, int, bool]]] = {}  # by the conditions, as they turn out
         self._changes = 0
-        self._changed: dict[int, int] = {}  # when what holds behind a block changed last,
+        self._changed: dict[int, int] = {}  # when what holds after a block changed last,
         self._followed: dict[int, int] = {}  # and when the block was followed last
         self._solve()
 
@@ -79,7 +82,7 @@ class Ranges:
         for turn in range(_MOST_PASSES):
             if not self._pass(turn):
                 break
-        else:  # not stable: nothing is known of what goes round
+        else:  # not stable: nothing is known of what is carried
             self.phis = {r: self.full[r] or WHOLE for ints in self.ints.values() for _, r in ints}
             self._pass(_HOLDS)
         self._pass(_NARROWS)
@@ -98,7 +101,7 @@ class Ranges:
             self._followed[at] = self._changes
             ints = self.ints[at]
             if ints and turn != _HOLDS:
-                ends = [(self.place[arm[0]] < self.place[at], self._behind(*arm[:2]), arm[2]) for arm in arms]
+                ends = [(self.place[arm[0]] < self.place[at], self._after(*arm[:2]), arm[2]) for arm in arms]
                 for place, parameter in ints:
                     old = phis.get(parameter)
                     first, again = self._joined(ends, place, parameter)
@@ -152,7 +155,7 @@ class Ranges:
             return True
         return any(changed[arm[0]] > last for arm in arms)
 
-    def _behind(self, at: int, number: int) -> _Env:
+    def _after(self, at: int, number: int) -> _Env:
         """What holds on a way out of a block."""
         if self.blocks[at][2][0] != "branch":
             return self.after[at]
@@ -243,12 +246,12 @@ class Ranges:
         return (("+" if name == "step" else name, result, one, two),) if ints else ()
 
     def _follow(self, env: _Env, steps: Sequence[_Step]) -> None:
-        """What is known behind instructions, of what was known before them."""
+        """What is known after instructions, of what was known before them."""
         full = self.full
         for what, result, one, two in steps:
             if what == "is":
                 env[result] = one
-            elif what == "access":  # of an array of that many elements: behind it the index is known to be in range
+            elif what == "access":  # of an array of that many elements: after it the index is known to be in range
                 low, high = self.get(env, result)
                 if (low := max(low, -one)) <= (high := min(high, one - 1)):
                     env[result] = (low, high)
@@ -294,8 +297,8 @@ class Ranges:
         return _join(a, b)
 
     # -- loops ---------------------------------------------------------------------------------------------------------
-    def rounds(self, header: int) -> int | None:
-        """How many rounds the range has at most that begins there; None where it is no range, or may be endless."""
+    def iterations(self, header: int) -> int | None:
+        """How many iterations the range has at most that begins there; None where it is no range, or may be endless."""
         parameters, lines, end = self.blocks[header]
         if end[0] != "branch" or not lines or lines[-1][0] != "more" or end[1] != lines[-1][1]:
             return None

@@ -1,16 +1,17 @@
 """Loops over elements: which blocks are loops, and how long each may go on without asking for signals.
 
-Enters: the blocks of a program, and the sizes of its arrays where they are known. Leaves: a ``Shape``: the blocks in
-order, the edges that go back, how deep each block lies, and what each loop pays a round from the budget that is spent
-between two questions. Exists because asking in every round would cost as much as many a round does, and code that
-counts rounds in every loop is code that LLVM has to compile.
+Input: the blocks of a program, and the sizes of its arrays where they are known. Output: a ``Shape``: the blocks in
+order, the edges that go back, how deep each block lies, and what each loop pays an iteration from the budget that is
+spent between two questions. Why: asking in every iteration would cost as much as many an iteration does, and code that
+counts iterations in every loop is code that LLVM has to compile.
 
-What is paid is work: about one unit an instruction. A range whose rounds are known to be few pays nothing itself; the
-loop around it pays for all of them. An innermost range of many rounds runs in strips, which are paid beforehand.
+What is paid is work: about one unit an instruction. A range whose iterations are known to be few pays nothing itself;
+the loop around it pays for all of them. An innermost range of many iterations runs in strips, which are paid
+beforehand.
 
-Strips serve a second end. In ``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` the rounds over j wait for one another only
-where j is k. A strip that ends before that round, one of that round alone, and one of what is left: nothing in the long
-ones is read that another round has written, which LLVM's vectors ask for once a strip, at run time (index set
+Strips serve a second end. In ``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` the iterations over j wait for one another
+only where j is k. A strip ends before that iteration, one is that iteration alone, and one is the rest: nothing in the
+long ones is read that another iteration has written, which LLVM's vectors ask for once a strip, at run time (index set
 splitting: Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, section 5.7).
 """
 
@@ -20,8 +21,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tcompile.backends.llvm.scalar_loops.ranges import Ranges
-from tcompile.graph.ops.element_blocks import affine, dominates, operands, reachable
-from tcompile.graph.ops.element_loop import ARITHMETIC, COMPARISONS, Block, dtype_of, is_called, ways
+from tcompile.graph.ops.scalar_blocks import affine, dominates, operands, reachable
+from tcompile.graph.ops.scalar_loop import ARITHMETIC, COMPARISONS, Block, dtype_of, is_called, ways
 from tcompile.records import dataclass
 
 _FREE_INSIDE = 1 << 16  # units that a loop inside another one may take without asking
@@ -30,7 +31,7 @@ _SLOW = ("**", "%", "//")
 RAISING = (*ARITHMETIC, "np.sqrt", "math.sqrt", "float", "np.float64")  # which may raise floating-point flags
 _SAME = ("negative", "positive", "float", "np.float64", "np.float32")  # the same number, as far as LLVM knows it
 _SMALL_STEP = 1 << 30
-_FEW = 8  # rounds that no vector is worth
+_FEW = 8  # iterations that no vector is worth
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,10 @@ class Shape:
     """A program's loops, by the block that each begins with.
 
     ``bodies`` are their blocks, ``back`` the edges that go back, ``depth`` how many loops a block is in, ``within`` the
-    innermost of them. ``pays`` is what a jump back pays, or a round of a strip: ``strips`` has the counter, the bound
-    and the step of the ranges that run in strips. ``meetings`` are the innermost ranges whose rounds vectors may do
-    several of at once, with the rounds that have to be alone, as registers and what is added to them. ``kept`` are the
-    floats that are computed for their flags alone, as far as LLVM sees.
+    innermost of them. ``pays`` is what a jump back pays, or an iteration of a strip: ``strips`` has the counter, the
+    bound and the step of the ranges that run in strips. ``meetings`` are the innermost ranges whose iterations vectors
+    may do several of at once, with the iterations that have to be alone, as registers and what is added to them.
+    ``kept`` are the floats that are computed for their flags alone, as far as LLVM sees.
     """
 
     def __init__(self, kinds: Sequence[str], blocks: Sequence[Block], size: Callable[[int, int], int | None]) -> None:
@@ -108,8 +109,8 @@ class Shape:
                 costs[loop] += sum(_weight(line) for line in self.blocks[at][1])
         for header in smallest:
             around = self._around(header)
-            rounds = self.ranges.rounds(header) if self._counts(header) else None
-            total = None if rounds is None else max(rounds, 0) * costs[header]
+            iterations = self.ranges.iterations(header) if self._counts(header) else None
+            total = None if iterations is None else max(iterations, 0) * costs[header]
             if total is not None and total <= (_FREE_OUTSIDE if around is None else _FREE_INSIDE):
                 self.pays[header] = 0
                 if around is not None:
@@ -187,8 +188,8 @@ class Shape:
     def _kept(self, read: set[int]) -> set[int]:
         """The floats that have to be kept for their flags: nothing in their own block depends on them.
 
-        LLVM leaves out what nobody needs, and moves what is used behind a test only to where it is used: there it would
-        raise flags in some rounds.
+        LLVM leaves out what nobody needs, and moves what is used after a test only to where it is used: there it would
+        raise flags in some iterations.
         """
         kept: set[int] = set()
         for at in self.order:
@@ -213,10 +214,10 @@ class Shape:
         return (way, given) if parameters or lines or end[0] != "jump" else self._goal(*end[1:])
 
     def _meetings(self, header: int) -> list[tuple[int, int]] | None:
-        """The rounds that wait for others, where those are few: elements read and written lie side by side."""
+        """The iterations that wait for others, where those are few: elements read and written lie side by side."""
         found, body = self._range(header), self.bodies[header]
-        rounds = self.ranges.rounds(header)
-        if found is None or abs(found[2]) != 1 or (rounds is not None and rounds < _FEW):
+        iterations = self.ranges.iterations(header)
+        if found is None or abs(found[2]) != 1 or (iterations is not None and iterations < _FEW):
             return None
         counter = found[0]
         if any(self.ranges.full[p] is None for p in self.blocks[header][0]):
@@ -241,13 +242,13 @@ class Shape:
                 for other in stores.get(line[2], ()):
                     assert other is not None
                     if along.moves and along.more != other.more and along.outer == other.outer:
-                        return None  # a round reads what another one has written
+                        return None  # an iteration reads what another one has written
                     if not along.moves and dtype_of(self.ranges.kinds[along.register]).name == "int64":
                         meetings[along.register, along.more - other.more] = None
         return list(meetings)
 
     def _along(self, places: Sequence[int], counter: int, inside: set[int]) -> _Along | None:
-        """Where elements lie whose last index alone may change from round to round, and goes along with the counter."""
+        """Where elements lie whose last index alone may change between iterations, and goes along with the counter."""
         *outer, (register, more) = (affine(self.ranges.made, self.ranges.kinds, place) for place in places)
         moves = register == counter
         if any(place in inside for place, _ in outer) or (register in inside and not moves):

@@ -1,6 +1,6 @@
 """What single instructions of scalar code are in LLVM IR: arithmetic, comparisons, conversions, as Python has them.
 
-Enters: the kinds of registers, and operands as IR. Leaves: IR that computes the result, or that leaves to the block
+Input: the kinds of registers, and operands as IR. Output: IR that computes the result, or that leaves to the block
 ``replay`` where Python would raise, warn, or need more than 64 bits. Exists apart from ``lower``, which knows
 blocks, arrays and calls.
 
@@ -19,7 +19,7 @@ from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries
 from tcompile.backends.llvm.scalar_loops.ranges import WHOLE, Bounds, arithmetic, kind_bounds
 from tcompile.backends.llvm.vector.text import Writer, literal, memory_type, scalar_type
-from tcompile.graph.ops.element_loop import LIBRARY, common, dtype_of, is_numpy
+from tcompile.graph.ops.scalar_loop import LIBRARY, common, dtype_of, is_numpy
 from tcompile.graph.types import DType
 
 _ORDERED = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">": "ogt", ">=": "oge"}

@@ -1,12 +1,13 @@
-"""Loops over elements: several rounds of an innermost range at once.
+"""Loops over elements: several iterations of an innermost range at once.
 
-Enters: a range whose rounds wait for no others (``Shape.meetings``), with all of a round in one block, in which floats
-are combined and elements side by side are read and written. Leaves: IR that does as many rounds as a vector has lanes.
-Exists because LLVM's passes, which find the same, take as long as all the rest of the compile.
+Input: a range whose iterations wait for no others (``Shape.meetings``), with all of an iteration in one block, in which
+floats are combined and elements side by side are read and written. Output: IR that does as many iterations as a vector
+has lanes.
+Why: LLVM's passes, which find the same, take as long as all the rest of the compile.
 
 Each lane does what the scalar block does, in the same order, so values and floating-point flags are the same. Whether
-lanes would read what others write is asked when a strip of the range begins: where they would, and for the rounds that
-are left over, there is the scalar block.
+lanes would read what others write is asked when a strip of the range begins: where they would, and for the iterations
+that are left over, there is the scalar block.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from tcompile.backends.llvm.scalar_loops.values import is_extreme, is_stored_aga
 from tcompile.backends.llvm.vector.text import Module, Writer, literal, memory_type, scalar_type, splat, suffix
 from tcompile.backends.schedule.elements import Seen
 from tcompile.backends.schedule.kernel import static_elements
-from tcompile.graph.ops.element_blocks import affine
-from tcompile.graph.ops.element_loop import COMPARISONS, common, dtype_of, is_numpy
+from tcompile.graph.ops.scalar_blocks import affine
+from tcompile.graph.ops.scalar_loop import COMPARISONS, common, dtype_of, is_numpy
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
@@ -37,15 +38,15 @@ _EXACT = 1 << 53  # ints up to this are floats
 
 
 class _NotInLanesError(Exception):
-    """The round has something in it that no lane does."""
+    """The iteration has something in it that no lane does."""
 
 
 @dataclass(frozen=True)
 class Straight:
-    """A range of which ``count`` rounds may be done at once, by the number of its first block.
+    """A range of which ``count`` iterations may be done at once, by the number of its first block.
 
-    ``body`` is the block with the round. ``more`` has for each parameter of the range what it is behind a round, as a
-    number added to the counter. ``outside`` are the registers from before the range that lanes use.
+    ``body`` is the block with the iteration. ``more`` has for each parameter of the range what it is after an
+    iteration, as a number added to the counter. ``outside`` are the registers from before the range that lanes use.
     """
 
     counter: int
@@ -56,7 +57,7 @@ class Straight:
 
 
 def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen]) -> Straight | None:
-    """How several rounds are done at once; None where they are not."""
+    """How several iterations are done at once; None where they are not."""
     made = shape.ranges.made
     counter, _, step = shape.strips[header]
     others = shape.bodies[header] - {header}
@@ -80,8 +81,8 @@ def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[S
         return None
     sizes = [arrays[number].type.dtype.itemsize for number in used]
     lanes = Lanes(Writer(Module()), shape, header, kinds, arrays, _BYTES // max(sizes))
-    rounds = shape.ranges.rounds(header)
-    if rounds is not None and rounds < lanes.count:
+    iterations = shape.ranges.iterations(header)
+    if iterations is not None and iterations < lanes.count:
         return None
     try:
         lanes.write(lines, lambda _: "%place", {line[1]: "%once" for line in lines if line[0] == "load"})
@@ -91,7 +92,7 @@ def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[S
 
 
 class Lanes:
-    """Writes the instructions of a round, for all lanes of a vector."""
+    """Writes the instructions of an iteration, for all lanes of a vector."""
 
     def __init__(
         self, w: Writer, shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen], count: int
@@ -116,7 +117,7 @@ class Lanes:
     def write(
         self, lines: Sequence[tuple[Any, ...]], place: Callable[[tuple[Any, ...]], str], once: Mapping[int, str]
     ) -> None:
-        """A round. ``place`` gives the address of the first lane of a load or store, ``once`` what loads have given."""
+        """An iteration. ``place`` gives the address of the first lane of an access, ``once`` what loads have given."""
         for number, line in enumerate(lines):
             name, result, *rest = line
             if name == "load" and result in once:
@@ -222,18 +223,23 @@ class Lanes:
 
 
 class Several:
-    """Writes the code in front of a strip that does most of it in lanes.
+    """Writes the code before a strip that does most of it in lanes.
 
-    ``element`` gives the address of an element, of the array with that number, in the round with the counter that
+    ``element`` gives the address of an element, of the array with that number, in the iteration with the counter that
     ``registers`` say; ``same_memory`` tells whether two arrays are in one, ``apart`` whether a store and what else is
-    read or written of one array have last indices that are never the same in different rounds of a strip.
+    read or written of one array have last indices that are never the same in different iterations of a strip.
     """
 
     def __init__(
-        self, lanes: Lanes, plan: Straight, lines: Sequence[tuple[Any, ...]], registers: Mapping[int, str],
-        element: Callable[[tuple[Any, ...]], str], same_memory: Callable[[int, int], bool],
+        self,
+        lanes: Lanes,
+        plan: Straight,
+        lines: Sequence[tuple[Any, ...]],
+        registers: Mapping[int, str],
+        element: Callable[[tuple[Any, ...]], str],
+        same_memory: Callable[[int, int], bool],
         apart: Callable[[tuple[Any, ...], tuple[Any, ...]], bool],
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.lanes, self.plan, self.lines, self.registers = lanes, plan, lines, registers
         self.w = lanes.w
         self.same_memory, self.apart = same_memory, apart
@@ -244,13 +250,13 @@ class Several:
         """Whether a load or store goes along with the counter."""
         return affine(self.lanes.made, self.lanes.kinds, line[-1])[0] == self.plan.counter
 
-    def may_run(self, rounds: str, conditions: Sequence[str]) -> str:
-        """Whether lanes do the strip, of so many rounds: no lane reads or writes what another one writes.
+    def may_run(self, iterations: str, conditions: Sequence[str]) -> str:
+        """Whether lanes do the strip, of so many iterations: no lane reads or writes what another one writes.
 
         ``conditions`` have to hold as well.
         """
         w = self.w
-        may = w.get(f"icmp sge i64 {rounds}, {self.plan.count}")
+        may = w.get(f"icmp sge i64 {iterations}, {self.plan.count}")
         for condition in conditions:
             may = w.get(f"and i1 {may}, {condition}")
         asked: set[frozenset[str]] = set()
@@ -262,18 +268,18 @@ class Several:
                     continue
                 if pair not in asked:
                     asked.add(pair)
-                    may = w.get(f"and i1 {may}, {self._apart(store, other, rounds)}")
+                    may = w.get(f"and i1 {may}, {self._apart(store, other, iterations)}")
         return may
 
     def _never_meet(self, store: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-        """Whether these are never in one place in different rounds, whatever the other indices are."""
+        """Whether these are never in one place in different iterations, whatever the other indices are."""
         known = self.lanes.arrays[store[2]].base.tensor.layout.dense  # so that each element has a place of its own
         return known and store[2] == other[2] and self.apart(store, other)
 
-    def _apart(self, store: tuple[Any, ...], other: tuple[Any, ...], rounds: str) -> str:
-        """Whether a store and what else is read or written are never in one place in different rounds."""
+    def _apart(self, store: tuple[Any, ...], other: tuple[Any, ...], iterations: str) -> str:
+        """Whether a store and what else is read or written are never in one place in different iterations."""
         w = self.w
-        span = w.get(f"mul i64 {rounds}, {self.lanes.arrays[store[2]].type.dtype.itemsize}")
+        span = w.get(f"mul i64 {iterations}, {self.lanes.arrays[store[2]].type.dtype.itemsize}")
         first, second = (w.get(f"ptrtoint ptr {self.places[line]} to i64") for line in (store, other))
         far = w.get(f"sub i64 {second}, {first}")
         if not self.moves(other):
@@ -283,8 +289,8 @@ class Several:
         beyond = w.get(f"icmp uge i64 {w.get(f'sub i64 {shifted}, 1')}, {w.get(f'sub i64 {both}, 1')}")
         return w.get(f"or i1 {beyond}, {w.get(f'icmp eq i64 {far}, 0')}")
 
-    def run(self, rounds: str) -> str:
-        """Does what of so many rounds fills vectors; returns how many have been done."""
+    def run(self, iterations: str) -> str:
+        """Does what of so many iterations fills vectors; returns how many have been done."""
         w, lanes, count = self.w, self.lanes, self.plan.count
         for register in self.plan.outside:
             dtype = dtype_of(lanes.kinds[register])
@@ -294,7 +300,7 @@ class Several:
             if line[0] == "load" and not self.moves(line):
                 dtype = lanes.arrays[line[2]].type.dtype
                 once[line[1]] = lanes.everywhere(loaded(w, dtype, address), dtype)
-        whole = w.get(f"and i64 {rounds}, {-count}")
+        whole = w.get(f"and i64 {iterations}, {-count}")
 
         def body(at: str, _: list[str]) -> list[str]:
             def place(line: tuple[Any, ...]) -> str:

@@ -1,6 +1,6 @@
 """Division with NumPy's rules: floor division, remainders and integer powers.
 
-Enters: operand registers. Leaves: result registers; divisions by zero and overflows set status bits as they
+Input: operand registers. Output: result registers; divisions by zero and overflows set status bits as they
 set NumPy's floating-point flags. The float rules are those that Python and NumPy share: the remainder has the
 divisor's sign.
 """

@@ -1,6 +1,6 @@
 """exp on vectors, without a call: a polynomial after reducing the argument by multiples of log 2.
 
-Enters: a vector of float32 or float64. Leaves: exp of it, within about one unit in the last place, with every
+Input: a vector of float32 or float64. Output: exp of it, within about one unit in the last place, with every
 special value and the overflow flag where NumPy raises it, and with no branch. (At +infinity the overflow flag
 is raised as well, which only costs a replay.) Underflowing results are rounded once, as they should be.
 

@@ -1,6 +1,6 @@
 """Elements a few places apart, read and written as whole vectors that are sorted out in registers.
 
-Enters: vectors of elements that lie side by side in memory, ``period`` of them. Leaves: for each of the ``period``
+Input: vectors of elements that lie side by side in memory, ``period`` of them. Output: for each of the ``period``
 places the vector of the elements at that place, or the other way round; and squares turned about their diagonal. Exists
 because gathering and scattering lanes one by one costs several times as much.
 """

@@ -1,6 +1,6 @@
 """Writes LLVM IR text: one function, block by block, and the module around it.
 
-Enters: instructions as text. Leaves: text that LLVM parses. Exists because building the same text through an object
+Input: instructions as text. Output: text that LLVM parses. Why: building the same text through an object
 model costs more time than compiling it.
 
 In registers a bool is an ``i1`` lane; in memory it is a byte. A complex number is two cells beside one another, in
@@ -110,7 +110,7 @@ class Module:
     def add(self, name: str, text: str) -> str:
         """Adds the function ``name``, unless there is one that differs in its name alone; returns that one's name.
 
-        A loop's first round, and its rounds with swapped buffers, are the same kernels again.
+        A loop's first iteration, and its iterations with swapped buffers, are the same kernels again.
 
         >>> module = Module()
         >>> module.add("f", "define void @f() { ret void }"), module.add("g", "define void @g() { ret void }")

@@ -1,6 +1,6 @@
 """Arithmetic on vectors of W lanes: the small vocabulary that the lowerings of operations are written in.
 
-Enters: register names with their dtypes. Leaves: instructions in a ``Writer``. A vector's type follows from
+Input: register names with their dtypes. Output: instructions in a ``Writer``. A vector's type follows from
 the dtype; masks are vectors of ``i1``. Comparisons are quiet: a NaN lane gives false (true for ``ne``) and
 raises no flag.
 """

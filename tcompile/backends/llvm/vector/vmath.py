@@ -1,6 +1,6 @@
 """Vector functions: exp, log, sin, … on vectors, with libm's values and flags on every input.
 
-Enters: a function's name and vectors. Leaves: a call of a helper function that computes all lanes with glibc's
+Input: a function's name and vectors. Output: a call of a helper function that computes all lanes with glibc's
 libmvec, or code for them (``elementary`` where there is no libmvec, ``fmod`` and ``hypot`` here: where there is fused
 multiply-add), and then those outside the ordinary range (NaN, infinities, domain errors, overflow) with scalar libm,
 which gives the exact special values and raises just the flags that NumPy would see. What has none of these is computed
@@ -23,7 +23,7 @@ from tcompile.records import dataclass
 
 
 @dataclass(frozen=True)
-class Function:
+class VectorFunction:
     """``name`` in libm; the ordinary ranges (low, high, both included) for float32 and float64.
 
     None: libmvec is not used. ``neutral`` is an ordinary argument, put in the other lanes meanwhile. ``least``: the
@@ -44,38 +44,38 @@ _LOG = ((_TINY32, _BIG32), (_TINY64, _BIG64))
 _UNIT = ((-1.0, 1.0), (-1.0, 1.0))
 _FINITE = ((-_BIG32, _BIG32), (-_BIG64, _BIG64))
 
-FUNCTIONS: dict[str, Function] = {
-    "exp": Function("exp", 1, (-87.0, 88.0), (-708.0, 709.0)),
-    "exp2": Function("exp2", 1, (-125.0, 127.0), (-1021.0, 1023.0)),
-    "expm1": Function("expm1", 1, (-80.0, 88.0), (-700.0, 709.0)),
-    "log": Function("log", 1, *_LOG),
-    "log2": Function("log2", 1, *_LOG),
-    "log10": Function("log10", 1, *_LOG),
-    "log1p": Function("log1p", 1, (-0.9999, _BIG32), (-0.9999, 1e306)),
-    "sin": Function("sin", 1, (-1e4, 1e4), (-1e5, 1e5)),
-    "cos": Function("cos", 1, (-1e4, 1e4), (-1e5, 1e5)),
-    "tan": Function("tan", 1, (-1e4, 1e4), (-1e5, 1e5)),
-    "asin": Function("asin", 1, *_UNIT, neutral=0.5),
-    "acos": Function("acos", 1, *_UNIT, neutral=0.5),
-    "atan": Function("atan", 1, (-_BIG32, _BIG32), (-1e154, 1e154)),
-    "sinh": Function("sinh", 1, (-88.0, 88.0), (-708.0, 708.0)),
-    "cosh": Function("cosh", 1, (-88.0, 88.0), (-708.0, 708.0)),
-    "tanh": Function("tanh", 1, *_FINITE),
-    "asinh": Function("asinh", 1, (-1e6, 1e6), (-1e19, 1e19)),
-    "acosh": Function("acosh", 1, (1.0000001, 1e18), (1.0000000000000002, 1e19), neutral=2.0),
-    "atanh": Function("atanh", 1, (-0.9999, 0.9999), (-0.9999, 0.9999), neutral=0.5),
-    "cbrt": Function("cbrt", 1, *_FINITE),
-    "atan2": Function("atan2", 2, *_FINITE, least=(_TINY32, _TINY64)),
-    "hypot": Function("hypot", 2, (-1e18, 1e18), (-1e19, 1e19), least=(1e-18, 1e-150)),
-    "pow": Function("pow", 2, *_FINITE),
-    "fmod": Function("fmod", 2),
-    "nextafter": Function("nextafter", 2),
+FUNCTIONS: dict[str, VectorFunction] = {
+    "exp": VectorFunction("exp", 1, (-87.0, 88.0), (-708.0, 709.0)),
+    "exp2": VectorFunction("exp2", 1, (-125.0, 127.0), (-1021.0, 1023.0)),
+    "expm1": VectorFunction("expm1", 1, (-80.0, 88.0), (-700.0, 709.0)),
+    "log": VectorFunction("log", 1, *_LOG),
+    "log2": VectorFunction("log2", 1, *_LOG),
+    "log10": VectorFunction("log10", 1, *_LOG),
+    "log1p": VectorFunction("log1p", 1, (-0.9999, _BIG32), (-0.9999, 1e306)),
+    "sin": VectorFunction("sin", 1, (-1e4, 1e4), (-1e5, 1e5)),
+    "cos": VectorFunction("cos", 1, (-1e4, 1e4), (-1e5, 1e5)),
+    "tan": VectorFunction("tan", 1, (-1e4, 1e4), (-1e5, 1e5)),
+    "asin": VectorFunction("asin", 1, *_UNIT, neutral=0.5),
+    "acos": VectorFunction("acos", 1, *_UNIT, neutral=0.5),
+    "atan": VectorFunction("atan", 1, (-_BIG32, _BIG32), (-1e154, 1e154)),
+    "sinh": VectorFunction("sinh", 1, (-88.0, 88.0), (-708.0, 708.0)),
+    "cosh": VectorFunction("cosh", 1, (-88.0, 88.0), (-708.0, 708.0)),
+    "tanh": VectorFunction("tanh", 1, *_FINITE),
+    "asinh": VectorFunction("asinh", 1, (-1e6, 1e6), (-1e19, 1e19)),
+    "acosh": VectorFunction("acosh", 1, (1.0000001, 1e18), (1.0000000000000002, 1e19), neutral=2.0),
+    "atanh": VectorFunction("atanh", 1, (-0.9999, 0.9999), (-0.9999, 0.9999), neutral=0.5),
+    "cbrt": VectorFunction("cbrt", 1, *_FINITE),
+    "atan2": VectorFunction("atan2", 2, *_FINITE, least=(_TINY32, _TINY64)),
+    "hypot": VectorFunction("hypot", 2, (-1e18, 1e18), (-1e19, 1e19), least=(1e-18, 1e-150)),
+    "pow": VectorFunction("pow", 2, *_FINITE),
+    "fmod": VectorFunction("fmod", 2),
+    "nextafter": VectorFunction("nextafter", 2),
 }
 
 Compute = Callable[..., str]
 
 
-def libmvec_name(function: Function, dtype: DType, lanes: int) -> tuple[str, int] | None:
+def libmvec_name(function: VectorFunction, dtype: DType, lanes: int) -> tuple[str, int] | None:
     """The widest libmvec function that takes at most ``lanes`` lanes, and how many it takes."""
     single = dtype == FLOAT32
     for letter, width in (("e", 16 if single else 8), ("d", 8 if single else 4), ("b", 4 if single else 2)):
@@ -123,7 +123,7 @@ def _fuses() -> bool:
     return native.machine().fuses or native.has_symbol("_ZGVdN4v_exp")
 
 
-def _compute(v: Vectors, function: Function, dtype: DType) -> Compute | None:
+def _compute(v: Vectors, function: VectorFunction, dtype: DType) -> Compute | None:
     """What computes the function of vectors in the ordinary range: libmvec, else a polynomial of ours, else nothing."""
     fast = libmvec_name(function, dtype, v.lanes)
     if fast is not None:
@@ -147,7 +147,7 @@ def _declared(v: Vectors, name: str, dtype: DType, arity: int) -> str:
 
 def _ordinary(
     v: Vectors,
-    function: Function,
+    function: VectorFunction,
     compute: Compute,
     dtype: DType,
     limits: tuple[float, float],
@@ -180,7 +180,7 @@ def _ordinary(
     return result, fine
 
 
-def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: Function) -> str:
+def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: VectorFunction) -> str:
     """A function of operands, a result so far, and a mask of lanes to compute with libm."""
     w, lanes = Writer(v.w.module), v.lanes
     type, scalar = v.type(dtype), scalar_type(dtype)
@@ -311,4 +311,4 @@ def _in_parts(v: Vectors, name: str, width: int, dtype: DType, operands: list[st
     return parts[0]
 
 
-__all__ = ["FUNCTIONS", "Function", "call", "libmvec_name"]
+__all__ = ["FUNCTIONS", "VectorFunction", "call", "libmvec_name"]

@@ -1,6 +1,6 @@
 """The meaning of each bytecode instruction, one file a theme. Importing this package registers them all.
 
-Enters: instructions of CPython 3.11 to 3.13. Leaves: a handler for each that capture follows. An instruction without a
+Input: instructions of CPython 3.11 to 3.13. Output: a handler for each that capture follows. An instruction without a
 handler is a graph break.
 """
 

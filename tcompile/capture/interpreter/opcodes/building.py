@@ -1,6 +1,6 @@
 """Instructions that build and take apart tuples, lists, dicts, slices and strings.
 
-Enters: a frame with the parts on its stack. Leaves: the container, or the parts.
+Input: a frame with the parts on its stack. Output: the container, or the parts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Instructions that make and call functions.
 
-Enters: a frame with a callable and its arguments on the stack. Leaves: the value of the call, which may have run a
+Input: a frame with a callable and its arguments on the stack. Output: the value of the call, which may have run a
 frame of its own. CPython leaves an empty slot above or below the callable, as its version has it; either order is
 understood.
 """
@@ -16,7 +16,7 @@ from tcompile.capture.interpreter.opcodes.names import push_callable
 from tcompile.capture.interpreter.opcodes.registry import handler
 from tcompile.capture.semantics.builtins import takes_texts
 from tcompile.capture.values.base import Null, Value, settled
-from tcompile.capture.values.callable import Cell, FunctionValue, MethodValue
+from tcompile.capture.values.callable import ClosureCell, FunctionValue, MethodValue
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.text import held
@@ -49,9 +49,9 @@ def _annotations(values: Value) -> DictValue:
     return DictValue(dict(zip(names, values.items[1::2], strict=True)))
 
 
-def _closure(cells: Value) -> list[Cell]:
+def _closure(cells: Value) -> list[ClosureCell]:
     assert isinstance(cells, SequenceValue)
-    return [cell for cell in cells.items if isinstance(cell, Cell)]
+    return [cell for cell in cells.items if isinstance(cell, ClosureCell)]
 
 
 @handler("SET_FUNCTION_ATTRIBUTE")

@@ -1,6 +1,6 @@
 """Instructions that decide what runs next: jumps, loops, raising, ``with``.
 
-Enters: a frame. Leaves: the frame at its next instruction. A loop over known values is unrolled by walking it.
+Input: a frame. Output: the frame at its next instruction. A loop over known values is unrolled by walking it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tcompile.capture.interpreter.opcodes.registry import HANDLERS, handler
 from tcompile.capture.semantics.attributes import Exhausted, advance, iterator
 from tcompile.capture.semantics.operators import identical
 from tcompile.capture.semantics.special.policy import PolicyValue
-from tcompile.capture.values.base import NULL, Unread, Value, settled
+from tcompile.capture.values.base import NULL, LazyValue, Value, settled
 from tcompile.capture.values.callable import GeneratorValue
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.counted import Counted
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @handler("GET_ITER")
 def _get_iter(f: Frame, i: Instruction) -> None:
     value = f.pop_unread()
-    is_text = isinstance(value, Unread) and type(value.value) is str
+    is_text = isinstance(value, LazyValue) and type(value.value) is str
     _push_iterator(f, iterator(f.tx, value if is_text else settled(f.tx, value)))
 
 
@@ -47,10 +47,10 @@ def _for_iter(f: Frame, i: Instruction) -> None:
         if not items.decided and scalar.enter(f, f.decoded.flow.loop_at(f.at - 1)):
             return
         if items.scalar:
-            raise CannotCapture("unsupported-object", "A loop over elements that is no scalar code")
+            raise CannotCapture("unsupported-object", "A scalar loop that is no scalar code")
         if items.is_symbolic and trace_loop.enter(f, items):
             return
-        if items.taken and items.plan is not None and items.plan.stepped:
+        if items.taken and items.plan is not None and items.plan.interpreted_loop:
             raise CannotCapture("frame-step", f.tx.current_text())
     value = advance(f.tx, items)
     if value is not None:
@@ -67,34 +67,34 @@ def _jump(f: Frame, i: Instruction) -> None:
 
 @handler("JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 def _jump_back(f: Frame, i: Instruction) -> None:
-    """To another round, unless the loop has become too much already."""
+    """To another iteration, unless the loop has become too much already."""
     now, most = len(f.tx.builder.graph.nodes), f.tx.options.max_unrolled
-    if most is not None and now - f.first_round.setdefault(i.offset, now) > most:
+    if most is not None and now - f.first_iteration.setdefault(i.offset, now) > most:
         raise CannotCapture("too-long", f"A loop was unrolled into more than {most} operations.")
     f.jump(i)
     f.came_back = f.at
 
 
 def at_header(f: Frame, i: Instruction) -> None:
-    """Where a round of a ``while`` loop begins, or the loop is entered; then the instruction itself."""
+    """Where an iteration of a ``while`` loop begins, or the loop is entered; then the instruction itself."""
     from tcompile.capture.loops import scalar
-    from tcompile.capture.loops.trace_loop import WhileRounds, enter_while
+    from tcompile.capture.loops.trace_loop import WhileLoop, enter_while
 
     at = f.at - 1
     header = f.decoded.headers[at]
     if scalar.enter(f, header):
         return
-    rounds = f.rounds.get(header.at)
-    if (at == header.entry and f.came_back != at) or rounds is None:
+    iterations = f.iterations.get(header.at)
+    if (at == header.entry and f.came_back != at) or iterations is None:
         inside = at != header.entry or f.came_back == at
         whole = inside and f.began in f.decoded.flow.chain(at)  # it began with this very test
-        rounds = f.rounds[header.at] = WhileRounds(inside, int(whole))
+        iterations = f.iterations[header.at] = WhileLoop(inside, int(whole))
     else:
-        rounds.taken += 1
+        iterations.taken += 1
     f.came_back = -1
-    if enter_while(f, header, rounds):
+    if enter_while(f, header, iterations):
         return
-    if rounds.taken and (rounds.inside or (rounds.plan is not None and rounds.plan.stepped)):
+    if iterations.taken and (iterations.inside or (iterations.plan is not None and iterations.plan.interpreted_loop)):
         raise CannotCapture("frame-step", f.tx.current_text())
     HANDLERS[i.opname](f, i)
 
@@ -115,7 +115,7 @@ def _pop_jump(f: Frame, i: Instruction) -> None:
 
 
 def _jump_either_way(f: Frame, i: Instruction) -> None:
-    """Ahead, or to another round: 3.11 has tests that jump back."""
+    """Ahead, or to another iteration: 3.11 has tests that jump back."""
     if "BACKWARD" in i.opname:
         _jump_back(f, i)
     else:

@@ -1,6 +1,6 @@
 """Instructions that read and write attributes and items.
 
-Enters: a frame. Leaves: the frame with the value read; a write is done on the values that allow it, else it breaks.
+Input: a frame. Output: the frame with the value read; a write is done on the values that allow it, else it breaks.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Instructions of match statements.
 
-Enters: a frame with the subject on its stack. Leaves: what the pattern binds, or None where it does not match.
+Input: a frame with the subject on its stack. Output: what the pattern binds, or None where it does not match.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Instructions that move values: constants, locals, cells, globals, and the stack itself.
 
-Enters: a frame. Leaves: the frame with a value moved. A read of a global or a built-in is guarded.
+Input: a frame. Output: the frame with a value moved. A read of a global or a built-in is guarded.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Ite
 from tcompile.capture.interpreter.lazy_imports import is_imported
 from tcompile.capture.interpreter.opcodes.registry import Returned, Yielded, handler
 from tcompile.capture.semantics.attributes import attribute, has_attribute
-from tcompile.capture.values.base import NULL, Null, Unread, Value
-from tcompile.capture.values.callable import Cell
+from tcompile.capture.values.base import NULL, LazyValue, Null, Value
+from tcompile.capture.values.callable import ClosureCell
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.slices import SliceValue
@@ -40,7 +40,7 @@ def _return_generator(f: Frame, i: Instruction) -> None:
 
 @handler("MAKE_CELL")
 def _make_cell(f: Frame, i: Instruction) -> None:
-    f.cells[i.argval] = Cell(f.tx, f.locals.pop(i.argval, None))  # from now on the variable lives in its cell
+    f.cells[i.argval] = ClosureCell(f.tx, f.locals.pop(i.argval, None))  # from now on the variable lives in its cell
 
 
 @handler("PUSH_NULL")
@@ -51,7 +51,7 @@ def _push_null(f: Frame, i: Instruction) -> None:
 @handler("POP_TOP")
 def _pop_top(f: Frame, i: Instruction) -> None:
     value = f.stack[-1]
-    if type(value) is Unread and _ends_in_python(value.value):
+    if type(value) is LazyValue and _ends_in_python(value.value):
         raise CannotCapture("frame-step", f.tx.current_text())  # what it does as it ends has its place in the program
     f.pop_unread()
 
@@ -141,7 +141,7 @@ def store_local(f: Frame, name: str, value: Value) -> None:
     if isinstance(value, Null):
         f.locals.pop(name, None)
         f.cells.pop(name, None)
-    elif isinstance(value, Cell) and name in f.code.co_cellvars:  # a comprehension gives a closure variable back
+    elif isinstance(value, ClosureCell) and name in f.code.co_cellvars:  # a comprehension gives a closure variable back
         f.cells[name] = value
     else:
         f.locals[name] = value

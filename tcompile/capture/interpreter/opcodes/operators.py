@@ -1,6 +1,6 @@
 """Instructions for operators, comparisons and truth.
 
-Enters: a frame with the operands on its stack. Leaves: the result in their place; ``capture.operators`` says what each
+Input: a frame with the operands on its stack. Output: the result in their place; ``capture.operators`` says what each
 operator means.
 """
 
@@ -118,7 +118,7 @@ def _to_bool(f: Frame, i: Instruction) -> None:
 
 
 def _truth(f: Frame, value: Value) -> Value:
-    """Whether a value is true: a bool, or in a round where a jump may go both ways, one that the graph computes."""
+    """Whether a value is true: a bool, or one of the graph's where a jump in an iteration may go both ways."""
     node = truth_node(f.tx, value) if f.may_branch() else None
     return Constant(value.truth(f.tx)) if node is None else truth_of(f.tx, node)
 

@@ -1,6 +1,6 @@
 """What instructions and frames agree on: the table of handlers, and how a frame ends.
 
-Enters: handlers, as the sibling files define them. Leaves: ``HANDLERS``, which the interpreter looks up. Exists apart
+Input: handlers, as the sibling files define them. Output: ``HANDLERS``, which the interpreter looks up. Exists apart
 so that the interpreter knows no instruction and an instruction only its frame.
 """
 

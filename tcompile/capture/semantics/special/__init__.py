@@ -1,6 +1,6 @@
 """Functions of tcompile itself that mean something inside a captured function: one file a theme.
 
-Enters: calls of them. Leaves: ``SPECIAL``, what each call means to capture, and the marks by which a user's function is
+Input: calls of them. Output: ``SPECIAL``, what each call means to capture, and the marks by which a user's function is
 excluded. What these functions do in plain Python is in ``tcompile.annotations``.
 """
 

@@ -1,6 +1,6 @@
 """``cond``, ``while_loop``, ``scan``, ``map`` and ``associative_scan`` as one node of the graph each.
 
-Enters: calls of them with captured functions and arrays. Leaves: the results; the functions given are regions of the
+Input: calls of them with captured functions and arrays. Output: the results; the functions given are regions of the
 node. Arrays from outside that the functions read become operands of the node. What does not fit (structures, dtypes,
 shapes, a function that is not captured whole or changes something) leaves the call to plain Python.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from tcompile.annotations.control_flow import COMBINE_MODES, associative_scan, cond, map, scan, while_loop
 from tcompile.capture.semantics.special.registry import bind, special
 from tcompile.capture.semantics.subgraph import (
-    Region,
+    Subgraph,
     array_of,
     as_node,
     capture_region,
@@ -86,7 +86,9 @@ def _kind(leaf: Value) -> bool:
     return leaf.traced.scalar
 
 
-def _branch(tx: Capture, function: Value, operands: Sequence[Value], arrays: Sequence[ArrayValue], name: str) -> Region:
+def _branch(
+    tx: Capture, function: Value, operands: Sequence[Value], arrays: Sequence[ArrayValue], name: str
+) -> Subgraph:
     def call(inside: list[Value]) -> Value:
         for value, array in zip(inside, arrays, strict=True):
             assert isinstance(value, ArrayValue)
@@ -94,7 +96,7 @@ def _branch(tx: Capture, function: Value, operands: Sequence[Value], arrays: Seq
         new = {id(array): value for array, value in zip(arrays, inside, strict=True)}
         return function.call(tx, [new.get(id(value), value) for value in operands], {})
 
-    def finish(region: Region) -> list[Node]:
+    def finish(region: Subgraph) -> list[Node]:
         nodes = [leaf.traced.node for leaf in region.leaves if isinstance(leaf, ArrayValue) and not _kind(leaf)]
         own = set(region.graph.nodes)
         if any(node not in own or not (is_new(node) or node.op in (ops.GET, ops.CALL)) for node in nodes):
@@ -118,7 +120,7 @@ def _while_loop(tx: Capture, function: Constant, args: Sequence[Value], kwargs: 
         assert isinstance(tree, SequenceValue)
         return tree.items
 
-    def holds(region: Region) -> list[Node]:
+    def holds(region: Subgraph) -> list[Node]:
         (leaf,) = region.leaves if region.spec is None else (Constant(None),)
         if isinstance(leaf, Constant) and isinstance(leaf.value, bool | np.bool_):
             raise mismatch(f"cond_fn always returns {bool(leaf.value)}.")
@@ -127,7 +129,7 @@ def _while_loop(tx: Capture, function: Constant, args: Sequence[Value], kwargs: 
         node = leaf.traced.node
         return [tx.builder.op("reshape", node, shape=()) if node.tensor.ndim else node]
 
-    def goes_on(region: Region) -> list[Node]:
+    def goes_on(region: Subgraph) -> list[Node]:
         if spec[0] is tuple and region.spec is not None and region.spec[0] is list:
             region.spec = (tuple, region.spec[1])
         return _carry(tx, "body_fn", region, region.leaves, region.spec, spec, types, region.graph.inputs)
@@ -242,7 +244,7 @@ def _scanned(
         found[:] = [flatten(tx, carry), flatten(tx, row)]
         return SequenceValue([carry, row], tuple)
 
-    def finish(region: Region) -> list[Node]:
+    def finish(region: Subgraph) -> list[Node]:
         (carry, spec), (row, _) = found
         next_carry = _carry(tx, "combine_fn", region, carry, spec, carry_spec, types, region.graph.inputs)
         rows = settle_outputs(tx, region.graph, [as_node(tx, leaf) for leaf in row])
@@ -262,9 +264,15 @@ def _scanned(
 
 
 def _carry(
-    tx: Capture, name: str, region: Region, leaves: Sequence[Value], spec: Any, wanted: Any,
-    types: Sequence[TensorType], inputs: Sequence[Node],
-) -> list[Node]:  # fmt: skip
+    tx: Capture,
+    name: str,
+    region: Subgraph,
+    leaves: Sequence[Value],
+    spec: Any,
+    wanted: Any,
+    types: Sequence[TensorType],
+    inputs: Sequence[Node],
+) -> list[Node]:
     """The next carried values of a loop's body, which must be as those before."""
     if spec != wanted:
         raise mismatch(f"{name} returns another structure than it is given.")

@@ -1,7 +1,7 @@
 """Functions that ask about compilation or end it.
 
-Enters: calls of ``is_compiling``, ``graph_break``, ``set_stance`` and functions marked by ``disable`` or by a stance.
-Leaves: constants and breaks.
+Input: calls of ``is_compiling``, ``graph_break``, ``set_stance`` and functions marked by ``disable`` or by a stance.
+Output: constants and breaks.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tcompile.capture.semantics.subgraph import state_of
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.slices import RangeValue
-from tcompile.frontends.base import CannotCapture, scalar_rounds, without_effects
+from tcompile.frontends.base import CannotCapture, scalar_iterations, without_effects
 from tcompile.stance import refusal, set_stance
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def _unroll(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapp
     return values
 
 
-@special(scalar_rounds)
-def _scalar_rounds(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+@special(scalar_iterations)
+def _scalar_iterations(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     (values,) = args
     assert isinstance(values, RangeValue)
     values.scalar = True

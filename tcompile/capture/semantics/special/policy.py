@@ -1,7 +1,7 @@
 """``error_on_graph_break`` in captured code.
 
-Enters: the class being called, an object of it being entered and left by ``with``, and calls of functions that it
-decorates. Leaves: whether a break from here on is an error (``Capture.break_is_error``).
+Input: the class being called, an object of it being entered and left by ``with``, and calls of functions that it
+decorates. Output: whether a break from here on is an error (``Capture.break_is_error``).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The table of functions that mean something of their own to capture.
 
-Enters: handlers, as the sibling files define them. Leaves: ``SPECIAL``, by the function's identity. Exists so that
+Input: handlers, as the sibling files define them. Output: ``SPECIAL``, by the function's identity. Exists so that
 the file of one handler needs no other.
 """
 

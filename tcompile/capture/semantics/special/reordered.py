@@ -1,6 +1,6 @@
 """Calls that only report something, kept in order without ending the graph: ``config.reorderable_functions``.
 
-Enters: a call of such a function in captured code. Leaves: the call as an effect of the program, made with the values
+Input: a call of such a function in captured code. Output: the call as an effect of the program, made with the values
 that its arguments had, after the graph and in the order of the program. Where an argument may have changed by then, the
 call is a graph break as always.
 """

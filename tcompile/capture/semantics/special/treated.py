@@ -1,6 +1,6 @@
 """Calls of functions that a user has said something about: one handler for each kind of ``Treatment``.
 
-Enters: a call of such a function. Leaves: its value: an operation that calls the function (``allow``), a break
+Input: a call of such a function. Output: its value: an operation that calls the function (``allow``), a break
 (``disallow``), the result of a call made now (``constant``), the result of following another function (``substitute``),
 or a call of a shared region (``region``).
 """
@@ -16,7 +16,7 @@ import numpy as np
 from tcompile.annotations.treatments import Treatment, treatment_of
 from tcompile.capture.guards.sources import ComputedSource, ConstantSource, SizeSource, Source
 from tcompile.capture.semantics.special.policy import call_under_policy
-from tcompile.capture.semantics.subgraph import Region, capture_region, control_node, is_new, lift, mismatch
+from tcompile.capture.semantics.subgraph import Subgraph, capture_region, control_node, is_new, lift, mismatch
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.callable import FunctionValue
@@ -236,7 +236,7 @@ class Shared:
 
     key: list[Any]
     state: list[Any]
-    region: Region
+    region: Subgraph
     passed: dict[int, int]
     made: list[ArrayValue]
     alive: list[Any]
@@ -270,9 +270,12 @@ def _region(
 
 
 def _captured(
-    tx: Capture, target: types.FunctionType, args: Sequence[Value], kwargs: Mapping[str, Value],
+    tx: Capture,
+    target: types.FunctionType,
+    args: Sequence[Value],
+    kwargs: Mapping[str, Value],
     arrays: Sequence[ArrayValue],
-) -> Shared:  # fmt: skip
+) -> Shared:
     """Follows the function on new arrays in a graph of its own."""
     passed: dict[int, int] = {}
     made: dict[int, ArrayValue] = {}
@@ -289,7 +292,7 @@ def _captured(
         named = {name: _replaced(value, new) for name, value in kwargs.items()}
         return FunctionValue.of(tx, target, None).call(tx, given, named)
 
-    def finish(region: Region) -> list[Node]:
+    def finish(region: Subgraph) -> list[Node]:
         own = set(region.graph.nodes)
         for leaf in _leaves(region.result, region.existing):
             if isinstance(leaf, ArrayValue) and id(leaf) not in passed:
