@@ -15,6 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
     "command",
     [
         pytest.param(["-m", "ruff", "check", "."], id="ruff"),
+        pytest.param(["-m", "ruff", "format", "--check", "."], id="format"),
         pytest.param(["-m", "mypy"], id="mypy"),
         pytest.param(["-c", "from importlinter.cli import lint_imports_command; lint_imports_command()"], id="imports"),
     ],
