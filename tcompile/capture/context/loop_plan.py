@@ -6,6 +6,7 @@ Why: the context of a capture holds it, and comes before the loops.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
@@ -68,6 +69,12 @@ class LoopPlan:
     split_short_circuit: bool = False  # the second half of some `a and b` changes something: a branch of its own
     interpreted_loop: bool = False  # the frame goes from iteration to iteration: an iteration does what belongs there
     is_branch: bool = False  # a side of a test that stays in the iteration is a loop of at most one iteration
+
+    def learn(self, facts: Mapping[str, Any]) -> None:
+        """Takes over what an attempt has found. Raises AttributeError where a name is none of the fields'."""
+        for name, value in facts.items():
+            getattr(self, name)
+            setattr(self, name, value)
 
 
 @dataclass

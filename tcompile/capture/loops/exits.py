@@ -323,7 +323,7 @@ class Exits:
             if error.reason != "object-identity" or not self.loop.marks.by_name or self.carried.plan.made:
                 raise
             again = self.loop.again
-            again(made=True, marked=set(), looked=False, carried=set(), asked=set(), steps={})
+            again(made=True, marked=set(), looked=False, carried=set(), asked=set(), induction_steps={})
             raise
 
     def _leave(self, made: Sequence[Node], end: Way | None) -> Value | None:

@@ -256,13 +256,13 @@ class Loop:
         more = plan.peeled < self.most_apart and plan.tries < _MOST_TRIES
         if isinstance(error, Unsettled | VariesInLoop) and helps and more:
             self.tx.loops.reconsider_inside(plan, varies)
-            self.look_again(apart=plan.peeled + 1, reason=why(error))
+            self.look_again(peeled=plan.peeled + 1, reason=why(error))
         non_affine = {error.name} if isinstance(error, Uneven) else set(plan.induction_steps) if varies else set()
         if not non_affine <= plan.non_affine or (varies and not plan.open_tests):
-            self.compute(non_affine, apart=0, open_tests=plan.open_tests or varies)
+            self.compute(non_affine, peeled=0, open_tests=plan.open_tests or varies)
         in_the_frame = isinstance(error, CannotCapture) and error.reason in _IN_THE_FRAME
         stepped = in_the_frame and self.tx.options.max_unrolled is not None
-        self.again(outcome="unrolled", reason=why(error), stepped=stepped)
+        self.again(outcome="unrolled", reason=why(error), interpreted_loop=stepped)
 
     def compute(self, names: set[str], **more: Any) -> None:
         """Starts anew with ints that the graph computes, for they do not grow by the same amount in each iteration."""
@@ -270,12 +270,11 @@ class Loop:
 
     def look_again(self, **learned: Any) -> None:
         """Starts anew, and forgets what the iterations were like: they are others now."""
-        self.again(steps={}, looked=False, carried=set(), limit=None, limit_at=-1, **learned)
+        self.again(induction_steps={}, looked=False, carried=set(), limit=None, limit_at=-1, **learned)
 
     def again(self, **learned: Any) -> None:
         """Starts capture anew with what was learned."""
-        for name, value in learned.items():
-            setattr(self.plan, name, value)
+        self.plan.learn(learned)
         self.plan.tries += 1
         if self.plan.tries > _MOST_TRIES:
             self.plan.outcome, self.plan.reason = "unrolled", self.plan.reason or "its values do not settle"
