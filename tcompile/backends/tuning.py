@@ -22,7 +22,7 @@ from tcompile.errors import BackendError
 from tcompile.graph import Graph
 
 TURN_S = 100e-6  # a turn calls as often as this takes, at least once
-ROUNDS_S = 0.05  # how long each competitor runs
+ITERATIONS_S = 0.05  # how long each competitor runs
 MOST_ROUNDS = 30
 GAIN = 0.97  # what is not faster than this much of the best so far is no better
 
@@ -132,7 +132,7 @@ def _times(programs: Sequence[Program], given: Sequence[Any], finish: Callable[[
 
     once = max(turn(programs[0], 1), 1e-7)
     calls = max(1, math.ceil(TURN_S / once))
-    for _ in range(min(MOST_ROUNDS, max(3, int(ROUNDS_S / (calls * once))))):
+    for _ in range(min(MOST_ROUNDS, max(3, int(ITERATIONS_S / (calls * once))))):
         for i in running:
             best[i] = min(best[i], turn(programs[i], calls))
     return best

@@ -451,7 +451,7 @@ def told(f, *args):
 
 def test_explain_says_what_became_of_them():
     (until,) = told(newton, line() + 3, line() + 4, 1e-9)
-    assert until == "This loop stays a loop: one node of the graph, any trip count."
+    assert until == "This loop stays a loop: one node of the graph, any number of iterations."
     (limited,) = told(value_iteration, matrix() * 0.05, line(), 1e-6, 500)
     assert limited == "This loop stays a loop: one node of the graph, at most 500 iterations."
     result, *_ = told(differs_after, line(), 90)

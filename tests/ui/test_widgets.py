@@ -95,7 +95,7 @@ def test_every_widget(lab, theme):
 
         # The plot: it measures again when it is told to, and can be stopped.
         button = cell(page, 6).locator("button", has_text="Measure again")
-        page.python("import tcompile_jupyter.measure; tcompile_jupyter.measure.ROUNDS = range(6, 10**9)")
+        page.python("import tcompile_jupyter.measure; tcompile_jupyter.measure.REPEATS = range(6, 10**9)")
         page.python("sweep._budget = 600; sweep._tolerance = 0.0")
         button.click()
         cell(page, 6).locator("button", has_text="Stop").click()
