@@ -101,7 +101,8 @@ def test_in_a_loop_in_machine_code(native):
 def trained(w, n, log, bell):
     log.append("begins")
     try:
-        for it in range(n): w = w + 0.1 * (1 - w)  # noqa: E701  # fmt: skip
+        for it in range(n):
+            w = w + 0.1 * (1 - w)
     except (Rung, KeyboardInterrupt):
         return w, it, log
     finally:
