@@ -62,8 +62,8 @@ def look(
         elif isinstance(last, ScalarValue) and last.cls is int:
             non_affine.add(name)
     loop.again(
-        looked=True, carried=plan.carried | changed | slots.keys(), induction_steps=steps, non_affine=non_affine, written=places,
-        slots=found, asked=asked, tested=loop.exits.tests,
+        looked=True, carried=plan.carried | changed | slots.keys(), induction_steps=steps, non_affine=non_affine,
+        written=places, slots=found, asked=asked, tested=loop.exits.tests,
     )  # fmt: skip
 
 
