@@ -97,7 +97,7 @@ def test_what_is_said():
     assert 'aria-label="graph g: 2 ops, 1 input, 2 outputs"' in picture
     assert re.findall('data-node="([^"]*)"', picture) == ["x", "maximum", "total"]
     legend = example().view().html()
-    assert "pointwise" in legend and "reduction" in legend and "view" not in legend
+    assert "pointwise" in legend and "reduction" in legend and ">view" not in legend
 
 
 def test_loops_are_boxes_that_say_how_many_iterations_they_have():
