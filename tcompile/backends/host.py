@@ -344,7 +344,7 @@ class Program:
         native = self.native_parts(node, [body], len(operands) - 2)
         own = parts.owner(node.regions, self.names["copy"])
         made = TimedLoop(parts.PythonLoop(node.name, body, own, missing, native), line_of(node))
-        name = self._constant(f"{node.name}_rounds", made)
+        name = self._constant(f"{node.name}_iterations", made)
         sizes = [f"sizes=({', '.join(missing)},)"] if missing else []
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *sizes])})")
         self.loop_calls[self.lines[-1]] = node.name
@@ -364,7 +364,7 @@ class Program:
             parts.PartLoop(node.name, bodies, own=own, symbols=symbols, native=native, **node.attrs),
             line_of(node), True,
         )  # fmt: skip
-        name = self._constant(f"{node.name}_rounds", made)
+        name = self._constant(f"{node.name}_iterations", made)
         sizes = "".join(f"({''.join(f'{size}, ' for size in missing)}), " for _, missing in compiled)
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, f'sizes=({sizes})'])})")
         self.loop_calls[self.lines[-1]] = node.name
@@ -527,14 +527,19 @@ class Program:
         function = self._constant(f"numpy_{node.op}", node.op.reference)
         self.lines.append(f"{self.arrays[node]} = {function}({', '.join([*operands, *attrs])})")
 
-    def _is_done_with(self, base: Node, step: Step) -> bool:
-        """Whether a step may write over an operand: an array made in here that nothing else shows or reads later."""
+    def _is_done_with(self, base: Node, step: Step, results: bool = False) -> bool:
+        """Whether a step may write over an operand: an array made in here that nothing else shows or reads later.
+
+        ``results``: the step's own results may show it.
+        """
         steps, graph = self.schedule.steps, self.schedule.graph
         position = steps.index(step)
         if not self._is_own(base):
             return False
         shown = {base}
         for node in graph.nodes:
+            if results and node is step.node:
+                continue
             if node.op.kind in ("view", "control") and not shown.isdisjoint(node.inputs):
                 shown.add(node)  # what a loop carries may come out as it came in
         assert step.node is not None

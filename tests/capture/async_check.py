@@ -33,6 +33,7 @@ from .language_check import Difference, checks
 
 HANGS = 20.0  # seconds for one try
 LATER = 0.05  # seconds by which a compiled loop may see a change later than plain Python
+ITEM = 1e-7  # seconds for each item of a list that the loop appended to, which is made after the loop
 AFTERWARDS = 0.3  # seconds that a loop goes on after the change, where it never sees it
 SMALL = 300  # iterations of the calls around the one that is looked at
 REPLAY = 1.5  # seconds for which a twin may run in plain Python; a longer one is compiled
@@ -282,7 +283,7 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
     if found is not None:
         return found
     if base is not None:
-        if run.delay > base.delay + LATER:
+        if run.delay > base.delay + LATER + ITEM * items(run.result):
             fault = "compiles" if run.compiled_after else "late"  # compiling may take longer than that
             return fault, f"{run.delay:.3f} s after it was set, in plain Python {base.delay:.3f} s"
         ours, theirs = (progress(one.iteration, limit, names["STEP"]) / one.before for one in (run, base))
@@ -294,6 +295,11 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
         if 8 * progress(k, limit, names["STEP"]) < expected:
             return "restarted", f"seen at iteration {k} instead of about {expected:.0f}"
     return None
+
+
+def items(value: Any) -> int:
+    """How many items the lists in a result have."""
+    return sum(len(part) if isinstance(part, list) else 0 for part in value)
 
 
 def progress(k: Any, limit: int, step: int) -> float:

@@ -24,6 +24,7 @@ from tcompile.backends.llvm.scalar_loops.lower import ScalarLoop
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.timed import line_of
 from tcompile.graph import Node, SymInt, ops
+from tcompile.graph.ir import Operand
 from tcompile.graph.ops.control import is_branch
 from tcompile.graph.ops.scalar_loop import dtype_of, written_roots
 from tcompile.graph.sizes import hint, product
@@ -267,13 +268,19 @@ class Program(host.Program):
         found = self._iterations(node, [body.host for body in bodies], carried, node.attrs.get("leaves", ()))
         return None if found is None else found.run
 
+    def _is_taken_over(self, operand: Operand, step: Step) -> bool:
+        """Whether a loop may write to the very array that it is given, which nothing else shows or reads later."""
+        return isinstance(operand, Node) and self._is_done_with(operand, step, results=True)
+
     def _iterations(
         self, node: Node, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()
     ) -> Iterations | None:
         """The iterations of a loop in machine code; None where Python has to run them. Tells which, and why."""
         found, reason = None, ""
         try:
-            found = Iterations(programs, carried, leaves)
+            step = next(step for step in self.schedule.steps if step.node is node)
+            operands = node.operands[2:]
+            found = Iterations(programs, carried, leaves, lambda place: self._is_taken_over(operands[place], step))
         except NotNative as refusal:
             reason = str(refusal)
         self.native_loops[node] = found

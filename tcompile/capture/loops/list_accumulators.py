@@ -74,7 +74,7 @@ class Collected:
                 raise CannotCapture("loop-mismatch", f"`{name}` is another list in some iterations")
             assert isinstance(found, SequenceValue)
             shape = (iterations * row.count, *(env.adopt(n) for n in row.type.shape))
-            node = self.tx.builder.op("full", shape=shape, fill_value=0, dtype=row.type.dtype.name)
+            node = self.tx.builder.op("empty", shape=shape, dtype=row.type.dtype.name)  # each row is assigned
             self.lists[name] = found
             made = self.arrays[name] = self.tx.new_array(Traced(node), self.tx.frontends[0])
             self.f.locals[self.variable(name)] = made

@@ -406,7 +406,7 @@ class _Stretch:
         """The arrays that such items of a list go to, and before them that of their number."""
         room = self.rooms.get(number)
         if room is None:
-            room = self.rooms[number] = Room(self._new_array(1, "int64"))
+            room = self.rooms[number] = Room(self._new_array("full", 1, "int64", fill_value=0))
         if item is None:
             if self.lists[number].held:
                 raise Refused("the length of a list that has items before")
@@ -419,7 +419,8 @@ class _Stretch:
                 raise Refused("a list of other items than numbers, or tuples of them, of one kind")
             room.kind = item.kind
             size = self._most_items(always)
-            room.arrays = [self._new_array(size, dtype_of(part).name) for part in parts]
+            # Without contents: filling it would take long before the first iteration, where it may hold many items.
+            room.arrays = [self._new_array("empty", size, dtype_of(part).name) for part in parts]
         room.places.add(t.at)
         room.counts |= not always
         return (room.count, *room.arrays)
@@ -446,10 +447,10 @@ class _Stretch:
         kinds = room.kind[1] if room.is_tuple else (room.kind,)
         found.held.append(CountedSpan(tx, [self.arrays[n] for n in room.arrays], kinds, room.is_tuple, count))
 
-    def _new_array(self, size: Any, dtype: str) -> int:
+    def _new_array(self, op: str, size: Any, dtype: str, **attrs: Any) -> int:
         tx = self.tx
-        self.arrays.append(tx.new_array(Traced(tx.builder.op("full", shape=(size,), fill_value=0, dtype=dtype)),
-                                        tx.frontends[0]))  # fmt: skip
+        node = tx.builder.op(op, shape=(size,), dtype=dtype, **attrs)
+        self.arrays.append(tx.new_array(Traced(node), tx.frontends[0]))
         return len(self.arrays) - 1
 
     def _most_items(self, always: bool) -> Any:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -82,11 +82,18 @@ class Iterations(LoopIR):
     """A loop that runs in machine code: ``programs`` are those of the parts of an iteration, which carry so many
     values.
 
-    All but the last part end with a flag; ``leaves`` says whether it ends the loop or only the iteration. Between two
+    ``is_taken_over`` says of a carried value whether the loop may write to the very array that it is given. All but the
+    last part end with a flag; ``leaves`` says whether it ends the loop or only the iteration. Between two
     parts nothing is moved: ``at`` tells, after each part, which arrays hold the carried values.
     """
 
-    def __init__(self, programs: Sequence[Body], carried: int, leaves: Sequence[bool] = ()) -> None:
+    def __init__(
+        self,
+        programs: Sequence[Body],
+        carried: int,
+        leaves: Sequence[bool] = (),
+        is_taken_over: Callable[[int], bool] = lambda place: False,
+    ) -> None:
         self.graph = programs[0].schedule.graph
         self.carried = carried
         ((self.counter, _),) = [row for row in self.graph.symbol_inputs().items() if row[1] == (0, None)]
@@ -123,6 +130,9 @@ class Iterations(LoopIR):
             if (self.moves.get(copy.source), self.moves.get(copy.to)) == (copy.to, copy.source)
             and not {copy.source, copy.to} & others
         ]  # fmt: skip
+        self.taken_over = {
+            place for number, place in self.inputs.items() if number in self.written and is_taken_over(place)
+        }
         self.twins = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
         for number, (place, flag, leave) in reversed(list(enumerate(ends))):
             copies = endings.get(number, [])

@@ -138,8 +138,14 @@ class Level:
 
     def _taken(self, number: int) -> tuple[int | None, bool, Callable[[], Array]]:
         """How each call gets an array of its own: from what it is given, copied where the loop writes to it, or new."""
-        position = self._position(number)
-        return position, number in self.iterations.written, native.maker(*self.forms[number])
+        return self._position(number), self._is_copied(number), native.maker(*self.forms[number])
+
+    def _is_copied(self, number: int) -> bool:
+        """Whether an array that is given needs a copy: the loop writes to it, and others may see what it holds."""
+        iterations = self.iterations
+        if number not in iterations.written:
+            return False
+        return self.inside or iterations.inputs.get(number) not in iterations.taken_over
 
     def _position(self, number: int) -> int | None:
         """Which of the values given an array holds before the first iteration."""
@@ -163,7 +169,7 @@ class Level:
         position = self._position(number)
         if position is not None:
             array = np.asarray(self.given[position])
-            return native.copy(array) if number in self.iterations.written else array
+            return native.copy(array) if self._is_copied(number) else array
         fixed = self.iterations.fixed.get(number)
         return fixed if fixed is not None else native.empty(*self.forms[number])
 

@@ -109,6 +109,7 @@ class LoopIR:
         steps: what one iteration does.
         fixed: arrays that are there already, and only read, by number.
         inputs: which carried value each array holds before the first iteration.
+        taken_over: the carried values whose arrays the loop may write to as they are given.
         written: how many steps of an iteration store to each array.
         copied_once: copies that only the first iteration needs.
         twins: the carried value that each second buffer of a double buffer starts as.
@@ -127,6 +128,7 @@ class LoopIR:
     steps: list[Launch | Copy | Inner | Test]
     fixed: dict[int, Array]
     inputs: dict[int, int]
+    taken_over: set[int]
     written: Counter[int]
     copied_once: list[Copy]
     twins: dict[int, int]
