@@ -16,7 +16,13 @@ from tcompile.stance import STANCES
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
-HOWTOS = sorted((ROOT / "docs" / "howto").glob("*.md"))
+HOWTOS = sorted((ROOT / "docs" / "howto").glob("add_*.md"))
+INTERNALS = sorted((ROOT / "docs" / "internals").glob("*.md"))
+OF_CODE = [
+    "docs/tour.md", "docs/glossary.md", "CONTRIBUTING.md",
+    *(page.relative_to(ROOT).as_posix() for folder in ("internals", "howto", "decisions")
+      for page in sorted((ROOT / "docs" / folder).glob("*.md"))),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -129,7 +135,13 @@ def test_modules_are_called_by_their_names():
             assert not RETIRED & set(named), path
 
 
-@pytest.mark.parametrize("page", ["docs/tour.md", "docs/glossary.md", "CONTRIBUTING.md"])
+@pytest.mark.parametrize("page", INTERNALS, ids=lambda page: page.stem)
+def test_the_examples_of_internals_run(page):
+    failed, ran = doctest.testfile(str(page), module_relative=False)
+    assert not failed and bool(ran) == (">>> " in page.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("page", OF_CODE)
 def test_files_that_are_named_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")
     for name in re.findall(r"`((?:tcompile|jupyter_ext|tools|notebooks|tests|benchmarks|docs)/[\w./]*)`", text):
