@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $(if $(NUMPY),"numpy==$(NUMPY).*")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files refused test-python test-arm test-posix test-windows lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
+.PHONY: help demo lab docs test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files refused test-python test-arm test-posix test-windows lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
 help:  ## this list, with the time that each takes on two cores, installing left out (a moment)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -33,6 +33,10 @@ FAST := tests/golden tests/graph tests/stance tests/transforms \
 	$(addprefix tests/jupyter/test_,cell.py displays.py report.py) \
 	tests/native/test_memory.py tests/observe/test_events.py \
 	$(addprefix tests/runtime/test_,dispatch.py native_calls.py regions.py)
+
+docs: $(VENV)/docs.stamp  ## the documentation as a site in build/site, without a network; a warning is an error (20 seconds)
+	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs -d build/doctrees . build/site
+	@echo "see build/site/index.html"
 
 test-fast: $(VENV)/test.stamp $(VENV)/actionlint.stamp  ## after each edit: lint, types, golden texts and the quickest tests of each package (under two minutes)
 	$(BIN)/python -m pytest -n $(WORKERS) $(FAST)
