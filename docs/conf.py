@@ -1,6 +1,7 @@
 """How the site is built: Sphinx over docs/, the notebooks, CONTRIBUTING.md and CHANGELOG.md.
 
-Input: the repository's root as the source folder, this folder as the configuration: ``sphinx-build -c docs . build/site``.
+Input: the repository's root as the source folder, this folder as the configuration
+(``sphinx-build -c docs . build/site``).
 Output: HTML, and ``objects.inv`` for other projects' intersphinx.
 Why: pages link to one another and to the notebooks as files do, so that they also work on a code host.
 """
@@ -10,16 +11,15 @@ from __future__ import annotations
 import re
 import shutil
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "jupyter_ext")]
-
-import tcompile
+sys.path[:0] = [str(ROOT), str(ROOT / "jupyter_ext")]  # the reference is made from the modules themselves
 
 project, author = "tcompile", "the authors of tcompile"
-version = release = tcompile.__version__
+version = release = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
 copyright = author
 
 root_doc = "docs/index"
@@ -67,7 +67,9 @@ def copy_pictures(app: Any, error: Exception | None) -> None:
     if error is None and app.builder.format == "html":
         out = Path(app.outdir)
         shutil.copytree(ROOT / "docs" / "pictures", out / "docs" / "pictures", dirs_exist_ok=True)
-        (out / "index.html").write_text('<meta http-equiv="refresh" content="0; url=docs/index.html">', encoding="utf-8")
+        (out / "index.html").write_text(
+            '<meta http-equiv="refresh" content="0; url=docs/index.html">', encoding="utf-8"
+        )
 
 
 def setup(app: Any) -> None:

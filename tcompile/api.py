@@ -117,16 +117,41 @@ def compile(
 ) -> Any:
     """Compiles the NumPy work in ``fn``; the result gives the same answers as ``fn``.
 
-    Works as a function, as ``@compile`` and as ``@compile(...)``. ``fn`` may be a function, a lambda, a bound method,
-    an object with a Python ``__call__``, or a ``functools.partial`` of one of these.
+    Works as a function, as ``@compile`` and as ``@compile(...)``.
 
-    fullgraph: raise Unsupported where ``fn`` cannot be captured as one graph. dynamic: None compiles for the sizes seen
-    and leaves open those that change; True leaves all open at once; False never does. backend: a name of
-    ``list_backends(None)``, or a callable ``f(graph, example_inputs)``. mode and options: see ``list_mode_options`` and
-    ``list_options``. disable: return ``fn`` as it is.
+    Parameters
+    ----------
+    fn : callable, optional
+        A function, a lambda, a bound method, an object with a Python ``__call__``, or a ``functools.partial`` of one of
+        these. Arrays may have any shape, and NumPy's bool, integer, float and complex dtypes.
+    fullgraph : bool
+        Whether a function that cannot be captured as one graph is an error.
+    dynamic : bool, optional
+        None compiles for the sizes seen, and leaves open those that change. True leaves all open at once; False never
+        does.
+    backend : str or callable
+        A name of ``list_backends(None)``, or a callable ``f(graph, example_inputs)``.
+    mode : str, optional
+        A named set of options: see `list_mode_options`.
+    options : mapping, optional
+        Options by name: see `list_options`. Not together with `mode`.
+    disable : bool
+        Whether ``fn`` is returned as it is.
 
-    Raises InvalidArgument or InvalidType at once for an argument that is not valid.
+    Returns
+    -------
+    callable
+        The compiled function; without ``fn``, a decorator.
 
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        At once, for an argument that is not valid.
+    Unsupported
+        In a call, under ``fullgraph=True``, where the function cannot be captured whole.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> @compile
     ... def f(x):
@@ -277,6 +302,23 @@ def _check_options(options: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def list_mode_options(mode: str | None = None) -> dict[str, Any]:
     """The options that each mode sets, or those of one mode.
 
+    Parameters
+    ----------
+    mode : str, optional
+        The name of a mode.
+
+    Returns
+    -------
+    dict
+        Options by name; without ``mode``, such a dict for each mode.
+
+    Raises
+    ------
+    InvalidArgument
+        Where there is no such mode.
+
+    Examples
+    --------
     >>> list_mode_options("max-autotune")
     {'max_autotune': True, 'triton.cudagraphs': True}
     """
@@ -289,17 +331,34 @@ def list_mode_options(mode: str | None = None) -> dict[str, Any]:
 def list_options() -> list[str]:
     """The names that ``options=`` takes.
 
-    ``max_autotune``: kernels are timed in several variants on the arrays of the call that is compiled, and the fastest
-    is kept, also on disk; the results are the same (on a GPU, sums of floats within the same bound). ``exact``: results
-    have NumPy's very bits; vector functions and sums of floats then run in NumPy. It is for the CPU.
-    ``triton.cudagraphs``: the kernels that a call runs on CuPy arrays are started as one CUDA graph, where that can
-    pay; no later call writes over what it returned. ``trace.enabled``, ``trace.graph_diagram``: each compile of the
-    function writes a debug folder into ``tcompile_debug``, in which ``graph.svg`` is the drawing of its graph.
-    ``epilogue_fusion``: kernels that multiply matrices of CuPy's, together with what their factors are computed from
-    and what is computed of the product, are among those that ``max_autotune`` times beside cuBLAS; it is on unless it
-    is False. ``shape_padding``: such a product is timed with zeros after rows of odd length, too. ``fallback_random``,
-    which is always on: random numbers are NumPy's own.
+    Returns
+    -------
+    list of str
+        The names, in order.
 
+    Notes
+    -----
+    ``max_autotune``
+        Kernels are timed in several variants on the arrays of the call that is compiled. The fastest is kept, also on
+        disk. The results are the same; on a GPU, sums of floats are within the same bound.
+    ``exact``
+        Results have NumPy's very bits; vector functions and sums of floats then run in NumPy. It is for the CPU.
+    ``triton.cudagraphs``
+        The kernels that a call runs on CuPy arrays are started as one CUDA graph, where that can pay. No later call
+        writes over a result.
+    ``trace.enabled``, ``trace.graph_diagram``
+        Each compile of the function writes a debug folder into ``tcompile_debug``. Its ``graph.svg`` is the drawing of
+        the graph.
+    ``epilogue_fusion``
+        Kernels that multiply matrices of CuPy's, fused with the operations around them, are among those that
+        ``max_autotune`` times beside cuBLAS. It is on unless it is False.
+    ``shape_padding``
+        Such a product is timed with zeros after rows of odd length, too.
+    ``fallback_random``
+        Always on: random numbers are NumPy's own.
+
+    Examples
+    --------
     >>> list_options()[:4]
     ['epilogue_fusion', 'exact', 'fallback_random', 'max_autotune']
     """
@@ -307,7 +366,10 @@ def list_options() -> list[str]:
 
 
 def reset() -> None:
-    """Forgets everything compiled, every profile of sizes, every count, the history of events and the compile times."""
+    """Forgets everything compiled, every profile of sizes, every count, the history of events and the compile times.
+
+    Compiled functions stay callable, and are compiled anew.
+    """
     _forget_code()
     history.clear()
     times.clear()
@@ -316,9 +378,27 @@ def reset() -> None:
 def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") -> Any:
     """Excludes ``fn`` from compilation: called from compiled code it is a graph break, and it runs in plain Python.
 
-    recursive: the functions that ``fn`` calls run in plain Python too, compiled ones among them; with False, they are
-    compiled as the caller of ``fn`` is. reason: shown in reports. Works as a function, as ``@disable`` and as
-    ``@disable(...)``. Raises InvalidType where an argument has the wrong kind.
+    Works as a function, as ``@disable`` and as ``@disable(...)``.
+
+    Parameters
+    ----------
+    fn : callable, optional
+        The function.
+    recursive : bool
+        Whether the functions that ``fn`` calls run in plain Python too, compiled ones among them. With False, they are
+        compiled as the caller of ``fn`` is.
+    reason : str
+        A text for reports.
+
+    Returns
+    -------
+    callable
+        The function that runs plainly; without ``fn``, a decorator.
+
+    Raises
+    ------
+    InvalidType
+        Where an argument has the wrong kind.
     """
     for name, value, kind in (("recursive", recursive, bool), ("reason", reason, str)):
         if not isinstance(value, kind):
@@ -348,9 +428,25 @@ def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") ->
 def run(fn: F) -> Any:
     """``fn`` frozen: a call uses what was compiled before and fits it, else runs in plain Python; nothing is compiled.
 
-    The same holds for the compiled functions that it calls. ``fn`` may be compiled already or be a plain function,
-    whose entries are those of ``compile(fn)``. Raises InvalidType where ``fn`` is no function.
+    The same holds for the compiled functions that it calls.
 
+    Parameters
+    ----------
+    fn : callable
+        A compiled function, or a plain one, whose entries are those of ``compile(fn)``.
+
+    Returns
+    -------
+    callable
+        The frozen function.
+
+    Raises
+    ------
+    InvalidType
+        Where ``fn`` is no function.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> f = compile(lambda x: x + 1)
     >>> frozen = run(f)
@@ -399,8 +495,25 @@ def device(name: str) -> stance.set_stance:
     the kernels of a call, and its results are copied back: worth it where a call computes much on few bytes. Whatever
     kernels do not cover runs in NumPy. It is ``set_stance(force_backend="triton")`` with a look at the GPU first.
 
-    Raises InvalidType or InvalidArgument for another name, BackendError where there is no GPU, driver, or CuPy.
+    Parameters
+    ----------
+    name : str
+        The device.
 
+    Returns
+    -------
+    set_stance
+        The block.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        For another name.
+    BackendError
+        Where there is no GPU, driver, or CuPy.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> with device("cpu"):
     ...     compile(np.square)(np.array([3.0]))
@@ -423,7 +536,17 @@ def set_num_threads(n: int) -> None:
     """Lets kernels use ``n`` threads, the calling one included, in the whole process from the next kernel on.
 
     At first it is ``TCOMPILE_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the number of processors that this process
-    may use. Raises InvalidType or InvalidArgument where ``n`` is no int from 1 to 1024.
+    may use.
+
+    Parameters
+    ----------
+    n : int
+        From 1 to 1024.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        Where ``n`` is no such int.
     """
     from tcompile.backends.llvm import native
 
@@ -438,6 +561,13 @@ def set_num_threads(n: int) -> None:
 def get_num_threads() -> int:
     """How many threads kernels may use, the calling one included.
 
+    Returns
+    -------
+    int
+        The number.
+
+    Examples
+    --------
     >>> get_num_threads() >= 1
     True
     """
@@ -451,6 +581,23 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
 
     Nothing that was compiled before is used, changed or forgotten. ``explain(fn, *args)`` does the same. A break of a
     function under ``fullgraph`` is explained like any other.
+
+    Parameters
+    ----------
+    fn : callable
+        A compiled or a plain function.
+    *args, **kwargs
+        The arguments of the call, or none.
+
+    Returns
+    -------
+    callable or ExplainOutput
+        A function of the arguments; with arguments, its result.
+
+    Raises
+    ------
+    InvalidType
+        Where ``fn`` is no function.
     """
     if args or kwargs:
         return explain(fn)(*args, **kwargs)
@@ -472,13 +619,28 @@ def diagnose(fn: F, *, isolate: bool = False, tolerance: float = 1e-3) -> Callab
 
     It runs ``fn`` in plain Python, then compiled with the graph run in NumPy (``eager``: is capture right?), with the
     transformed graph run in NumPy (``aot_eager``: are the transforms?), and as ``fn`` is compiled (``llvm``: is the
-    machine code?), each time on copies of the arguments, and compares what comes back, what is raised and what becomes
-    of the arguments. The ``Diagnosis`` names the stage, and holds the smallest graph that shows the fault. Other things
-    that ``fn`` changes or prints are done each time.
+    machine code?). Each run has copies of the arguments. Results, exceptions and changed arguments are compared. Other
+    things that ``fn`` changes or prints are done each time.
 
-    isolate: run each graph in another process first, for a function that crashes. tolerance: relative; how far off
-    floats are wrong. A generator is run to its end. Raises InvalidType where ``fn`` has no Python code, or is a
-    coroutine function.
+    Parameters
+    ----------
+    fn : callable
+        A compiled or a plain function. A generator is run to its end.
+    isolate : bool
+        Whether each graph runs in another process first, for a function that crashes.
+    tolerance : float
+        The relative distance beyond which floats are wrong.
+
+    Returns
+    -------
+    callable
+        A function of the arguments that returns a ``Diagnosis``: the stage, and the smallest graph that shows the
+        fault.
+
+    Raises
+    ------
+    InvalidType
+        Where ``fn`` has no Python code, or is a coroutine function.
     """
     if not callable(fn):
         raise InvalidType(f"diagnose takes a function, got {type(fn).__name__} {_shown(fn)}")

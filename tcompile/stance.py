@@ -133,17 +133,24 @@ class set_stance:
     block or the decoration, which is a moment where both are one line. In a generator, decorate the function rather
     than writing ``yield`` inside a ``with`` block, which the caller would stand in too.
 
-    Stances: ``default``; ``force_eager`` (plain Python); ``eager_on_recompile`` (plain Python where no
-    compiled code fits the call); ``fail_on_recompile`` (RecompileError there); ``eager_then_compile``
-    (first call plain, the second compiles with changed sizes left open); ``aot_eager_then_compile`` (the
-    same, first call through ``aot_eager``).
+    Parameters
+    ----------
+    stance : str
+        ``default``; ``force_eager`` (plain Python); ``eager_on_recompile`` (plain Python where no compiled code fits
+        the call); ``fail_on_recompile`` (RecompileError there); ``eager_then_compile`` (first call plain, the second
+        compiles with changed sizes left open); ``aot_eager_then_compile`` (the same, first call through ``aot_eager``).
+    skip_guard_eval_unsafe : bool
+        Whether only the guards are checked that tell a function's entries apart.
+    force_backend : str or callable, optional
+        A backend that replaces each function's own for the time. It goes with ``default`` only.
 
-    ``force_backend``, the name of a backend that exists or a callable, goes with ``default`` only and replaces each
-    function's own backend for the time. ``skip_guard_eval_unsafe`` checks only the guards that tell a
-    function's entries apart.
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        At once, for what is not valid.
 
-    Raises InvalidArgument or InvalidType at once for what is not valid.
-
+    Examples
+    --------
     >>> @set_stance("force_eager")
     ... def plainly():
     ...     return current().name

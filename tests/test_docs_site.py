@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-sphinx = pytest.importorskip("sphinx", reason="the site needs tcompile[docs]")
+pytest.importorskip("sphinx", reason="the site needs tcompile[docs]")
 pytest.importorskip("myst_nb")
 pytest.importorskip("numpydoc")
 pytest.importorskip("pydata_sphinx_theme")

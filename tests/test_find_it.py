@@ -14,7 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "internals" / "find_it.md"
-ROWS = re.findall(r"^\| (.+\?) \| (README .+) \| `(.+)` \| `(\S+)` \| `(\w+)` \|$", PAGE.read_text(encoding="utf-8"), re.M)
+ROW = re.compile(r"^\| (.+\?) \| (README .+) \| `(.+)` \| `(\S+)` \| `(\w+)` \|$", re.MULTILINE)
+ROWS = ROW.findall(PAGE.read_text(encoding="utf-8"))
 
 
 def defined(tree: ast.Module) -> set[str]:

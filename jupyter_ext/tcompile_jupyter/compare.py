@@ -123,12 +123,26 @@ class Comparisons(Sequence[Comparison]):
 
 
 def compare(function: Callable[..., Any], *args: Any, budget: float = 1.0, name: str = "", **kwargs: Any) -> Comparison:
-    """Times ``function(*args, **kwargs)`` in plain Python and compiled, and compares what it returns and
-    changes.
+    """Times ``function(*args, **kwargs)`` in plain Python and compiled, and compares what it returns and changes.
 
-    ``function`` may be compiled already; else it is compiled with the default settings. ``budget`` is the
-    time that the timed runs may take, in seconds. The arguments are copied, once for each kind of run.
+    Parameters
+    ----------
+    function : callable
+        A compiled function, or a plain one, which is compiled with the default settings.
+    *args, **kwargs
+        The arguments of the call. They are copied, once for each kind of run.
+    budget : float
+        The seconds that the timed runs may take.
+    name : str
+        What the comparison is called.
 
+    Returns
+    -------
+    Comparison
+        The times, and how far the results differ.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> compare(lambda x: x + 1, np.zeros(10), budget=0).difference.equal
     True

@@ -26,9 +26,28 @@ COMBINE_MODES = ("pointwise", "generic")
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
     """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; captured as one node of two branches.
 
-    ``pred`` is a bool or an array of one element. In a compiled function both branches must return new arrays of the
-    same shapes and dtypes, or the call runs in plain Python. Raises InvalidType where an argument has the wrong kind.
+    Parameters
+    ----------
+    pred : bool or ndarray
+        The condition: a bool, or an array of one element.
+    true_fn, false_fn : callable
+        In a compiled function both must return new arrays of the same shapes and dtypes, or the call runs in plain
+        Python.
+    operands : tuple or list
+        Their arguments.
 
+    Returns
+    -------
+    object
+        What the chosen function returns.
+
+    Raises
+    ------
+    InvalidType
+        Where an argument has the wrong kind.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> cond(np.ones(3).sum() < 0, lambda x: -x, lambda x: x + 1, (np.ones(2),))
     array([2., 2.])
@@ -44,10 +63,27 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried: Sequence[Tree]) -> tuple[Tree, ...]:
     """``while cond_fn(*carried): carried = body_fn(*carried)``, captured as one node of the graph.
 
-    ``carried`` is a tuple or list of trees. ``cond_fn`` returns a bool or a boolean array of one element; ``body_fn``
-    returns a tuple or list that has the structure, shapes and dtypes of ``carried``. Returns the last ones as a tuple
-    of new arrays. Raises InvalidType or InvalidArgument where an argument or a result does not fit.
+    Parameters
+    ----------
+    cond_fn : callable
+        Returns a bool or a boolean array of one element.
+    body_fn : callable
+        Returns a tuple or list that has the structure, shapes and dtypes of ``carried``.
+    carried : tuple or list of trees
+        The values before the first iteration.
 
+    Returns
+    -------
+    tuple
+        The last values, as new arrays.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        Where an argument or a result does not fit.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (0, np.ones(2)))
     (array(3), array([8., 8.]))
@@ -68,11 +104,33 @@ def scan(
 ) -> tuple[Tree, Tree]:
     """``for x in xs: carry, y = combine_fn(carry, x)`` along axis ``dim``; returns the last carry and the stacked ys.
 
-    ``init`` and ``xs`` are trees; each leaf of ``xs`` has the same number of slices, at least one. ``combine_fn``
-    returns the next carry (structure, shapes and dtypes of ``init``) and a tree ``y``. The ys are stacked along their
-    first axis. ``reverse`` goes from the last slice to the first; the ys lie in the order of the slices all the same.
-    Raises InvalidType or InvalidArgument where an argument or a result does not fit.
+    Parameters
+    ----------
+    combine_fn : callable
+        Takes the carry and a slice. Returns the next carry (structure, shapes and dtypes of ``init``) and a tree ``y``.
+    init : tree
+        The first carry.
+    xs : tree
+        Arrays with the same number of slices, at least one.
+    dim : int
+        The axis of the slices.
+    reverse : bool
+        Whether it goes from the last slice to the first; the ys lie in the order of the slices all the same.
 
+    Returns
+    -------
+    carry : tree
+        The last carry.
+    ys : tree
+        The ys, stacked along their first axis.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        Where an argument or a result does not fit.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> scan(lambda total, x: (total + x, total * x), 0.0, np.array([1.0, 2.0, 3.0]))
     (array(6.), array([0., 2., 9.]))
@@ -98,9 +156,27 @@ def scan(
 def map(fn: Callable[..., Any], xs: Tree, *args: Any) -> Tree:
     """``fn(x, *args)`` for each slice ``x`` of ``xs`` along the first axis, the results stacked along theirs.
 
-    ``xs`` is a tree whose leaves have the same number of slices, at least one. ``fn`` returns a tree of the same
-    structure, shapes and dtypes each time. Raises InvalidType or InvalidArgument where something does not fit.
+    Parameters
+    ----------
+    fn : callable
+        Returns a tree of the same structure, shapes and dtypes each time.
+    xs : tree
+        Arrays with the same number of slices, at least one.
+    *args
+        Further arguments of ``fn``.
 
+    Returns
+    -------
+    tree
+        The stacked results.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        Where something does not fit.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> map(lambda row: row.sum(), np.ones((2, 3)))
     array([3., 3.])
@@ -120,11 +196,32 @@ def associative_scan(
 ) -> Tree:
     """All prefixes of ``xs`` along axis ``dim`` combined: ``y[0] = x[0]``, ``y[i] = combine_fn(y[i-1], x[i])``.
 
-    ``combine_fn`` takes two trees of slices and returns one of the same structure, shapes and dtypes. It is to be
-    associative; slices are combined from first to last (with ``reverse``, from last to first), so that the rounding of
-    sums does not depend on the machine. ``combine_mode`` is "pointwise" or "generic" and changes nothing here.
-    Raises InvalidType or InvalidArgument where an argument or a result does not fit.
+    Parameters
+    ----------
+    combine_fn : callable
+        Takes two trees of slices and returns one of the same structure, shapes and dtypes. It is to be associative.
+        Slices are combined from first to last, so that the rounding of sums does not depend on the machine.
+    xs : tree
+        Arrays with the same number of slices, at least one.
+    dim : int
+        The axis of the slices.
+    reverse : bool
+        Whether slices are combined from last to first.
+    combine_mode : {"pointwise", "generic"}
+        Changes nothing here.
 
+    Returns
+    -------
+    tree
+        The prefixes, of the shapes of ``xs``.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        Where an argument or a result does not fit.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> associative_scan(lambda a, b: a * b, np.array([1, 2, 3, 4]))
     array([ 1,  2,  6, 24])

@@ -14,23 +14,41 @@ T = TypeVar("T")
 
 
 def is_compiling() -> bool:
-    """True inside compiled code, False in plain Python (also where a compiled function runs plainly)."""
+    """True inside compiled code, False in plain Python (also where a compiled function runs plainly).
+
+    Returns
+    -------
+    bool
+        Whether this call is in compiled code.
+    """
     return False
 
 
 def graph_break(msg: str = "") -> None:
-    """Ends the graph here. In plain Python it does nothing. ``msg`` is shown in the report.
+    """Ends the graph here. In plain Python it does nothing.
 
-    Raises InvalidType where ``msg`` is no string.
+    Parameters
+    ----------
+    msg : str
+        A text for the report.
+
+    Raises
+    ------
+    InvalidType
+        Where ``msg`` is no string.
     """
     if not isinstance(msg, str):
         raise InvalidType(f"graph_break: msg must be str, got {type(msg).__name__} {msg!r}")
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Does nothing, for programs that say where a step begins, since other compilers' CUDA graphs write over what the
-    step before has returned. What tcompile's give is the caller's, as without them: no call writes over it.
+    """Does nothing, for programs that say where a step begins.
 
+    Other compilers' CUDA graphs write over the results of the step before. A result of tcompile's is the caller's: no
+    call writes over it.
+
+    Examples
+    --------
     >>> cudagraph_mark_step_begin()
     """
 
@@ -38,6 +56,18 @@ def cudagraph_mark_step_begin() -> None:
 def unroll(values: T) -> T:
     """``values`` as they are. A compiled ``for`` over ``unroll(range(n))`` is unrolled and no node of the graph.
 
+    Parameters
+    ----------
+    values : iterable
+        What the loop goes over.
+
+    Returns
+    -------
+    iterable
+        The same object.
+
+    Examples
+    --------
     >>> list(unroll(range(3)))
     [0, 1, 2]
     """

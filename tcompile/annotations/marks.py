@@ -43,13 +43,25 @@ def mark_dynamic(
 ) -> None:
     """Says that the size of ``array`` along ``axis`` varies: code compiled for this array leaves it open at once.
 
-    axis: one axis or several. min and max: bounds of the size, both included; a size outside of them is compiled by
-    itself. Code that needs one certain size along a marked axis is an error: InvalidArgument, which names the guard.
-    Sizes 0 and 1 are always compiled by themselves. Marks count where code is compiled: an entry that already fits the
-    call is used as it is.
+    Code that needs one certain size along a marked axis is an error, which names the guard. Sizes 0 and 1 are always
+    compiled by themselves. Marks count where code is compiled: an entry that already fits the call is used as it is.
 
-    Raises InvalidType or InvalidArgument where an argument is not valid.
+    Parameters
+    ----------
+    array : ndarray
+        The array object that is marked.
+    axis : int or sequence of int
+        One axis or several.
+    min, max : int, optional
+        Bounds of the size, both included. A size outside of them is compiled by itself.
 
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        Where an argument is not valid.
+
+    Examples
+    --------
     >>> import numpy as np, tcompile
     >>> f = tcompile.compile(lambda x: x * 2)
     >>> for size in (3, 4, 5):
@@ -78,17 +90,38 @@ def mark_dynamic(
 def maybe_mark_dynamic(array: np.ndarray[Any, Any], axis: int | Sequence[int]) -> None:
     """As ``mark_dynamic``, but code that needs one certain size is compiled for that size, without an error.
 
-    Raises InvalidType or InvalidArgument where an argument is not valid.
+    Parameters
+    ----------
+    array : ndarray
+        The array object that is marked.
+    axis : int or sequence of int
+        One axis or several.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        Where an argument is not valid.
     """
     _check_array("maybe_mark_dynamic", array)
     _put(array, _axes("maybe_mark_dynamic", array, axis), Mark("maybe"))
 
 
 def mark_static(array: np.ndarray[Any, Any], axis: int | Sequence[int] | None = None) -> None:
-    """Says that the size of ``array`` along ``axis`` (by default along all axes) is never left open.
+    """Says that the size of ``array`` along ``axis`` is never left open.
 
-    This holds under ``dynamic=True`` too, and where the size has been seen to change. Raises InvalidType or
-    InvalidArgument where an argument is not valid.
+    This holds under ``dynamic=True`` too, and where the size has been seen to change.
+
+    Parameters
+    ----------
+    array : ndarray
+        The array object that is marked.
+    axis : int or sequence of int, optional
+        One axis or several; by default all.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        Where an argument is not valid.
     """
     _check_array("mark_static", array)
     axes = list(range(array.ndim)) if axis is None else _axes("mark_static", array, axis)

@@ -34,8 +34,20 @@ class error_on_graph_break:
     fits the call is used as it is. Unlike ``fullgraph=True`` it can be switched on for some lines only; a function
     compiled with ``fullgraph=True`` is not affected. It holds in the current thread or task.
 
-    Raises Unsupported, with the break's full text, at a graph break inside; InvalidType where the argument is no bool.
+    Parameters
+    ----------
+    errors : bool
+        Whether a break is an error.
 
+    Raises
+    ------
+    Unsupported
+        With the break's full text, at a graph break inside.
+    InvalidType
+        Where the argument is no bool.
+
+    Examples
+    --------
     >>> import numpy as np, tcompile
     >>> @tcompile.compile
     ... def f(x):

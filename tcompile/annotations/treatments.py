@@ -46,12 +46,27 @@ def treatment_of(function: Any) -> Treatment | None:
 def allow_in_graph(fn: Any) -> Any:
     """Makes a call of ``fn`` one operation of the graph: capture does not look inside, and calls it with real arrays.
 
-    ``fn`` must depend on its arguments alone, change nothing, and return new arrays, NumPy scalars, or a tuple or list
-    of these. It is called once more while the code is compiled, to see what it returns; a call that returns another
-    dtype or shape runs in plain Python. ``fn`` may be a list or tuple of functions. Returns ``fn``; a decorator.
+    It is called once more while the code is compiled, to see what it returns. A call that returns another dtype or
+    shape runs in plain Python.
 
-    Raises InvalidType for something that is no function.
+    Parameters
+    ----------
+    fn : callable, or list or tuple of callables
+        It must depend on its arguments alone, change nothing, and return new arrays, NumPy scalars, or a tuple or list
+        of these.
 
+    Returns
+    -------
+    callable
+        ``fn``, so that it is a decorator.
+
+    Raises
+    ------
+    InvalidType
+        For something that is no function.
+
+    Examples
+    --------
     >>> import numpy as np, tcompile
     >>> @allow_in_graph
     ... def ranks(x):
@@ -65,8 +80,20 @@ def allow_in_graph(fn: Any) -> Any:
 def disallow_in_graph(fn: Any) -> Any:
     """Makes a call of ``fn`` a graph break: the call itself runs in plain Python.
 
-    ``fn`` may be a function of NumPy's, too, or a list or tuple of functions. Returns ``fn``; a decorator.
-    Raises InvalidType for something that is no function.
+    Parameters
+    ----------
+    fn : callable, or list or tuple of callables
+        The function, which may be NumPy's own.
+
+    Returns
+    -------
+    callable
+        ``fn``, so that it is a decorator.
+
+    Raises
+    ------
+    InvalidType
+        For something that is no function.
     """
     return _treat("disallow_in_graph", fn, Treatment("disallow"))
 
@@ -74,9 +101,25 @@ def disallow_in_graph(fn: Any) -> Any:
 def assume_constant_result(fn: F) -> F:
     """Says that ``fn`` returns the same each time: it is called once, while code is compiled, and the result is kept.
 
-    The arguments of a call must be known at that time. Whether ``fn`` really returns the same is not checked. Returns
-    ``fn``; a decorator. Raises InvalidType for something that is no function.
+    Whether ``fn`` really returns the same is not checked.
 
+    Parameters
+    ----------
+    fn : callable
+        The function. The arguments of a call must be known while code is compiled.
+
+    Returns
+    -------
+    callable
+        ``fn``, so that it is a decorator.
+
+    Raises
+    ------
+    InvalidType
+        For something that is no function.
+
+    Examples
+    --------
     >>> import numpy as np, tcompile
     >>> @assume_constant_result
     ... def order():
@@ -94,8 +137,22 @@ def nested_compile_region(fn: F) -> F:
     """Makes ``fn`` a region: it is captured once for each kind of arguments, and calls of one kind share its graph.
 
     For a function called many times, like a layer, this keeps graphs and compile times small. What ``fn`` computes is
-    not fused with the code around it. Its array results must be new arrays, and it may change nothing outside itself;
-    else the call is a graph break. Returns ``fn``; a decorator. Raises InvalidType for something that is no function.
+    not fused with the code around it.
+
+    Parameters
+    ----------
+    fn : callable
+        Its array results must be new arrays, and it may change nothing outside itself; else the call is a graph break.
+
+    Returns
+    -------
+    callable
+        ``fn``, so that it is a decorator.
+
+    Raises
+    ------
+    InvalidType
+        For something that is no function.
     """
     return _treat("nested_compile_region", fn, Treatment("region"))  # type: ignore[no-any-return]
 
@@ -104,9 +161,26 @@ def substitute_in_graph(original: Callable[..., Any], *, can_constant_fold_throu
     """``@substitute_in_graph(original)`` over a Python function: captured code follows it where ``original`` is called.
 
     For functions without Python code, which capture cannot look into. The Python function must do the same.
-    can_constant_fold_through: where all arguments are constants, ``original`` itself is called while compiling.
-    Raises InvalidType or InvalidArgument where one of the two is no function, or cannot be called like the other.
 
+    Parameters
+    ----------
+    original : callable
+        The function that is called.
+    can_constant_fold_through : bool
+        Whether ``original`` itself is called while compiling where all arguments are constants.
+
+    Returns
+    -------
+    callable
+        The decorator.
+
+    Raises
+    ------
+    InvalidType, InvalidArgument
+        Where one of the two is no function, or cannot be called like the other.
+
+    Examples
+    --------
     >>> import math, numpy as np
     >>> @substitute_in_graph(math.dist)
     ... def dist(p, q, /):

@@ -100,9 +100,28 @@ _BACKENDS: dict[str, Backend] = {
 def register_backend(compile: Compile | None = None, name: str | None = None, tags: Sequence[str] = ()) -> Any:
     """Adds a backend: ``register_backend(f)``, ``register_backend(f, name="mine")`` or as a decorator.
 
-    ``f(graph, example_inputs)`` gets the captured graph and the inputs of the call that is being compiled, and returns
-    a callable over the graph's inputs that returns the sequence of its outputs; ``return graph`` is the simplest.
-    Raises InvalidType where ``f`` is not callable, InvalidArgument where the name is taken by a built-in backend.
+    Parameters
+    ----------
+    compile : callable, optional
+        ``f(graph, example_inputs)`` gets the captured graph and the inputs of the call that is being compiled. It
+        returns a callable over the graph's inputs that returns the sequence of its outputs; ``return graph`` is the
+        simplest.
+    name : str, optional
+        The backend's name; by default that of the function.
+    tags : sequence of str
+        ``list_backends`` leaves out those tagged ``debug`` or ``experimental``.
+
+    Returns
+    -------
+    callable
+        ``compile``; without it, a decorator.
+
+    Raises
+    ------
+    InvalidType
+        Where ``compile`` is not callable.
+    InvalidArgument
+        Where the name is taken by a built-in backend.
     """
     if compile is None:
         return lambda function: register_backend(function, name, tags)
@@ -120,6 +139,18 @@ def register_backend(compile: Compile | None = None, name: str | None = None, ta
 def list_backends(exclude_tags: Sequence[str] | None = _DEBUG_TAGS) -> list[str]:
     """The names of the backends, without those tagged ``debug`` or ``experimental``; with ``None``, all of them.
 
+    Parameters
+    ----------
+    exclude_tags : sequence of str, optional
+        The tags that are left out.
+
+    Returns
+    -------
+    list of str
+        The names.
+
+    Examples
+    --------
     >>> list_backends()[:2]
     ['auto', 'llvm']
     >>> "eager" in list_backends(None)

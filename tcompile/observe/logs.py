@@ -92,10 +92,29 @@ def set_logs(
 ) -> None:
     """Switches logs on (True), on in detail ("+") or off (False); what is not named stays as it is.
 
-    ``artifacts`` is the form of the variable TCOMPILE_LOGS: names with commas between them, ``+`` before a
-    name for detail, ``-`` for off: ``set_logs("+graph_breaks,guards,-graph")``. ``all`` stands for every
-    name, and goes first. Raises InvalidArgument for a name that does not exist; then nothing is changed.
+    Parameters
+    ----------
+    artifacts : str, optional
+        The form of the variable TCOMPILE_LOGS: names with commas between them, ``+`` before a name for detail, ``-``
+        for off, as in ``set_logs("+graph_breaks,guards,-graph")``.
+    all : bool or "+", optional
+        Every log; it goes first.
+    graph, graph_code, graph_breaks, guards, recompiles, compiles, passes : bool or "+", optional
+        What capture and the transforms do.
+    schedule, kernel_code, output_code : bool or "+", optional
+        What the backend does.
+    cache, perf_hints, stances, calls : bool or "+", optional
+        What happens around calls.
+    **unknown
+        No other name is valid.
 
+    Raises
+    ------
+    InvalidArgument
+        For a name that does not exist; then nothing is changed.
+
+    Examples
+    --------
     >>> set_logs(graph=True)
     >>> set_logs(graph=False)
     """

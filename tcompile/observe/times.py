@@ -25,9 +25,25 @@ _totals: dict[str, tuple[int, float]] = {}  # by phase: how many compiles had it
 def compile_times(repr: str = "str", aggregate: bool = False) -> str:
     """What compiling took since the process began, or since ``reset()``, in milliseconds.
 
-    One row for each of the last 1000 compiles; with ``aggregate=True`` one row for each phase of all compiles. The text
-    is a table to read (``repr="str"``) or comma-separated values (``"csv"``). Raises InvalidArgument or InvalidType.
+    Parameters
+    ----------
+    repr : {"str", "csv"}
+        A table to read, or comma-separated values.
+    aggregate : bool
+        Whether there is one row for each phase of all compiles, in place of one for each of the last 1000 compiles.
 
+    Returns
+    -------
+    str
+        The table.
+
+    Raises
+    ------
+    InvalidArgument, InvalidType
+        For an argument that is not valid.
+
+    Examples
+    --------
     >>> import numpy as np, tcompile
     >>> _ = tcompile.compile(lambda x: x + 1)(np.ones(3))
     >>> compile_times("csv", aggregate=True).splitlines()[0]
