@@ -24,7 +24,7 @@ copyright = author
 
 root_doc = "docs/index"
 include_patterns = ["docs/**", "notebooks/*.ipynb", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/**.md"]
-exclude_patterns = [".*", ".*/**", "build/**", "**/.ipynb_checkpoints", "docs/conf.py", "docs/pictures"]
+exclude_patterns = [".git", ".venv*", ".*_cache", "build", "labextension", "**/.ipynb_checkpoints"]
 extensions = ["myst_nb", "numpydoc", "sphinx.ext.autodoc", "sphinx.ext.autosummary"]
 
 myst_enable_extensions = ["colon_fence"]

@@ -56,7 +56,7 @@ def test_every_public_name_is_in_the_inventory(site):
 
 
 def test_pages_load_nothing_from_elsewhere(site):
-    pages = sorted(site.rglob("*.html"))
+    pages = [page for page in sorted(site.rglob("*.html")) if "_static" not in page.parts]  # the theme's templates
     assert {"index.html", "docs/index.html", "notebooks/quickstart.html"} <= {
         page.relative_to(site).as_posix() for page in pages
     }
