@@ -31,9 +31,9 @@ def page(peers: Data | None, programs: Data | None, small: Data | None, gpu: Dat
     lines = [
         "# Performance: what was measured",
         "",
-        "Written by `python -m benchmarks.performance` from the newest files in `benchmarks/results`, which have every",
-        "round's figures, pictures, and what is computed. [benchmarks/README.md](../benchmarks/README.md) says how it",
-        "is measured and what the columns mean; `make bench` measures again.",
+        "Written by `python -m benchmarks.performance` from the newest files in `benchmarks/results`. These have the",
+        "figures of every measurement, pictures, and what is computed. [benchmarks/README.md](../benchmarks/README.md)",
+        "says how it is measured and what the columns mean; `make bench` measures again.",
     ]
     if peers is not None:
         lines += ["", report.heading(peers) + ".", "", *report.body(peers)]

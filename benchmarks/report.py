@@ -168,7 +168,7 @@ def cases(data: Data) -> dict[str, list[Data]]:
 
 
 def means(case: str, tables: Sequence[Data]) -> list[str]:
-    """How many times faster tcompile is than the best peer and than NumPy: geometric means, and where it is after."""
+    """How many times faster tcompile is than the best peer and than NumPy: geometric means, and where it is slower."""
     rows = [(table, row) for table in tables for row in table["rows"] if row["peer"] == "tcompile"]
     told = []
     for name, title in (("to_best_peer", "the best peer"), ("to_numpy", "NumPy")):
@@ -179,9 +179,9 @@ def means(case: str, tables: Sequence[Data]) -> list[str]:
         known = [gain for gain in gains if gain]
         if known:
             told.append(f"{figure(math.exp(sum(map(math.log, known)) / len(known)))} times {title}")
-    behind = [table["title"] for table, row in rows if (row["to_best_peer"] or 0) > 1]
+    slower = [table["title"] for table, row in rows if (row["to_best_peer"] or 0) > 1]
     line = f"{case}: tcompile is at {', '.join(told)} in the geometric mean" if told else f"{case}: no comparison"
-    return [line + (f"; after the best peer in {', '.join(behind)}." if behind else ".")]
+    return [line + (f"; slower than the best peer in {', '.join(slower)}." if slower else ".")]
 
 
 def summary(tables: Sequence[Data]) -> list[str]:
