@@ -218,7 +218,7 @@ def _slack(graph: Graph, inputs: Sequence[Any]) -> float:
     return 64 * total
 
 
-def made_up(graph: Graph, seed: int = 0) -> list[Any]:
+def random_inputs(graph: Graph, seed: int = 0) -> list[Any]:
     """Inputs of the graph's types: floats around zero, small integers, sizes as at capture."""
     rng = np.random.default_rng(seed)
     hints = dict(graph.env.hints)
@@ -266,5 +266,5 @@ def _sizes(type: Any) -> Sequence[Any]:
 
 
 __all__ = [
-    "STAGES", "TOLERANCE", "Column", "Verdict", "arranged", "compare", "copies", "is_symbolic", "judge", "made_up",
+    "STAGES", "TOLERANCE", "Column", "Verdict", "arranged", "compare", "copies", "is_symbolic", "judge", "random_inputs",
 ]  # fmt: skip

@@ -16,7 +16,7 @@ from typing import Any
 
 from tcompile.backends import list_backends
 from tcompile.debug.isolated import Worker, load, save
-from tcompile.debug.judge import STAGES, TOLERANCE, Column, judge, made_up
+from tcompile.debug.judge import STAGES, TOLERANCE, Column, judge, random_inputs
 from tcompile.debug.minify import SECONDS, Minified, minify
 from tcompile.errors import GraphError, InvalidArgument
 from tcompile.graph import Graph
@@ -94,7 +94,7 @@ def graph_in(text: str) -> Graph:
 def _complete(graph: Graph, inputs: Sequence[Any], data: Path | None, seed: int) -> list[Any]:
     if inputs and len(inputs) != len(graph.inputs):
         raise InvalidArgument(f"the graph has {len(graph.inputs)} inputs, the script {len(inputs)}")
-    rest = load(data) if data is not None else made_up(graph, seed)
+    rest = load(data) if data is not None else random_inputs(graph, seed)
     given = list(inputs) or [None] * len(rest)
     return [other if value is None else value for value, other in zip(given, rest, strict=True)]
 

@@ -47,7 +47,7 @@ def _svg(
 
 
 def _view(graph: Graph, draw: bool) -> Any:
-    from tcompile.graph.look import view
+    from tcompile.graph.display import view
 
     return view(graph, draw)
 

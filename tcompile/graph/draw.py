@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
-from tcompile.graph.layout import Placed, Point, layered
+from tcompile.graph.layout import LayeredDrawing, Point, layered
 from tcompile.graph.ops.control import FOREVER, is_branch
 from tcompile.graph.printer import attribute_texts, call_text, key_text, literal, short_place, type_text
 from tcompile.observe.display.html import GROUNDS, INKS, theme
@@ -81,7 +81,7 @@ class _Drawing:
     """A graph that has been placed: its boxes and edges, and what stands above it."""
 
     boxes: list[_Box]
-    placed: Placed
+    placed: LayeredDrawing
     caption: str = ""
     groups: _Groups = field(default_factory=dict)
 

@@ -24,7 +24,7 @@ _LONGEST = 24  # edges over more layers than this do not keep a way free for the
 
 
 @dataclass
-class Placed:
+class LayeredDrawing:
     """Where things are: top left corners of the boxes, points of each edge's route, the size of it all."""
 
     corners: list[Point]
@@ -54,7 +54,7 @@ def layered(
     *,
     gap: float = 22,
     rise: float = 26,
-) -> Placed:
+) -> LayeredDrawing:
     """Places ``boxes`` (widths and heights) so that every edge (from, to; from < to) leads down.
 
     ``gap`` is the room between boxes of one layer, ``rise`` that between layers, in pixels.
@@ -64,7 +64,7 @@ def layered(
     ([(0.0, 0.0), (0.0, 37.5)], [[(5.0, 10.0), (5.0, 37.5)]])
     """
     if not boxes:
-        return Placed([], [], 0.0, 0.0)
+        return LayeredDrawing([], [], 0.0, 0.0)
     ranks = _ranks(len(boxes), edges)
     items = [_Item(width, height, rank) for (width, height), rank in zip(boxes, ranks, strict=True)]
     layers: list[list[_Item]] = [[] for _ in range(max(ranks) + 1)]
@@ -89,7 +89,7 @@ def layered(
     shift = -min([0.0, *(x for route in routes for x, _ in route)])
     corners = [(item.x - item.width / 2 - left + shift, item.y) for item in items]
     routes = [[(x + shift, y) for x, y in route] for route in routes]
-    return Placed(corners, routes, right + shift, bottoms[-1])
+    return LayeredDrawing(corners, routes, right + shift, bottoms[-1])
 
 
 def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
@@ -249,4 +249,4 @@ def _routes(
     return routes
 
 
-__all__ = ["Placed", "layered"]
+__all__ = ["LayeredDrawing", "layered"]

@@ -572,7 +572,7 @@ def may_be(size: Size, few: int) -> bool:
     return low is None or low <= few
 
 
-def turns_out_one(size: Size) -> bool:
+def guarded_one(size: Size) -> bool:
     """Whether a size is one, which is asked of one that may be, and so guarded."""
     if not isinstance(size, SymInt) or not may_be_one(size):
         return is_one(size)

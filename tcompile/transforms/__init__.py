@@ -13,23 +13,23 @@ from collections.abc import Callable
 from tcompile.graph import Graph
 from tcompile.observe import bus
 from tcompile.observe.events import Lazy, PassFinished
-from tcompile.transforms.cse import merge_common
-from tcompile.transforms.dce import drop_dead
+from tcompile.transforms.cse import eliminate_common_subexpressions
+from tcompile.transforms.dce import eliminate_dead_code
 from tcompile.transforms.decompose import decompose
 from tcompile.transforms.fold import fold
-from tcompile.transforms.places import store_parts
 from tcompile.transforms.rewrite import Pass
 from tcompile.transforms.rolls import merge_rolls
 from tcompile.transforms.sinks import sink_views
+from tcompile.transforms.store_parts import store_parts
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("decompose", decompose),  # means, variances and clips into primitive rows
     ("fold", fold),  # constants, casts of casts, views of views
-    ("cse", merge_common),  # equal nodes become one
+    ("cse", eliminate_common_subexpressions),  # equal nodes become one
     ("sinks", sink_views),  # in loops, views are made where they are read
-    ("dce", drop_dead),  # what nobody can notice goes
+    ("dce", eliminate_dead_code),  # what nobody can notice goes
     ("rolls", merge_rolls),  # rolls of one array become slices of one copy
-    ("places", store_parts),  # in loops, parts of joined arrays are stored where they belong
+    ("store_parts", store_parts),  # in loops, parts of joined arrays are stored where they belong
 )
 
 
@@ -58,4 +58,14 @@ def run(
     return graph
 
 
-__all__ = ["PIPELINE", "Pass", "decompose", "drop_dead", "fold", "merge_common", "merge_rolls", "run", "sink_views"]
+__all__ = [
+    "PIPELINE",
+    "Pass",
+    "decompose",
+    "eliminate_common_subexpressions",
+    "eliminate_dead_code",
+    "fold",
+    "merge_rolls",
+    "run",
+    "sink_views",
+]

@@ -16,7 +16,7 @@ from tcompile.graph.ops.scalar_loop import written_roots
 from tcompile.transforms.rewrite import keep, rewrite
 
 
-def merge_common(graph: Graph) -> Graph:
+def eliminate_common_subexpressions(graph: Graph) -> Graph:
     """Merges equal nodes."""
     again = _repeated(graph)
     made: dict[Node, Node] = {}
@@ -28,7 +28,7 @@ def merge_common(graph: Graph) -> Graph:
         made[node] = keep(result, node, operands) if first is None else made[first]
         return made[node]
 
-    return rewrite(graph, rule, merge_common, again.__contains__)
+    return rewrite(graph, rule, eliminate_common_subexpressions, again.__contains__)
 
 
 def _repeated(graph: Graph) -> dict[Node, Node]:

@@ -11,14 +11,14 @@ from tcompile.graph.signals import may_signal
 from tcompile.transforms.rewrite import keep, through_regions
 
 
-def drop_dead(graph: Graph) -> Graph:
+def eliminate_dead_code(graph: Graph) -> Graph:
     """Drops nodes that nothing needs. Inputs stay, for they are the graph's signature."""
     needed: set[Node] = set(graph.outputs)
     for node in reversed(graph.nodes):
         if node in needed or may_signal(node):
             needed.add(node)
             needed.update(node.inputs)
-    regions = through_regions(graph, drop_dead)
+    regions = through_regions(graph, eliminate_dead_code)
     if all(old is new for old, new in regions.items()) and all(node in needed for node in graph.nodes):
         return graph
     result = Graph(graph.name, graph.env)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tcompile.backends.parts import PartLoop, PythonLoop
+from tcompile.backends.loop_runners import PartLoop, PythonLoop
 from tcompile.backends.timed import TimedLoop
 from tests.differential import check
 

@@ -14,17 +14,17 @@ from typing import Any
 
 from tcompile.backends import compiled
 from tcompile.backends.llvm import host, native, tuning
-from tcompile.backends.llvm.exactness import is_exact
+from tcompile.backends.llvm.bitwise_exact import is_exact
 from tcompile.backends.llvm.kernels import codegen, pointwise, routines
 from tcompile.backends.llvm.kernels.choice import left_to_numpy
 from tcompile.backends.llvm.kernels.nest import KernelFunction
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.llvm.scalar_loops import lower
 from tcompile.backends.llvm.vector.text import Module
 from tcompile.backends.llvm.vector.vectors import FLOAT16
-from tcompile.backends.schedule import Kernel, Schedule, Store, elements, scatters, schedule
+from tcompile.backends.schedule import Kernel, Schedule, Store, scalar_loop_arrays, scatters, schedule
 from tcompile.backends.schedule.admission import ALONG, admits
-from tcompile.backends.schedule.apart import reads_other_arrays
+from tcompile.backends.schedule.disjoint import reads_other_arrays
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, TensorType, ops
 from tcompile.graph.op import OPS
@@ -68,10 +68,10 @@ class CompiledKernel(compiled.CompiledKernel):
 class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
     """A compiled graph, whose machine code is made while others go on: who needs it has it settle."""
 
-    def __init__(self, graph: Graph, made: tuning.Made, variant: Variant) -> None:
+    def __init__(self, graph: Graph, made: tuning.Made, variant: KernelVariant) -> None:
         super().__init__(self._first_call, made.source, [], made.schedule, made.host.regions)
         self.host = made.host
-        self._waiting: tuple[Graph, tuning.Made, Variant] | None = (graph, made, variant)
+        self._waiting: tuple[Graph, tuning.Made, KernelVariant] | None = (graph, made, variant)
         self._recipe: host.Recipe | None = None
 
     @property
@@ -137,7 +137,7 @@ def begin_graph(
     variant = USUAL
     if autotune and example_inputs is not None:
 
-        def finished(variant: Variant) -> tuning.Made:
+        def finished(variant: KernelVariant) -> tuning.Made:
             made = _make(graph, exact, variant)
             made.finish()
             return made
@@ -146,16 +146,16 @@ def begin_graph(
     return CompiledGraph(graph, _make(graph, exact, variant), variant)
 
 
-def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
+def _make(graph: Graph, exact: bool, variant: KernelVariant) -> tuning.Made:
     able = _supports_exactly if exact else supports
     left = left_to_numpy(graph, able)
 
     def computes(node: Node) -> bool:
         if node.op is ops.SCALAR_LOOP:
-            return elements.seen(node) is not None and lower.can_call(node)
+            return scalar_loop_arrays.seen(node) is not None and lower.can_call(node)
         return node not in left and able(node)
 
-    plan = schedule(graph, computes, routines.admits, looks_first=True)
+    plan = schedule(graph, computes, routines.admits, checks_indices_first=True)
     started = time.perf_counter()
     loops, scalar = lower.write_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
     passes, names = lower.needs_passes(loops.values()), [loop.name for loop in loops.values()]
@@ -164,8 +164,8 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     for step in plan.steps:
         if step.kernel is not None:
             stores = _past_the_cache(plan, step.kernel, variant)
-            apart = reads_other_arrays(step, plan.steps)
-            codes[step] = codegen.write(module, step.kernel, stores, variant, bool(loops), apart)
+            noalias = reads_other_arrays(step, plan.steps)
+            codes[step] = codegen.write(module, step.kernel, stores, variant, bool(loops), noalias)
     if loops and not passes:
         module.include(scalar)
     functions = [function for code in codes.values() for function in code.functions]
@@ -180,7 +180,7 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     ms = (time.perf_counter() - started) * 1e3
     # The program is written while LLVM works: all it lacks are the addresses.
     regions = functools.partial(compile_graph, exact=exact)
-    program = host.Program(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
+    program = host.LlvmProgram(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
     source, run = program.build()
 
     def finish() -> float:
@@ -220,7 +220,7 @@ def _supports_exactly(node: Node) -> bool:
     return supports(node) and is_exact(node)
 
 
-def _past_the_cache(plan: Schedule, kernel: Kernel, variant: Variant) -> list[Store]:
+def _past_the_cache(plan: Schedule, kernel: Kernel, variant: KernelVariant) -> list[Store]:
     """The stores of large results that no later step of the graph reads, or what a variant says instead."""
     if not variant.past_the_cache and not kernel.reduced:
         return []
@@ -244,16 +244,16 @@ def _holder(function: KernelFunction, made: native.MachineCode | None) -> native
 
 
 def _report(
-    graph: Graph, written: codegen.Code, made: native.MachineCode | None, ms: float, variant: Variant
+    graph: Graph, written: codegen.Code, made: native.MachineCode | None, ms: float, variant: KernelVariant
 ) -> CompiledKernel:
     kernel = written.kernel
     computed = tuple(_all_nodes(kernel))
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
     functions = tuple(function.name for function in written.functions)
-    told = kernel.describe() if variant == USUAL else f"{kernel.describe()}; tuned: {variant.text()}"
+    summary = kernel.describe() if variant == USUAL else f"{kernel.describe()}; tuned: {variant.text()}"
     code = _holder(written.functions[0], made)
-    found = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, functions, code)
-    found.tell(graph, ms)
+    found = CompiledKernel(kernel.name, kernel.nodes, computed, lines, summary, functions, code)
+    found.report_compiled(graph, ms)
     return found
 
 
@@ -261,9 +261,9 @@ def _report_loop(graph: Graph, loop: lower.ScalarLoop) -> CompiledKernel:
     node, name, code = loop.node, loop.name, loop.code
     assert code is not None
     lines = (node.location,) if node.location is not None else ()
-    told = f"a scalar loop: {attribute_texts(node)[0]}"
-    made = CompiledKernel(name, (node,), (node,), lines, told, (name,), code)
-    made.tell(graph, loop.ms)
+    summary = f"a scalar loop: {attribute_texts(node)[0]}"
+    made = CompiledKernel(name, (node,), (node,), lines, summary, (name,), code)
+    made.report_compiled(graph, loop.ms)
     return made
 
 

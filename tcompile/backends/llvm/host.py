@@ -13,11 +13,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcompile.backends import host
-from tcompile.backends.host import Allocate, HostConstant, Number, Onto, Report
+from tcompile.backends.host import Allocate, FlagReport, HostConstant, NamedSize, StoreTarget
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.codegen import Code
 from tcompile.backends.llvm.kernels.nest import KernelFunction, element_ns
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.llvm.loop_program.build import Iterations, NotNative
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.scalar_loops.lower import ScalarLoop
@@ -39,7 +39,7 @@ _SMALL_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchStep:
     """A kernel, by its function's name, and what ``native.launch`` takes. Numbers are expressions over symbols."""
 
     kernel: str
@@ -49,7 +49,7 @@ class Launch:
     arguments: tuple[Node | SymInt | str, ...]
 
 
-RecipeStep: TypeAlias = Allocate | Launch | Number | Onto | HostConstant | Report
+RecipeStep: TypeAlias = Allocate | LaunchStep | NamedSize | StoreTarget | HostConstant | FlagReport
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,12 @@ class Recipe:
 
 
 @dataclass
-class Program(host.Program):
+class LlvmProgram(host.HostProgram):
     """The text under construction, and the kernels. ``addresses`` are those of all functions, once it is finished."""
 
     codes: dict[Step, Code] = field(default_factory=dict)
     native_loops: dict[Node, Iterations | None] = field(default_factory=dict)  # None: Python runs them
-    variant: Variant = USUAL
+    variant: KernelVariant = USUAL
     scalar_loops: Mapping[Node, ScalarLoop] = field(default_factory=dict)
     functions: dict[str, str] = field(default_factory=dict)  # by function, what holds its address in the program
     addresses: Mapping[str, int] = field(default_factory=dict)
@@ -84,7 +84,12 @@ class Program(host.Program):
         """Machine code launches, and arrays and copies come from the pool."""
         tools: dict[str, Any] = {"launch": native.launcher(), "empty": native.empty, "copy": native.copy}
         if self.scalar_loops:
-            tools |= {"heard": interrupts.heard, "told": interrupts.told, "Changed": Changed, "zero": np.zeros}
+            tools |= {
+                "check_status": interrupts.check_status,
+                "with_results": interrupts.with_results,
+                "Changed": Changed,
+                "zero": np.zeros,
+            }
         return tools
 
     def function(self, name: str) -> str:
@@ -107,7 +112,7 @@ class Program(host.Program):
         steps = [step for step in self.schedule.steps if step.node not in self._shared]
         if any(step.kind != "kernel" or "copy" in step.onto.values() for step in steps):
             return None
-        if any(isinstance(step, Onto) and step.base in self.for_kernels for step in self.steps):
+        if any(isinstance(step, StoreTarget) and step.base in self.for_kernels for step in self.steps):
             return None
         made = [step for step in self.steps if isinstance(step, Allocate) and isinstance(step.key, Node)]
         lasting = {*graph.outputs, *(old for _, old in self.schedule.undo)}
@@ -128,9 +133,9 @@ class Program(host.Program):
         """Whether large arrays are made after the last use of a temporary one, which could have its memory."""
         names, last = {made.key}, 0
         for position, step in enumerate(self.steps):
-            if isinstance(step, Onto) and step.base in names:
+            if isinstance(step, StoreTarget) and step.base in names:
                 names.add(step.key)
-            elif isinstance(step, Launch) and any(given in names for given in step.arguments):
+            elif isinstance(step, LaunchStep) and any(given in names for given in step.arguments):
                 last = position
         return any(isinstance(step, Allocate) and self._is_large(step) for step in self.steps[last + 1 :])
 
@@ -147,7 +152,7 @@ class Program(host.Program):
                 self.lines.append(f"{partial}_count = {items}")
                 self.lines.append(f"{partial} = empty(({partial}_count * {function.partial_words},), {words})")
                 count = f"{partial}_count * {function.partial_words}"
-                self.steps.append(Number(f"{partial}_count", items))
+                self.steps.append(NamedSize(f"{partial}_count", items))
                 self.steps.append(Allocate(partial, np.dtype("int64"), (count,), (0,)))
                 items = f"{partial}_count"
             elif partial and function is code.functions[-1]:
@@ -161,7 +166,7 @@ class Program(host.Program):
             kernel = self.function(function.name)
             grain = items if function is code.functions[-1] and partial else self.grain(step, function)
             given = tuple(partial if isinstance(a, str) else a for a in function.parameters.arguments)
-            self.steps.append(Launch(function.name, function.parameters.spec, items, str(grain), given))
+            self.steps.append(LaunchStep(function.name, function.parameters.spec, items, str(grain), given))
             spec = repr(function.parameters.spec.encode())
             self.lines.append(f"status |= launch({', '.join([kernel, spec, items, grain, *arguments])})")
         if partial:
@@ -196,7 +201,7 @@ class Program(host.Program):
         grain = max(1, int((part if whole > SHARED_NS else SHARED_NS) * self.variant.chunk / per_item))
         if items > grain:  # as many chunks for each thread
             grain = -(-items // (-(-items // (grain * threads)) * threads))
-        if kernel.form in ("flat", "thin") and len(kernel.kept) == 1:
+        if kernel.form in ("flat", "small_rows") and len(kernel.kept) == 1:
             grain = -(-grain // 1024) * 1024
         return str(grain)
 
@@ -243,13 +248,13 @@ class Program(host.Program):
         kernel = self._constant(f"enter_{loop.arrays}", entries.entry(loop.arrays))
         spec = repr(f"i{loop.spec}".encode())
         made = [*written.values(), *results]
-        launched = f"status |= heard(launch({', '.join([kernel, spec, '1', '1', *given])}))"
+        launched = f"status |= check_status(launch({', '.join([kernel, spec, '1', '1', *given])}))"
         all_made = f"({''.join(f'{name}, ' for name in made)})"
         shown = "".join(f"{name if place in own else f'copy({name})'}, " for place, name in written.items())
         paused = f"({shown}{''.join(f'{name}, ' for name in results)})"
         self.lines += [
             "try:", f"    {launched}",
-            "except Changed as changed:", f"    raise told(changed, {node.name!r}, {paused})",
+            "except Changed as changed:", f"    raise with_results(changed, {node.name!r}, {paused})",
         ]  # fmt: skip
         self.lines.append(f"{self.arrays[node]} = {all_made}")
         self.loop_calls[launched] = node.name
@@ -268,7 +273,7 @@ class Program(host.Program):
         return None if found is None else found.run
 
     def _iterations(
-        self, node: Node, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()
+        self, node: Node, programs: Sequence[LlvmProgram], carried: int, leaves: Sequence[bool] = ()
     ) -> Iterations | None:
         """The iterations of a loop in machine code; None where Python has to run them. Tells which, and why."""
         found, reason = None, ""

@@ -16,7 +16,7 @@ from typing import Any
 from tcompile.backends import tuning
 from tcompile.backends.disk import key_of
 from tcompile.backends.llvm import host, native
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.schedule import Schedule
 from tcompile.graph import Graph
 from tcompile.records import dataclass
@@ -35,14 +35,14 @@ class Made:
 
     schedule: Schedule
     text: str
-    host: host.Program
+    host: host.LlvmProgram
     source: str
     program: Callable[..., tuple[Any, ...]]
     finish: Callable[[], float]
     code: native.MachineCode | None = None
 
 
-def best(graph: Graph, inputs: Sequence[Any], make: Callable[[Variant], Made]) -> Variant:
+def best(graph: Graph, inputs: Sequence[Any], make: Callable[[KernelVariant], Made]) -> KernelVariant:
     """The fastest variant of ``graph`` for ``inputs``, which are left as they are."""
     usual = make(USUAL)
     choices = _choices(usual)

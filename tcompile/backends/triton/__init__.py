@@ -15,17 +15,17 @@ from typing import Any
 from tcompile.backends import compiled
 from tcompile.backends.schedule import Kernel, Schedule, scatters, schedule
 from tcompile.backends.schedule.admission import admits
-from tcompile.backends.schedule.parts import PARTS
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.triton import cubins, host, kernels, products, scans, tuning
-from tcompile.backends.triton.configs import RESIDENT, USUAL, Config
+from tcompile.backends.triton.configs import RESIDENT, USUAL, TilingConfig
 from tcompile.backends.triton.cuda import on
 from tcompile.backends.triton.cudagraphs import recorded
 from tcompile.backends.triton.devices import Device, device
 from tcompile.backends.triton.dots import Axes, axes_of
 from tcompile.backends.triton.pointwise import FLOATS, INTEGERS, STORES, has_operation
+from tcompile.backends.triton.small_reductions import NUMPYS_ORDER
 from tcompile.backends.triton.text import TritonFunction
-from tcompile.backends.triton.thin import NUMPYS_ORDER
 from tcompile.errors import BackendError
 from tcompile.graph import Graph, Node, ops
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -50,7 +50,7 @@ class CompiledKernel(compiled.CompiledKernel):
 
     def assembly(self, capability: int = 90) -> str:
         """Its functions as PTX for GPUs of this compute capability, made anew. Raises BackendError without Triton."""
-        known = cubins.Variant(False, ())
+        known = cubins.ArgumentFacts(False, ())
         return "\n".join(cubins.assembly(function, capability, known) for function in self.functions)
 
     def listings(self) -> tuple[str, str]:
@@ -100,7 +100,7 @@ def compile_graph(
     if tuned and example_inputs is not None:
         functions = [function for _, written, _ in made.kernels for function in written]
 
-        def program(config: Config) -> Callable[..., Any]:
+        def program(config: TilingConfig) -> Callable[..., Any]:
             return where.around(_make(graph, where, config).program, resident)
 
         config = tuning.best(graph, example_inputs, usual, tuned, made.schedule, functions, where, program)
@@ -122,7 +122,7 @@ class _Made:
     regions: dict[Graph, Any]
 
 
-def _make(graph: Graph, where: Device, config: Config) -> _Made:
+def _make(graph: Graph, where: Device, config: TilingConfig) -> _Made:
     plan, dots = _planned(graph, config)
     names = cubins.library_names()
     functions: dict[Step, list[tuple[TritonFunction, Callable[..., Any]]]] = {}
@@ -133,12 +133,12 @@ def _make(graph: Graph, where: Device, config: Config) -> _Made:
             written = kernels.write(step.kernel, graph.device == "cpu", names, config, dots.get(step.kernel))
             functions[step] = [(function, where.launcher(function)) for function in written]
             made.append((step.kernel, written, (time.perf_counter() - started) * 1e3))
-    program = host.Program(plan, compile_graph, functions=functions, device=where)
+    program = host.TritonProgram(plan, compile_graph, functions=functions, device=where)
     source, run = program.build()
     return _Made(plan, made, source, run, program.regions)
 
 
-def _planned(graph: Graph, config: Config) -> tuple[Schedule, dict[Kernel, Axes]]:
+def _planned(graph: Graph, config: TilingConfig) -> tuple[Schedule, dict[Kernel, Axes]]:
     """The schedule, and the axes of those of its kernels that multiply matrices.
 
     What would store the terms of a product, or add them up otherwise, leaves that product to the library.
@@ -194,12 +194,12 @@ def _has_operation(name: str, dtype: DType) -> bool:
 
 
 def _report(
-    graph: Graph, kernel: Kernel, functions: list[TritonFunction], config: Config, is_tuned: bool, ms: float
+    graph: Graph, kernel: Kernel, functions: list[TritonFunction], config: TilingConfig, is_tuned: bool, ms: float
 ) -> CompiledKernel:
     found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
     computed = tuple(found)
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
-    told = f"{kernel.describe()}; tuned: {config.text()}" if is_tuned else kernel.describe()
-    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, tuple(functions))
-    made.tell(graph, ms)
+    summary = f"{kernel.describe()}; tuned: {config.text()}" if is_tuned else kernel.describe()
+    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, summary, tuple(functions))
+    made.report_compiled(graph, ms)
     return made

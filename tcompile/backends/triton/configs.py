@@ -1,6 +1,6 @@
 """How a graph's kernels are divided among programs.
 
-Input: nothing. Output: ``Config``, which those who write kernels ask, and ``USUAL``, which is right for most. Exists
+Input: nothing. Output: ``TilingConfig``, which those who write kernels ask, and ``USUAL``, which is right for most. Exists
 as data of its own so that ``tuning`` can try others. Element-wise results have the same bits under each; sums of floats
 are added up in another order, within the same bound.
 """
@@ -11,7 +11,7 @@ from tcompile.records import dataclass
 
 
 @dataclass(frozen=True)
-class Config:
+class TilingConfig:
     """One way to divide the kernels of a graph.
 
     A program takes ``points`` of a kernel that reduces nothing, or a rectangle of ``side`` times ``side``, one of rows
@@ -44,8 +44,8 @@ class Config:
         )
 
 
-USUAL = Config()
-RESIDENT = Config(tile=None)  # of arrays that lie on a GPU: CuPy has cuBLAS
+USUAL = TilingConfig()
+RESIDENT = TilingConfig(tile=None)  # of arrays that lie on a GPU: CuPy has cuBLAS
 
 IN_REGISTERS = 8192  # elements that a program holds from one pass over its rows to the next
 CARRIED = 4  # as so many accumulators counts one that carries rounding errors
@@ -56,12 +56,25 @@ SIDE_BY_SIDE = 2  # each program leaves partial results for all of its rows
 FEW_PROGRAMS, MOST_PROGRAMS = 256, 2048  # fewer leave parts of a GPU idle; no more are made of what is shared out
 MANY_PROGRAMS = 1024  # of whole rows: fewer leave it idle, too, since each waits for its row
 LEAST_PART = 2048  # elements that a program takes of what is shared out, at least
-WRITTEN_OUT = 16  # elements of a row that a thread takes one after the other
-WRITTEN_OUT_APART = 8  # the same where neighbouring threads' rows lie one after the other: each load meets many lines
+UNROLLED = 16  # elements of a row that a thread takes one after the other
+UNROLLED_STRIDED = 8  # the same where neighbouring threads' rows lie one after the other: each load meets many lines
 MOST_LINES = 512  # that elements written out may make
 
 __all__ = [
-    "ADJACENT", "CARRIED", "FEW_PROGRAMS", "IN_REGISTERS", "LEAST_PART", "MANY_PROGRAMS", "MOST_LINES",
-    "MOST_PROGRAMS", "MOST_ROWS", "RESIDENT", "SIDE_BY_SIDE", "USUAL", "WITH_MOMENTS", "WRITTEN_OUT",
-    "WRITTEN_OUT_APART", "Config",
+    "ADJACENT",
+    "CARRIED",
+    "FEW_PROGRAMS",
+    "IN_REGISTERS",
+    "LEAST_PART",
+    "MANY_PROGRAMS",
+    "MOST_LINES",
+    "MOST_PROGRAMS",
+    "MOST_ROWS",
+    "RESIDENT",
+    "SIDE_BY_SIDE",
+    "UNROLLED",
+    "UNROLLED_STRIDED",
+    "USUAL",
+    "WITH_MOMENTS",
+    "TilingConfig",
 ]  # fmt: skip

@@ -38,7 +38,7 @@ _one_at_a_time = threading.Lock()  # Triton's settings are the process's
 
 
 @dataclass(frozen=True)
-class Variant:
+class ArgumentFacts:
     """What is known of the arguments of one launch: ``wide`` says that offsets need 64 bits, ``even`` which arguments
     (pointers, in bytes, and numbers) are multiples of 16, so that several elements can be loaded at once.
     """
@@ -61,7 +61,7 @@ class Cubin:
     extra: int
 
 
-def compiled(function: TritonFunction, capability: int, variant: Variant) -> Cubin:
+def compiled(function: TritonFunction, capability: int, variant: ArgumentFacts) -> Cubin:
     """The machine code for GPUs of this compute capability (90 for 9.0).
 
     Raises BackendError where the GPU is too old, or Triton is not there or refuses.
@@ -94,13 +94,13 @@ def check_capability(capability: int) -> None:
         )
 
 
-def assembly(function: TritonFunction, capability: int, variant: Variant) -> str:
+def assembly(function: TritonFunction, capability: int, variant: ArgumentFacts) -> str:
     """The PTX of a function, made anew."""
     text: str = _compile(function, capability, variant).asm["ptx"]
     return text
 
 
-def _compile(function: TritonFunction, capability: int, variant: Variant) -> Any:
+def _compile(function: TritonFunction, capability: int, variant: ArgumentFacts) -> Any:
     """What Triton makes of a function."""
     try:
         import triton
@@ -189,4 +189,4 @@ def version() -> str:
         return ""
 
 
-__all__ = ["OLDEST", "Cubin", "Variant", "assembly", "check_capability", "compiled", "library_names", "version"]
+__all__ = ["OLDEST", "ArgumentFacts", "Cubin", "assembly", "check_capability", "compiled", "library_names", "version"]

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.backends.schedule import Schedule
 from tcompile.backends.triton import driver
-from tcompile.backends.triton.launches import Launch, noted
+from tcompile.backends.triton.launches import GpuLaunch, noted
 from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.overlap import is_view
 from tcompile.observe import bus
@@ -28,7 +28,7 @@ from tcompile.records import dataclass
 if TYPE_CHECKING:
     from tcompile.backends.triton.cuda import Cuda
 
-Program = Callable[..., tuple[Any, ...]]
+Runnable = Callable[..., tuple[Any, ...]]
 MOST = 8  # sets of sizes that are recorded; each holds memory
 
 
@@ -68,7 +68,7 @@ class _Notes:
         self._cuda = cuda
         self._acquired = 0
         self.pool = cuda.MemoryPool(self._acquire)
-        self.launches: list[Launch] = []
+        self.launches: list[GpuLaunch] = []
         self.seen: list[list[tuple[int, int, int]]] = []  # by launch: words, whose memory, and how far from its start
         self.owners = {x.data.mem.ptr: number for number, x in enumerate(inputs)}  # by address, the latest
         self._count = len(inputs)
@@ -90,7 +90,7 @@ class _Notes:
         self.owners[made.mem.ptr] = self._count = self._count + 1
         return made
 
-    def take(self, launch: Launch) -> None:
+    def take(self, launch: GpuLaunch) -> None:
         """Notes a launch."""
         seen, arguments = [], []
         for word, argument in enumerate(launch.arguments):
@@ -102,7 +102,7 @@ class _Notes:
             arguments.append(address)
             if whole.ptr in self.owners:
                 seen.append((word, self.owners[whole.ptr], address - whole.ptr))
-        self.launches.append(Launch(launch.handle, launch.grid, launch.block, launch.shared, tuple(arguments)))
+        self.launches.append(GpuLaunch(launch.handle, launch.grid, launch.block, launch.shared, tuple(arguments)))
         self.seen.append(seen)
 
     def places(self, arrays: Sequence[Any]) -> list[tuple[int, list[tuple[int, int, int]]]]:
@@ -116,7 +116,7 @@ class _Notes:
         return found
 
 
-def recorded(program: Program, plan: Schedule, device: Callable[[str], Cuda]) -> Program:
+def recorded(program: Runnable, plan: Schedule, device: Callable[[str], Cuda]) -> Runnable:
     """The program as CUDA graphs, or as it is, where an event says why. ``device`` gives the GPU of a name."""
     reason = why_not(plan)
     if reason is None:
@@ -158,14 +158,14 @@ class Recording:
 class Recorder:
     """A program that is recorded. Raises what the program raises."""
 
-    def __init__(self, program: Program, plan: Schedule, device: Cuda) -> None:
+    def __init__(self, program: Runnable, plan: Schedule, device: Cuda) -> None:
         self.program = program
         self.name = plan.graph.name
         self.device = device
-        self.recordings: dict[Any, Program] = {}
+        self.recordings: dict[Any, Runnable] = {}
         inputs = [node.tensor for node in plan.graph.inputs]
         self._fixed = not plan.graph.symbol_inputs() and all(type.layout.dense for type in inputs)
-        self._only: Program | None = None  # where sizes are fixed: what runs the one recording
+        self._only: Runnable | None = None  # where sizes are fixed: what runs the one recording
         self._lock = threading.Lock()
         self._given_up = False
 
@@ -185,7 +185,7 @@ class Recorder:
             self._only = found
         return found(*inputs)
 
-    def _written(self, recording: Recording, count: int, outputs: Sequence[Any]) -> Program:
+    def _written(self, recording: Recording, count: int, outputs: Sequence[Any]) -> Runnable:
         """What runs a recording, in Python written for it.
 
         Where arguments are not aligned the program is run as it is: kernels that are recorded load several elements at
@@ -216,10 +216,10 @@ class Recorder:
             f"    return ({', '.join(made)},)",
         ]
         exec(compile("\n".join(lines), f"<tcompile recording of {self.name}>", "exec"), known)
-        run: Program = known["run"]
+        run: Runnable = known["run"]
         return run
 
-    def _record(self, key: Any, inputs: Sequence[Any]) -> Program | None:
+    def _record(self, key: Any, inputs: Sequence[Any]) -> Runnable | None:
         if len(self.recordings) == MOST:
             self._give_up(f"it is called with more than {MOST} sets of sizes")
             return None

@@ -13,9 +13,9 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from tcompile.backends.schedule import Access, Kernel, KernelValue
+from tcompile.backends.schedule.complex_and_half import HALF
 from tcompile.backends.schedule.kernel import needed
-from tcompile.backends.schedule.parts import HALF
-from tcompile.backends.triton.configs import Config
+from tcompile.backends.triton.configs import TilingConfig
 from tcompile.backends.triton.names import type_of
 from tcompile.backends.triton.text import Text, TritonFunction
 from tcompile.graph import Node
@@ -73,7 +73,7 @@ def _axes_of_product(kernel: Kernel, product: KernelValue) -> Axes | None:
 class Dots(Text):
     """A rectangle a program."""
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config, axes: Axes) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig, axes: Axes) -> None:
         super().__init__(kernel, signals, taken, config)
         assert config.tile is not None
         self.axes = axes
@@ -121,11 +121,11 @@ class Dots(Text):
         self.indent -= 1
         self._after()
         if self.any_flags:
-            self.lines.insert(told, "    left_told = tl.full([TALL, DEEP], 0, tl.int32)")
-            self.lines.insert(told, "    right_told = tl.full([DEEP, WIDE], 0, tl.int32)")
+            self.lines.insert(told, "    left_flags = tl.full([TALL, DEEP], 0, tl.int32)")
+            self.lines.insert(told, "    right_flags = tl.full([DEEP, WIDE], 0, tl.int32)")
             self.lines.insert(started, "    found = tl.full([TALL, WIDE], 0, tl.int32)")
             inside = self.mask(self.axes.own)
-            self.tell([f"tl.where({inside}, found, 0)" if inside else "found", "left_told", "right_told"])
+            self.report([f"tl.where({inside}, found, 0)" if inside else "found", "left_flags", "right_flags"])
         return self.function(kernel.name, grid)
 
     def _place(self, stack: list[int]) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tcompile.backends.triton.launches import Launch
+from tcompile.backends.triton.launches import GpuLaunch
 
 
 class _Node(ctypes.Structure):
@@ -50,7 +50,7 @@ class LaunchGraph:
     the driver refuses, OSError or AttributeError where there is none that can.
     """
 
-    def __init__(self, cuda: Any, launches: Sequence[Launch]) -> None:
+    def __init__(self, cuda: Any, launches: Sequence[GpuLaunch]) -> None:
         self._graph = self._started = 0
         self._runtime, self._launch, self._stream = cuda.runtime, cuda.runtime.graphLaunch, cuda.get_current_stream
         self._launches = launches  # whose functions stay loaded

@@ -31,7 +31,7 @@ class Flat(Text):
             self.compute(value)
         for store in kernel.stores:
             self.store(store)
-        self.tell_found(started)
+        self.report_found(started)
         return self.function(kernel.name, grid, per_warp=per_warp)
 
     @property
@@ -79,11 +79,11 @@ class Flat(Text):
         self.line("inside = in_tall & in_wide")
         return *((sizes[axis], 1) for axis in outer), (sizes[tall], high), (sizes[wide], broad)
 
-    def tell_found(self, started: int) -> None:
+    def report_found(self, started: int) -> None:
         """Tells what was found after line ``started``."""
         if self.any_flags:
             self.lines.insert(started, f"    found = tl.full({self.shape}, 0, tl.int32)")
-            self.tell(["tl.where(inside, found, 0)"])
+            self.report(["tl.where(inside, found, 0)"])
 
     def mask(self, axes: frozenset[int]) -> str:
         """What moves along one side of a rectangle is no more than that side."""

@@ -22,7 +22,7 @@ Launchable = Callable[..., Any]
 
 
 @dataclass
-class Program(host.Program):
+class TritonProgram(host.HostProgram):
     """The text under construction, and the functions of the kernels, each with what launches it."""
 
     functions: dict[Step, list[tuple[TritonFunction, Launchable]]] = field(default_factory=dict)
@@ -137,4 +137,4 @@ def _blocks(size: Size, block: int) -> str:
     return f"({size})" if block == 1 else f"(({size} + {block - 1}) // {block})"
 
 
-__all__ = ["Program"]
+__all__ = ["TritonProgram"]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends.replay import Replay
-from tcompile.backends.schedule.parts import PARTS
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.triton import library
 from tcompile.backends.triton.pointwise import LIBRARY
 from tcompile.backends.triton.sources import defined

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel
 from tcompile.backends.triton import rows, scans
-from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.triton.configs import USUAL, TilingConfig
 from tcompile.backends.triton.dots import Axes, Dots
 from tcompile.backends.triton.flat import Flat
+from tcompile.backends.triton.small_reductions import SmallRows, has_small_rows
 from tcompile.backends.triton.text import TritonFunction
-from tcompile.backends.triton.thin import Thin, is_thin
 
 
 def write(
     kernel: Kernel,
     signals: bool = True,
     taken: frozenset[str] = frozenset(),
-    config: Config = USUAL,
+    config: TilingConfig = USUAL,
     dots: Axes | None = None,
 ) -> list[TritonFunction]:
     """The functions of a kernel. ``signals``: whether they report what NumPy would; ``taken``: names of the library;
@@ -31,8 +31,8 @@ def write(
         return [Flat(kernel, signals, taken, config).write()]
     if any(value.op == "along" for value in kernel.values):
         return scans.write(kernel, signals, taken, config)
-    if is_thin(kernel):
-        return [Thin(kernel, signals, taken, config).write()]
+    if has_small_rows(kernel):
+        return [SmallRows(kernel, signals, taken, config).write()]
     return rows.write(kernel, signals, taken, config)
 
 

@@ -1,7 +1,7 @@
 """Functions of kernels, loaded on a GPU: starting one takes little more than CUDA takes for it.
 
 Input: a ``TritonFunction``, and how many programs run on which arrays and numbers. Output: its status bits. Machine
-code is compiled for what is known of the arguments (``cubins.Variant``), so that has to be asked at every launch: by
+code is compiled for what is known of the arguments (``cubins.ArgumentFacts``), so that has to be asked at every launch: by
 Python that is written for the function, with nothing in it that its parameters do not need; and with care where the
 answer is a new one.
 """
@@ -25,7 +25,7 @@ _MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
 _NOTHING = np.uint64(0)  # scratch memory that machine code is given, and does not use
 
 
-class Device(Protocol):
+class GpuTarget(Protocol):
     """The GPU that functions are loaded on.
 
     Attributes:
@@ -71,7 +71,7 @@ class Status:
 
 
 @dataclass(frozen=True, eq=False)
-class Launch:
+class GpuLaunch:
     """What a launch comes to: the loaded function, how many programs, threads of one, shared memory in bytes, and the
     arguments, of which arrays stand for their addresses.
     """
@@ -83,11 +83,11 @@ class Launch:
     arguments: tuple[Any, ...]
 
 
-_noting: dict[int, Callable[[Launch], None]] = {}  # by thread: who takes its launches in place of the GPU
+_noting: dict[int, Callable[[GpuLaunch], None]] = {}  # by thread: who takes its launches in place of the GPU
 
 
 @contextmanager
-def noted(take: Callable[[Launch], None]) -> Iterator[None]:
+def noted(take: Callable[[GpuLaunch], None]) -> Iterator[None]:
     """What this thread launches meanwhile is not started, but handed to ``take``."""
     try:
         _noting[get_ident()] = take
@@ -96,7 +96,7 @@ def noted(take: Callable[[Launch], None]) -> Iterator[None]:
         _noting.pop(get_ident(), None)
 
 
-def _start(launch: Launch) -> None:
+def _start(launch: GpuLaunch) -> None:
     take = _noting.get(get_ident())
     if take is not None:
         take(launch)
@@ -111,7 +111,7 @@ class Loaded:
     0 if they have none. Raises Replay where arrays are not on this GPU.
     """
 
-    def __init__(self, function: TritonFunction, device: Device) -> None:
+    def __init__(self, function: TritonFunction, device: GpuTarget) -> None:
         self.function = function
         self.device = device
         self._indices = [p.is_index for p in function.parameters]
@@ -162,7 +162,7 @@ class Loaded:
         launch: Callable[..., Status | int] = names_known["launch"]
         return launch
 
-    def _prepared(self, programs: int, *given: Any) -> Launch:
+    def _prepared(self, programs: int, *given: Any) -> GpuLaunch:
         """The launch of at least one program. Raises Replay where arrays are not on this GPU."""
         function, device = self.function, self.device
         wide = self._wide
@@ -196,7 +196,7 @@ class Loaded:
         if aligned and (not wide or self._wide is not None):
             self._known[key] = handle, block, code.shared, extra
         words = (device.words,) if function.signals else ()
-        return Launch(handle, (programs, 1, 1), block, code.shared, (*arguments, *words, *extra))
+        return GpuLaunch(handle, (programs, 1, 1), block, code.shared, (*arguments, *words, *extra))
 
     def _is_wide(self, programs: int, given: Sequence[Any]) -> bool:
         """Whether some offset needs 64 bits."""
@@ -209,7 +209,7 @@ class Loaded:
         return False
 
     def _load(self, wide: bool, even: tuple[bool, ...]) -> tuple[cubins.Cubin, Any, Any]:
-        code = cubins.compiled(self.function, self.device.capability, cubins.Variant(wide, even))
+        code = cubins.compiled(self.function, self.device.capability, cubins.ArgumentFacts(wide, even))
         module = self.device.cupy.cuda.function.Module()
         module.load(code.code)
         handle = module.get_function(code.name)
@@ -226,4 +226,4 @@ def extent(array: Any) -> int:
     return sum(steps) // cell + 1
 
 
-__all__ = ["Launch", "Loaded", "Status", "extent", "noted"]
+__all__ = ["GpuLaunch", "Loaded", "Status", "extent", "noted"]

@@ -9,7 +9,7 @@ import math
 
 import numpy as np
 
-from tcompile.backends.schedule.parts import PARTS
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.graph.types import DType
 
 BOOL = np.dtype("bool")

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tcompile.backends.schedule import Buffer
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.schedule.kernel import Distance
-from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton.names import pointer_to
 from tcompile.graph import Node, Size, SymInt
 from tcompile.graph.names import is_plain
@@ -49,7 +49,7 @@ class Parameter:
 
 
 @dataclass
-class Parameters:
+class TritonParameters:
     """The parameters of one kernel, in order of their first mention."""
 
     taken: set[str]
@@ -118,4 +118,4 @@ class Parameters:
         return total, texts
 
 
-__all__ = ["Parameter", "Parameters"]
+__all__ = ["Parameter", "TritonParameters"]

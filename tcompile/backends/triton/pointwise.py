@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tcompile.backends.schedule.parts import HALF, SINGLE
+from tcompile.backends.schedule.complex_and_half import HALF, SINGLE
 from tcompile.backends.triton.names import BOOL, full, literal, type_of
 from tcompile.graph import ops
 from tcompile.graph.op import OPS

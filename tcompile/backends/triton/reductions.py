@@ -42,7 +42,7 @@ class Accumulator:
         return self.suffix == "_error"
 
 
-class Reduction:
+class BlockReduction:
     """The reduction that a value is. ``signals``: whether status bits are wanted; ``in_order``: whether the elements
     are few, and come one after the other, as NumPy adds them: then neither is float32 carried in float64, nor are
     rounding errors.
@@ -117,7 +117,7 @@ class Reduction:
         return f"{function}({result}, {name}_kinds)" if self.signals else ""
 
 
-class Moments(Reduction):
+class Moments(BlockReduction):
     """The mean of float64 elements, and the sum of their squared distances from it, which its result's parts are.
 
     Each block's are merged into those of the blocks before it: there is one set of accumulators for a row also while it
@@ -155,9 +155,9 @@ class Moments(Reduction):
         return [f"{name}{part.suffix}" for part in self.parts]
 
 
-def reduction_of(value: KernelValue, signals: bool) -> Reduction:
+def reduction_of(value: KernelValue, signals: bool) -> BlockReduction:
     """How the reduction that a value is accumulates."""
-    return Moments(value) if value.attrs["op"] == "moments" else Reduction(value, signals)
+    return Moments(value) if value.attrs["op"] == "moments" else BlockReduction(value, signals)
 
 
-__all__ = ["Accumulator", "Moments", "Reduction", "reduction_of"]
+__all__ = ["Accumulator", "BlockReduction", "Moments", "reduction_of"]

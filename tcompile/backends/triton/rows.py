@@ -26,7 +26,7 @@ from tcompile.backends.triton.configs import (
     SIDE_BY_SIDE,
     USUAL,
     WITH_MOMENTS,
-    Config,
+    TilingConfig,
 )
 from tcompile.backends.triton.names import literal
 from tcompile.backends.triton.reductions import Moments
@@ -42,7 +42,7 @@ def _is_zero(size: Size) -> bool:
 class Rows(Text):
     """A few rows a program."""
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL) -> None:
         super().__init__(kernel, signals, taken, config)
         self.stages = Stages(kernel, frozenset(kernel.kept))
         self.row = size_of([kernel.axes[a] for a in kernel.reduced])
@@ -161,15 +161,15 @@ class Rows(Text):
                     self.walk(number, steps, "start + tl.arange(0, COLUMNS)[None, :]")
                 for reduce in self.stages.reductions(number):
                     self.finish(reduce, errors=not self.whole)
-        self.tell_all()
+        self.report_all()
         return self.function(self.kernel.name, grid, row=self.row, per_warp=256 // self.words if self.whole else 256)
 
-    def tell_all(self) -> None:
+    def report_all(self) -> None:
         """Tells what was found once a row, and in passes."""
-        found = ["row_found = tl.full([ROWS, 1], 0, tl.int32)", "told = tl.full([ROWS, COLUMNS], 0, tl.int32)"]
+        found = ["row_found = tl.full([ROWS, 1], 0, tl.int32)", "flags_found = tl.full([ROWS, COLUMNS], 0, tl.int32)"]
         if self.any_flags:
             self.lines[self.begun : self.begun] = [f"    {line}" for line in found]
-        self.tell(["tl.where(in_rows, row_found, 0)", "told"])
+        self.report(["tl.where(in_rows, row_found, 0)", "flags_found"])
 
     def place_part(self, backwards: bool = False) -> Grid:
         """The rows of this program, and which part of them, where parts are shared out.
@@ -213,7 +213,7 @@ class Rows(Text):
             self.store(store)
         if self.any_flags:
             self.lines.insert(at, "    " * self.indent + "found = tl.full([ROWS, COLUMNS], 0, tl.int32)")
-            self.line("told |= tl.where(inside, found, 0)")
+            self.line("flags_found |= tl.where(inside, found, 0)")
         self.any_flags |= before
 
     def one_pass(self, number: int) -> None:
@@ -311,7 +311,7 @@ class SharedRows(Rows):
     """
 
     def __init__(
-        self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL, number: int = 0
+        self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL, number: int = 0
     ) -> None:
         super().__init__(kernel, signals, taken, config)
         self.number = number
@@ -341,7 +341,7 @@ class SharedRows(Rows):
                 partials.append(Partial(part.dtype, self.rows))
         if self.stores:
             self.store_rows()
-        self.tell_all()
+        self.report_all()
         name = f"{self.kernel.name}_pass_{number}" if number else self.kernel.name
         return self.function(name, grid, partials, self.row)
 
@@ -362,7 +362,7 @@ class SharedRows(Rows):
         self.indent -= 1
 
 
-def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[TritonFunction]:
+def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig) -> list[TritonFunction]:
     """The functions of a kernel."""
     rows = Rows(kernel, signals, taken, config)
     if not signals and not rows.whole:

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel, KernelValue
 from tcompile.backends.schedule.kernel import Form
-from tcompile.backends.triton.configs import CARRIED, USUAL, Config
+from tcompile.backends.triton.configs import CARRIED, USUAL, TilingConfig
 from tcompile.backends.triton.names import full, literal, type_of
-from tcompile.backends.triton.reductions import Reduction
+from tcompile.backends.triton.reductions import BlockReduction
 from tcompile.backends.triton.rows import Rows, SharedRows
 from tcompile.backends.triton.text import TritonFunction, power_of_two
 from tcompile.graph import Node, ops
@@ -33,7 +33,7 @@ def admits(node: Node) -> bool:
     return hint(product(n for i, n in enumerate(node.tensor.shape) if i != node.attrs["axis"])) >= ENOUGH_ROWS
 
 
-def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[TritonFunction]:
+def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig) -> list[TritonFunction]:
     """The functions of a scan."""
     scan = Scan(kernel, signals, taken, config)
     if scan.is_shared_out and not scan.in_order:
@@ -52,7 +52,7 @@ def _totals(kernel: Kernel, total: KernelValue) -> Kernel:
 class Scan(Rows):
     """A few rows a program."""
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL) -> None:
         super().__init__(kernel, signals, taken, config)
         (self.value,) = (value for value in kernel.values if value.op == "along")
         name, self.sign = _OPS[self.value.attrs["op"]]
@@ -61,7 +61,7 @@ class Scan(Rows):
         attrs = {"op": name, "start": -0.0} if is_float and name == "sum" else {"op": name}
         kept = frozenset(kernel.kept)
         self.total = KernelValue("reduce", self.value.operands, self.value.dtype, kept, self.value.node, attrs)
-        self.kind = self.kinds[self.total] = Reduction(self.total, signals)
+        self.kind = self.kinds[self.total] = BlockReduction(self.total, signals)
         self.in_order = is_float and name == "prod"
         self.side_by_side |= self.in_order
         self.unroll_factor = config.elements // CARRIED
@@ -133,7 +133,7 @@ class Following(Scan):
         self.once_a_row(0)
         self.merge_parts([self.total], 0, "part")
         self.walk_part()
-        self.tell_all()
+        self.report_all()
         return self.function(self.kernel.name, grid, row=self.row)
 
     def begin(self) -> None:

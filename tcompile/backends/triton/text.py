@@ -13,21 +13,21 @@ from typing import TypeAlias
 import numpy as np
 
 from tcompile.backends.schedule import Access, Kernel, KernelValue, Store
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.schedule.maps import Affine
-from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton import pointwise
-from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.triton.configs import USUAL, TilingConfig
 from tcompile.backends.triton.names import BOOL, full, literal, type_of
-from tcompile.backends.triton.parameters import Parameter, Parameters
+from tcompile.backends.triton.parameters import Parameter, TritonParameters
 from tcompile.backends.triton.reductions import Moments, reduction_of
 from tcompile.graph import Location, Size
 from tcompile.graph.types import DType
 
 _INT64 = np.dtype("int64")
-_RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "told", "row_found", "inside", "in_rows", "point", "row",
+_RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "flags_found", "row_found", "inside", "in_rows", "point", "row",
              "column", "start", "begin", "first", "part", "parts", "piece", "bits", "range", "float", "down",
              "across", "rows", "in_tall", "in_wide", "in_deep_left", "in_deep_right", "left_found", "right_found",
-             "left_told", "right_told", "program"}  # fmt: skip
+             "left_flags", "right_flags", "program"}  # fmt: skip
 
 
 # How many programs run: the product of sizes, each divided by a block, rounding up; None: of the parts of a row.
@@ -54,7 +54,7 @@ class TritonFunction:
     partials: tuple[Partial, ...] = ()
     signals: bool = False
     row: Size = 0  # the length of a row, where there are reduced axes
-    config: Config = USUAL
+    config: TilingConfig = USUAL
     per_warp: int = 256  # elements
 
     @property
@@ -90,13 +90,13 @@ class Text:
 
     unit = "[1, 1]"
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL) -> None:
         self.kernel = kernel
         self.config = config
         self.signals = signals
         self.lines: list[str] = []
         self.indent = 1
-        self.parameters = Parameters({*_RESERVED, *taken, kernel.name})
+        self.parameters = TritonParameters({*_RESERVED, *taken, kernel.name})
         self.registers: dict[KernelValue, str | tuple[str, str]] = {}
         self.indices: dict[int, str | int] = {}  # a number where an element is written out
         self.suffix = ""  # of what is computed for that element
@@ -391,7 +391,7 @@ class Text:
             text = f"tl.where({mask}, {text}, 0)"
         self.line(f"{pointwise.STORES[value.attrs['how']]}({pointer}, {text}, mask={mask})")
 
-    def tell(self, texts: Sequence[str]) -> None:
+    def report(self, texts: Sequence[str]) -> None:
         """Hands status bits over, where some are set."""
         if self.any_flags:
             self.line(f"bits = {' | '.join(f'all_bits({text})' for text in texts)}")

@@ -1,6 +1,6 @@
 """What of a graph's kernels is timed under ``mode="max-autotune"`` on a GPU, and how the winner is known again.
 
-Input: a graph, its kernels, and the inputs of the call that is being compiled. Output: the ``Config`` that was fastest
+Input: a graph, its kernels, and the inputs of the call that is being compiled. Output: the ``TilingConfig`` that was fastest
 (``backends.tuning``) for kernels and sizes like these on a GPU of this name.
 """
 
@@ -13,10 +13,10 @@ from tcompile.backends import tuning
 from tcompile.backends.disk import key_of
 from tcompile.backends.schedule import Kernel, Schedule
 from tcompile.backends.triton import cubins, products
-from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.triton.configs import USUAL, TilingConfig
 from tcompile.backends.triton.devices import Device
+from tcompile.backends.triton.small_reductions import has_small_rows
 from tcompile.backends.triton.text import TritonFunction
-from tcompile.backends.triton.thin import is_thin
 from tcompile.graph import Graph
 from tcompile.graph.sizes import hint
 
@@ -33,13 +33,13 @@ FUSED, FILLED_UP = frozenset({"tile"}), frozenset({"padded"})
 def best(
     graph: Graph,
     inputs: Sequence[Any],
-    usual: Config,
+    usual: TilingConfig,
     tuned: Set[str],
     plan: Schedule,
     functions: Sequence[TritonFunction],
     device: Device,
-    make: Callable[[Config], Callable[..., Any]],
-) -> Config:
+    make: Callable[[TilingConfig], Callable[..., Any]],
+) -> TilingConfig:
     """The fastest configuration for ``inputs``, which are left as they are; the usual one where there is no GPU.
 
     ``tuned`` are the properties that may vary, ``functions`` those of the usual one.
@@ -61,7 +61,7 @@ def _choices(graph: Graph, kernels: Sequence[Kernel]) -> dict[str, tuple[Any, ..
     rows = [hint(kernel.axes[kernel.reduced[-1]].size) for kernel in kernels if kernel.reduced]
     matters = {
         "points": any(kernel.form == "flat" for kernel in kernels),
-        "side": any(kernel.form == "tiled" or (kernel.reduced and is_thin(kernel)) for kernel in kernels),
+        "side": any(kernel.form == "tiled" or (kernel.reduced and has_small_rows(kernel)) for kernel in kernels),
         "elements": bool(rows),
         "rows": any(kernel.form in ("columns", "scan_columns") for kernel in kernels),
         "chunk": any(row > USUAL.elements // USUAL.rows for row in rows),

@@ -20,7 +20,7 @@ import numpy as np
 from tcompile.errors import GraphError
 from tcompile.graph.build import MOST_AXES
 from tcompile.graph.op import EVERYWHERE, Aliasing, Op, define
-from tcompile.graph.ops.rules import UnknownOrder, broadcast_shapes, tells_nothing, tensors
+from tcompile.graph.ops.rules import UnknownOrder, broadcast_shapes, has_no_order, tensors
 from tcompile.graph.ops.writing import Path, path_types, shown
 from tcompile.graph.sizes import Size, hint
 from tcompile.graph.types import Layout, TensorType
@@ -46,7 +46,7 @@ def _gather_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
     x, *indices = tensors(types)
     axes = attrs["axes"]
     result = gathered_shape(x, types[1:], axes)
-    cannot_tell = tells_nothing([x, *indices])
+    cannot_tell = has_no_order([x, *indices])
     for size in (n for t in (x, *indices) for n in t.shape):
         cannot_tell(size)  # what is asked holds for the small arrays, too
     small = _small([x, *indices])

@@ -19,10 +19,10 @@ from tcompile.graph.op import EVERYWHERE, INEXACT, QUIET, Aliasing, Op, TypeRule
 from tcompile.graph.ops.rules import (
     broadcast_shapes,
     common_dtype,
+    has_no_order,
     k_order,
     like_order,
     only,
-    tells_nothing,
     tensors,
 )
 from tcompile.graph.sizes import Size
@@ -89,7 +89,7 @@ def concat_layout(parts: Sequence[TensorType]) -> Layout:
     """
     ndim = parts[0].ndim
     ordered = list(range(ndim))
-    cannot_tell = tells_nothing(parts)
+    cannot_tell = has_no_order(parts)
     for start in range(1, ndim):
         axis, position = ordered[start], start
         for place in range(start - 1, -1, -1):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcompile.errors import GraphError
-from tcompile.graph.sizes import Size, SymInt, is_one, same, turns_out_one
+from tcompile.graph.sizes import Size, SymInt, guarded_one, is_one, same
 from tcompile.graph.types import DType, Layout, TensorType
 
 
@@ -52,7 +52,7 @@ def walked_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Lay
     operand that can tell (both strides non-zero) does not object, the first operand that can tell deciding.
     """
     ndim = len(shape)
-    cannot_tell = is_one if len({operand.layout.ranks for operand in operands}) == 1 else tells_nothing(operands)
+    cannot_tell = is_one if len({operand.layout.ranks for operand in operands}) == 1 else has_no_order(operands)
 
     def rank(operand: TensorType, axis: int) -> float:
         own = axis - (ndim - operand.ndim)
@@ -76,13 +76,13 @@ def walked_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Lay
     return Layout.of_order(tuple(reversed(ordered)))
 
 
-def tells_nothing(operands: Sequence[TensorType]) -> Callable[[Size], bool]:
+def has_no_order(operands: Sequence[TensorType]) -> Callable[[Size], bool]:
     """Whether an axis has no place in memory order, for it has one element.
 
     A size that may turn out to be one (``n - 1``) is asked, and so guarded, unless all operands are in C order: then
     nothing depends on it.
     """
-    return is_one if all(operand.in_c_order for operand in operands) else turns_out_one
+    return is_one if all(operand.in_c_order for operand in operands) else guarded_one
 
 
 def like_order(type: TensorType) -> Layout:
@@ -115,10 +115,10 @@ __all__ = [
     "UnknownOrder",
     "broadcast_shapes",
     "common_dtype",
+    "has_no_order",
     "k_order",
     "like_order",
     "only",
-    "tells_nothing",
     "tensors",
     "walked_order",
 ]

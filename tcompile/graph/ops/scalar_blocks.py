@@ -30,7 +30,7 @@ def tidy(program: Program) -> Program:
     made.drop_parameters()
     made.merge()
     made.share()
-    made.drop_dead()
+    made.eliminate_dead_code()
     return kinds, numbers, made.done(), results
 
 
@@ -252,7 +252,7 @@ class _Blocks:
                 kept.append(line)
             self.lines[at] = kept
 
-    def drop_dead(self) -> None:
+    def eliminate_dead_code(self) -> None:
         """Parameters that are only carried, constants and sizes that nobody reads."""
         for at in self.order:
             self.ends[at] = self._end(self.ends[at])

@@ -51,7 +51,7 @@ def _may_view(type: TensorType, shape: tuple[Size, ...]) -> bool:
     return True
 
 
-def shows_operand(op: Op, source: TensorType, result: TensorType) -> bool | None:
+def is_view_of_operand(op: Op, source: TensorType, result: TensorType) -> bool | None:
     """Whether a view op shows its operand's elements (True) or copies of them (False); None: as strides turn out."""
     if op not in (RESHAPE, RAVEL) or source.c_contiguous:
         return True
@@ -264,7 +264,7 @@ def slice_length(start: Size, stop: Size, step: int) -> Size:
     return distance if abs(step) == 1 else (distance - 1) // abs(step) + 1
 
 
-def leads_on(node: Node, axis: int) -> bool | None:
+def address_direction(node: Node, axis: int) -> bool | None:
     """Whether steps along an axis lead to higher addresses, or (False) to lower ones or nowhere; None: not known.
 
     What is not known is how arrays lie that are neither dense nor parts of such as are.

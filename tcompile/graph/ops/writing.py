@@ -17,7 +17,7 @@ from tcompile.errors import GraphError
 from tcompile.graph.ir import Node
 from tcompile.graph.op import EVERYWHERE, OPS, QUIET, Aliasing, Op, define
 from tcompile.graph.ops.rules import broadcast_shapes
-from tcompile.graph.ops.view import BROADCAST_TO, DIAGONAL, INDEX, WINDOWS, shows_operand
+from tcompile.graph.ops.view import BROADCAST_TO, DIAGONAL, INDEX, WINDOWS, is_view_of_operand
 from tcompile.graph.types import TensorType
 
 Path: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
@@ -33,7 +33,7 @@ def path_types(base: TensorType, path: Path) -> list[TensorType]:
         if row is None or row.memory is not Aliasing.VIEW or row in _READ_ONLY:
             raise GraphError(f"assign: {op} shows no elements that can be written to")
         types.append(row.infer([types[-1]], dict(attrs)))
-        if not shows_operand(row, types[-2], types[-1]):
+        if not is_view_of_operand(row, types[-2], types[-1]):
             raise GraphError(f"assign: {op} of {types[-2]} may be a copy")
     return types
 

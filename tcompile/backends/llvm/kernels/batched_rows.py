@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.schedule import Access, Kernel, KernelValue
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
@@ -21,7 +21,7 @@ MOST = 1 << 10  # elements of a row: longer ones gain nothing
 LEAST = 64  # rows: fewer are best walked one by one
 
 
-def has_short_rows(kernel: Kernel) -> bool:
+def has_batched_rows(kernel: Kernel) -> bool:
     """Whether this kernel of form ``rows`` is best walked some rows at a time."""
     if not kernel.kept or any(value.dtype.kind == "c" for value in kernel.values):
         return False
@@ -32,17 +32,17 @@ def has_short_rows(kernel: Kernel) -> bool:
     return rows >= LEAST and hint(size_of([kernel.axes[a] for a in kernel.reduced])) <= MOST
 
 
-class ShortRowsNest(Nest):
+class BatchedRowsNest(Nest):
     """Rows along the innermost kept axis, a block of them at a time."""
 
-    turns = True
+    transposes = True
 
     def rows(self) -> KernelFunction:
         """The function."""
         kernel, w = self.kernel, self.w
         self.kept, self.last = kernel.kept[:-1], kernel.kept[-1]
         self.stages = Stages(kernel, frozenset(kernel.kept))
-        self.kinds = {r: Reduction(r.attrs["op"], r.dtype) for r in kernel.values if r.op == "reduce"}
+        self.kinds = {r: VectorReduction(r.attrs["op"], r.dtype) for r in kernel.values if r.op == "reduce"}
         self.begin()
         self.squares = {
             reduce: [w.slot(self.v.type(part), str(self.lanes)) for part in kind.parts]
@@ -73,7 +73,7 @@ class ShortRowsNest(Nest):
         rest = w.get(f"sub i64 {stop}, {start}")
         self.repeat(rest, str(self.lanes), "1", self._again)
         known = {reduce: self._totals(reduce, kind) for reduce, kind in self.kinds.items()}
-        place = Place(address, counters, self.last, start, rest, whole=False)
+        place = VectorPosition(address, counters, self.last, start, rest, whole=False)
         wanted = [x for x in self.kernel.values if x.op != "reduce" and stages.per_row(x)]
         for store in self.kernel.stores:
             assert stages.row_store(store)
@@ -88,7 +88,7 @@ class ShortRowsNest(Nest):
             return found[id(access)]
 
         known: dict[KernelValue, str] = {}
-        self.row_values(self.stages.row_values(0), Place(reach, counters), known)
+        self.row_values(self.stages.row_values(0), VectorPosition(reach, counters), known)
         totals = self.run_pass(self.stages, 0, self.kernel.reduced, counters, reach, known, {})
         for reduce, parts in totals.items():
             self._put(reduce, number, parts)
@@ -111,7 +111,7 @@ class ShortRowsNest(Nest):
             found.append(self.w.get(f"load {self.v.type(part)}, ptr {place}, align 8"))
         return found
 
-    def _totals(self, reduce: KernelValue, kind: Reduction) -> str:
+    def _totals(self, reduce: KernelValue, kind: VectorReduction) -> str:
         """The totals of all rows, one in each lane: halves of two rows are added side by side, then quarters, …"""
         v, lanes = self.v, self.lanes
         rows = [self._row_of(reduce, str(number)) for number in range(lanes)]

@@ -6,9 +6,9 @@ neither on the number of threads nor on which of them took which block.
 
 from __future__ import annotations
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.schedule import KernelValue
 from tcompile.backends.schedule.stages import Stages
@@ -26,7 +26,7 @@ class BlockNest(Nest):
             (reduce, part)
             for reduce in self.kernel.values
             if reduce.op == "reduce"
-            for part in Reduction(reduce.attrs["op"], reduce.dtype).parts
+            for part in VectorReduction(reduce.attrs["op"], reduce.dtype).parts
         ]
 
     def blocks(self) -> KernelFunction:
@@ -36,7 +36,7 @@ class BlockNest(Nest):
         stages = Stages(kernel, frozenset())
         words = len(self._parts())
         self.begin()
-        self.call_ahead(axes[-1])
+        self.prefetch_ahead(axes[-1])
         partials = self.parameters.named_pointer(w, "partials") if words else ""
 
         def item(number: str, _: list[str]) -> list[str]:
@@ -54,11 +54,11 @@ class BlockNest(Nest):
             address = self.addresses(counters)
             if len(inner) == 1:  # else a block has parts that may begin anywhere
                 self.prepare_nontemporal(address)
-            self.row_values(stages.row_values(0), Place(address, counters), known)
+            self.row_values(stages.row_values(0), VectorPosition(address, counters), known)
             totals = self.run_pass(stages, 0, inner, counters, address, known, {}, start, stop)
             at = 0
             for reduce, parts in totals.items():
-                kind = Reduction(reduce.attrs["op"], reduce.dtype)
+                kind = VectorReduction(reduce.attrs["op"], reduce.dtype)
                 for part, register in zip(kind.parts, kind.across(self.v, parts), strict=True):
                     one = w.get(f"extractelement {self.v.of(1).type(part)} {register}, i64 0")
                     place = w.get(f"add i64 {w.get(f'mul i64 {number}, {words}')}, {at}")
@@ -78,7 +78,7 @@ class BlockNest(Nest):
         self.begin()
         parts = self._parts()
         partials = self.parameters.named_pointer(w, "partials")
-        kinds = {r: Reduction(r.attrs["op"], r.dtype) for r in dict.fromkeys(r for r, _ in parts)}
+        kinds = {r: VectorReduction(r.attrs["op"], r.dtype) for r in dict.fromkeys(r for r, _ in parts)}
         carried = [
             (v.type(part), first)
             for kind in kinds.values()
@@ -106,7 +106,7 @@ class BlockNest(Nest):
             known[reduce] = self.v.widened(kind.dtype, kind.finish(v, results[at : at + len(kind.parts)]))
             at += len(kind.parts)
         address = self.addresses({})
-        place = Place(address, {})
+        place = VectorPosition(address, {})
         for number in range(2):
             self.row_values(stages.row_values(number), place, known)
             for store in stages.row_stores(number):

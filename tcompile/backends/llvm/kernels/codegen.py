@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from tcompile.backends.llvm.kernels import fills, routines
-from tcompile.backends.llvm.kernels.batched_rows import ShortRowsNest, has_short_rows
+from tcompile.backends.llvm.kernels.batched_rows import BatchedRowsNest, has_batched_rows
 from tcompile.backends.llvm.kernels.blocks import BlockNest
 from tcompile.backends.llvm.kernels.columns import ColumnNest
 from tcompile.backends.llvm.kernels.nest import KernelFunction, without_passes
 from tcompile.backends.llvm.kernels.rows import FlatNest, RowNest
 from tcompile.backends.llvm.kernels.scans import ScanNest
-from tcompile.backends.llvm.kernels.scatter import PlacesNest
-from tcompile.backends.llvm.kernels.small_reductions import ThinNest
+from tcompile.backends.llvm.kernels.scatter import ScatterNest
+from tcompile.backends.llvm.kernels.small_reductions import SmallRowsNest
 from tcompile.backends.llvm.kernels.sorts import SortNest
 from tcompile.backends.llvm.kernels.tiles import TiledNest
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.llvm.vector.text import Module
 from tcompile.backends.schedule import Kernel, Store
 from tcompile.graph import ops
@@ -43,14 +43,14 @@ def write(
     module: Module,
     kernel: Kernel,
     nontemporal: Sequence[Store] = (),
-    variant: Variant = USUAL,
+    variant: KernelVariant = USUAL,
     brief: bool = False,
-    apart: bool = False,
+    noalias: bool = False,
 ) -> Code:
     """Writes the functions of ``kernel`` into ``module``.
 
     ``brief``: there is more to do than what kernels do that are small, or only fill arrays, so that these are made into
-    code the short way. ``apart``: a kernel reads nothing that it writes.
+    code the short way. ``noalias``: a kernel reads nothing that it writes.
     """
     code = Code(kernel)
     if all(value.node is not None and value.node.op is ops.EMPTY for value in kernel.values):
@@ -59,21 +59,21 @@ def write(
         code.functions.append(filled)
         return code
     if kernel.form == "flat":
-        code.functions.append(FlatNest(module, kernel, nontemporal, variant).flat(apart))
+        code.functions.append(FlatNest(module, kernel, nontemporal, variant).flat(noalias))
     elif kernel.form == "tiled":
         code.functions.append(TiledNest(module, kernel, nontemporal, variant).tiled())
-    elif kernel.form == "rows" and has_short_rows(kernel):
-        code.functions.append(ShortRowsNest(module, kernel, nontemporal).rows())
+    elif kernel.form == "rows" and has_batched_rows(kernel):
+        code.functions.append(BatchedRowsNest(module, kernel, nontemporal).rows())
     elif kernel.form == "rows":
-        code.functions.append(RowNest(module, kernel, nontemporal).rows(apart))
+        code.functions.append(RowNest(module, kernel, nontemporal).rows(noalias))
     elif kernel.form == "sort":
-        code.functions.append(SortNest(module, kernel, nontemporal).thin())
-    elif kernel.form == "thin":
-        code.functions.append(ThinNest(module, kernel, nontemporal).thin())
+        code.functions.append(SortNest(module, kernel, nontemporal).small_rows())
+    elif kernel.form == "small_rows":
+        code.functions.append(SmallRowsNest(module, kernel, nontemporal).small_rows())
     elif kernel.form == "columns":
         code.functions.append(ColumnNest(module, kernel, nontemporal).columns())
-    elif kernel.form == "places":
-        code.functions.append(PlacesNest(module, kernel).places())
+    elif kernel.form == "scatter":
+        code.functions.append(ScatterNest(module, kernel).places())
     elif kernel.form == "routine":
         code.functions.append(routines.write(module, kernel))
     elif kernel.form in ("scan_rows", "scan_columns"):

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.deviations import Deviations, in_one_pass
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import CHEAP, FEW_VALUES, SIDE_BY_SIDE, KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.text import literal
 from tcompile.backends.llvm.vector.vectors import FLOAT64
 from tcompile.backends.schedule import Kernel, KernelValue, Store
@@ -62,7 +62,7 @@ class ColumnNest(Nest):
         width = self.size(axis)
         columns = strip_of(kernel, stages)
         if columns < hint(kernel.axes[axis].size) and columns * _widest(kernel) < PAGE:
-            self.call_ahead(axis, self.rows_ahead(kernel.reduced[-1], ROWS_AT_ONCE))
+            self.prefetch_ahead(axis, self.rows_ahead(kernel.reduced[-1], ROWS_AT_ONCE))
         strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {columns - 1}')}, {columns}")
 
         def strip(number: str, _: list[str]) -> list[str]:
@@ -111,10 +111,10 @@ class _Strip:
     def _sweep(self, body: Callable[[str], None]) -> None:
         self.nest.repeat(self.start, self.stop, str(self.nest.lanes), body)
 
-    def _place(self, i: str, inner: dict[int, str]) -> Place:
+    def _place(self, i: str, inner: dict[int, str]) -> VectorPosition:
         rest = self.w.get(f"sub i64 {self.stop}, {i}")
         reach = self.nest.further(self.address, inner)
-        return Place(reach, {**self.counters, **inner}, self.axis, i, rest, self.whole)
+        return VectorPosition(reach, {**self.counters, **inner}, self.axis, i, rest, self.whole)
 
     def _slot(self, dtype: DType) -> str:
         return self.w.slot(self.v.type(dtype), self.vectors)
@@ -134,7 +134,7 @@ class _Strip:
     def _fetch(self, values: Sequence[KernelValue], i: str) -> dict[KernelValue, str]:
         return {x: self._get(self.held[x], x.dtype, i) for x in values if x in self.held}
 
-    def _held(self, kinds: Mapping[KernelValue, Reduction | Deviations], i: str) -> dict[KernelValue, list[str]]:
+    def _held(self, kinds: Mapping[KernelValue, VectorReduction | Deviations], i: str) -> dict[KernelValue, list[str]]:
         """The accumulators of column ``i`` and those beside it."""
         return {
             reduce: [self._get(slot, part, i) for slot, part in zip(self.partial[reduce], kind.parts, strict=True)]
@@ -286,9 +286,9 @@ class _Strip:
         level(0, {}, "0")
 
 
-def _kind(reduce: KernelValue) -> Reduction | Deviations:
+def _kind(reduce: KernelValue) -> VectorReduction | Deviations:
     op = reduce.attrs["op"]
-    return Deviations(reduce.dtype) if op == "deviations" else Reduction(op, reduce.dtype)
+    return Deviations(reduce.dtype) if op == "deviations" else VectorReduction(op, reduce.dtype)
 
 
 def _loads_below(values: Sequence[KernelValue], stages: Stages, known: dict[KernelValue, str]) -> list[KernelValue]:

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from tcompile.backends.llvm.kernels import pointwise
-from tcompile.backends.llvm.kernels.parameters import Parameters
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.parameters import WordParameters
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.interleave import LONGEST, collect
 from tcompile.backends.llvm.vector.text import Writer, cells, element_type, memory_type, scalar_type, splat, suffix
 from tcompile.backends.llvm.vector.vectors import BOOL, FLOAT32, FLOAT64, INT64, Vectors
@@ -26,7 +26,7 @@ from tcompile.records import dataclass
 
 
 @dataclass
-class Place:
+class VectorPosition:
     """Where the vector lies: ``index`` along ``axis`` (both may be absent for row values), ``rest`` elements
     to the end.
 
@@ -48,7 +48,7 @@ class Elements:
 
     w: Writer
     v: Vectors
-    parameters: Parameters
+    parameters: WordParameters
     nontemporal: dict[Store, str] = field(default_factory=dict)
     ahead: dict[KernelValue, str] = field(
         default_factory=dict
@@ -56,7 +56,7 @@ class Elements:
 
     def write(
         self,
-        place: Place,
+        place: VectorPosition,
         wanted: Sequence[KernelValue],
         known: dict[KernelValue, str],
         stores: Sequence[Store] = (),
@@ -94,7 +94,7 @@ class Elements:
         return registers, mask
 
     # -- addresses ------------------------------------------------------------------------------------------------
-    def _step(self, access: Access | None, place: Place) -> int | None:
+    def _step(self, access: Access | None, place: VectorPosition) -> int | None:
         assert access is not None
         return 0 if place.axis is None else static_elements(access.steps[place.axis])
 
@@ -136,7 +136,7 @@ class Elements:
 
     # -- loads ----------------------------------------------------------------------------------------------------
     def _load_straight(
-        self, loads: Sequence[KernelValue], place: Place, registers: dict[KernelValue, str]
+        self, loads: Sequence[KernelValue], place: VectorPosition, registers: dict[KernelValue, str]
     ) -> tuple[str | None, str]:
         """Loads what is contiguous. Returns the mask of lanes inside, and the lanes' offsets (the last repeat)."""
         w, v = self.w, self.v
@@ -146,7 +146,7 @@ class Elements:
             assert value.access is not None
             addresses[value] = self._at(place.address(value.access), place.index, value.dtype)
         if place.whole or place.axis is None:
-            self._call_for(loads, addresses)
+            self._prefetch_loads(loads, addresses)
             for value in loads:
                 registers[value] = self.truth(
                     value.dtype, w.get(f"load {self.memory(value.dtype)}, ptr {addresses[value]}, align 1")
@@ -158,7 +158,7 @@ class Elements:
         all_of_it, part, on = w.label("full"), w.label("part"), w.label("on")
         w.branch(full, all_of_it, part)
         w.place(all_of_it)
-        self._call_for(loads, addresses)
+        self._prefetch_loads(loads, addresses)
         whole = {x: w.get(f"load {self.memory(x.dtype)}, ptr {addresses[x]}, align 1") for x in loads}
         w.jump(on)
         w.place(part)
@@ -199,7 +199,7 @@ class Elements:
         inside = ", ".join(f"i1 {'true' if i < count else 'false'}" for i in lanes)
         return f"<{inside}>", "<" + ", ".join(f"i64 {i if i < count else 0}" for i in lanes) + ">"
 
-    def _call_for(self, loads: Sequence[KernelValue], addresses: dict[KernelValue, str]) -> None:
+    def _prefetch_loads(self, loads: Sequence[KernelValue], addresses: dict[KernelValue, str]) -> None:
         """Has what is wanted soon be on its way from memory: the cache lines of a vector, ``ahead`` of this one."""
         for value in loads:
             if value in self.ahead:
@@ -240,7 +240,7 @@ class Elements:
         inside = self._each_cell("i1", mask, dtype)
         return self.w.get(f"call {type} {name}(ptr {address}, i32 1, <{n} x i1> {inside}, {type} {first})")
 
-    def _load(self, value: KernelValue, place: Place, lanes: str) -> str:
+    def _load(self, value: KernelValue, place: VectorPosition, lanes: str) -> str:
         """A load that is not contiguous: the same element in all lanes, or elements far apart."""
         w, v, access = self.w, self.v, value.access
         assert access is not None
@@ -253,7 +253,7 @@ class Elements:
         if distance is not None and (abs(distance) > LONGEST or cells(value.dtype) > 1):
             return self.truth(value.dtype, self.gather(value.dtype, start, step, lanes))
         if place.whole and distance is not None:
-            return self.truth(value.dtype, self._sorted_out(value.dtype, start, distance))
+            return self.truth(value.dtype, self._deinterleaved(value.dtype, start, distance))
         straight, apart, on = w.label("near"), w.label("apart"), w.label("on")
         inside = w.get(f"icmp sge i64 {place.rest}, {v.lanes}")
         if distance is not None:
@@ -264,7 +264,7 @@ class Elements:
         w.branch(near, straight, apart)
         w.place(straight)
         if distance is not None:
-            one = self._sorted_out(value.dtype, start, distance)
+            one = self._deinterleaved(value.dtype, start, distance)
         else:
             one = w.get(f"load {self.memory(value.dtype)}, ptr {start}, align 1")
         w.jump(on)
@@ -276,7 +276,7 @@ class Elements:
         joined = w.select_phi(self.memory(value.dtype), [(one, straight), (other, origin)])
         return self.truth(value.dtype, joined)
 
-    def _sorted_out(self, dtype: DType, start: str, distance: int) -> str:
+    def _deinterleaved(self, dtype: DType, start: str, distance: int) -> str:
         """Elements that lie ``distance`` apart: all of the memory between the first and the last, sorted out."""
         lanes, cell, count = self.v.lanes, memory_type(dtype), abs(distance)
         low = min(0, (lanes - 1) * distance)
@@ -303,7 +303,9 @@ class Elements:
         w.module.declare(name, f"declare {type} {name}(<{n} x ptr>, i32, <{n} x i1>, {type})")
         return w.get(f"call {type} {name}(<{n} x ptr> {pointers}, i32 1, <{n} x i1> {lanes}, {type} {other})")
 
-    def _gathered(self, value: KernelValue, place: Place, registers: dict[KernelValue, str], lanes: str) -> str:
+    def _gathered(
+        self, value: KernelValue, place: VectorPosition, registers: dict[KernelValue, str], lanes: str
+    ) -> str:
         """Elements at computed places. What is out of range is reported, and not read."""
         w, v, access = self.w, self.v, value.access
         assert access is not None
@@ -326,7 +328,7 @@ class Elements:
         pointers = self.moved(place, access, distances, lanes)
         return self.truth(value.dtype, self.masked_gather(value.dtype, pointers, valid, "zeroinitializer"))
 
-    def moved(self, place: Place, access: Access, distances: str, lanes: str | None = None) -> str:
+    def moved(self, place: VectorPosition, access: Access, distances: str, lanes: str | None = None) -> str:
         """The address of the element in each lane of a vector, moved by so many bytes."""
         w, wide, start = self.w, f"<{self.v.lanes} x i64>", place.address(access)
         if place.axis is not None and access.steps[place.axis]:
@@ -355,7 +357,7 @@ class Elements:
             distances = w.get(f"add {wide} {distances}, {w.get(f'mul {wide} {at}, {unit}')}")
         return distances, valid
 
-    def inside(self, place: Place) -> str:
+    def inside(self, place: VectorPosition) -> str:
         """The mask of lanes inside the row."""
         if place.whole:
             return splat(self.v.lanes, "i1", "true")
@@ -366,7 +368,7 @@ class Elements:
         return splat(self.v.lanes, "i64", size) if not size.startswith("%") else self.v.spread("i64", size)
 
     # -- values ---------------------------------------------------------------------------------------------------
-    def _value(self, value: KernelValue, place: Place, registers: dict[KernelValue, str], lanes: str) -> str:
+    def _value(self, value: KernelValue, place: VectorPosition, registers: dict[KernelValue, str], lanes: str) -> str:
         v, w, p = self.v, self.w, self.parameters
         if value.op == "load":
             return self._load(value, place, lanes)
@@ -397,7 +399,7 @@ class Elements:
             return self._cells_of(value, operands)
         return pointwise.emit(v, value.op, operand, value.dtype, operands)
 
-    def _iota(self, value: KernelValue, place: Place, lanes: str) -> str:
+    def _iota(self, value: KernelValue, place: VectorPosition, lanes: str) -> str:
         w, v, p = self.w, self.v, self.parameters
         index: Affine = value.attrs["index"]
         base, along = p.size(w, index.offset), None
@@ -415,7 +417,7 @@ class Elements:
 
     # -- stores ---------------------------------------------------------------------------------------------------
     def _store(
-        self, stores: Sequence[Store], place: Place, registers: dict[KernelValue, str], mask: str | None
+        self, stores: Sequence[Store], place: VectorPosition, registers: dict[KernelValue, str], mask: str | None
     ) -> None:
         w, v = self.w, self.v
         straight: list[tuple[Store, str, str]] = []
@@ -434,7 +436,9 @@ class Elements:
         if straight:
             self.store_straight(straight, place, mask)
 
-    def store_straight(self, straight: Sequence[tuple[Store, str, str]], place: Place, mask: str | None) -> None:
+    def store_straight(
+        self, straight: Sequence[tuple[Store, str, str]], place: VectorPosition, mask: str | None
+    ) -> None:
         """Writes vectors, as they are in memory, to addresses, each from there on."""
         w, v = self.w, self.v
         if mask is None:
@@ -476,7 +480,7 @@ class Elements:
         w.jump(on)
         w.place(on)
 
-    def _scatter(self, store: Store, register: str, base: str, place: Place, mask: str | None) -> None:
+    def _scatter(self, store: Store, register: str, base: str, place: VectorPosition, mask: str | None) -> None:
         w, dtype = self.w, store.value.dtype
         n = self.v.lanes * cells(dtype)
         assert place.axis is not None
@@ -495,7 +499,7 @@ class Elements:
         self, reduce: KernelValue, registers: dict[KernelValue, str], mask: str | None, held: list[str]
     ) -> list[str]:
         """The accumulators of ``reduce`` after this vector."""
-        reduction = Reduction(reduce.attrs["op"], reduce.dtype)
+        reduction = VectorReduction(reduce.attrs["op"], reduce.dtype)
         element = registers[reduce.values[0]]
         if mask is not None:
             nothing = self.v.constant(reduce.dtype, reduction.identity())

@@ -12,7 +12,7 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.nest import KernelFunction
-from tcompile.backends.llvm.kernels.parameters import Parameters
+from tcompile.backends.llvm.kernels.parameters import WordParameters
 from tcompile.backends.schedule import Kernel, Store
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.graph.sizes import same
@@ -31,7 +31,7 @@ def write(kernel: Kernel, nontemporal: Sequence[Store]) -> KernelFunction | None
     if name is None or not type.layout.dense or not same(size_of(kernel.axes), type.size):
         return None
     sizes = *(axis.size for axis in kernel.axes), type.dtype.itemsize
-    return KernelFunction(name, "", Parameters.of(store.access.buffer), sizes)
+    return KernelFunction(name, "", WordParameters.of(store.access.buffer), sizes)
 
 
 def _byte(number: object, dtype: DType) -> int:

@@ -15,10 +15,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm import native
-from tcompile.backends.llvm.kernels.elements import Elements, Place
-from tcompile.backends.llvm.kernels.parameters import Parameters
-from tcompile.backends.llvm.kernels.reductions import Reduction
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.elements import Elements, VectorPosition
+from tcompile.backends.llvm.kernels.parameters import WordParameters
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.llvm.vector.interleave import LONGEST
 from tcompile.backends.llvm.vector.text import Module, Writer, cells
 from tcompile.backends.llvm.vector.vectors import Vectors
@@ -47,7 +47,7 @@ class KernelFunction:
 
     name: str
     text: str
-    parameters: Parameters
+    parameters: WordParameters
     items: tuple[Size, ...]
     per_item: int = 1
     partial_words: int = 0
@@ -109,14 +109,14 @@ _WIDE = ("gather", "iota", "size", "number")  # whose lanes are computed in larg
 class Nest:
     """One kernel's function under construction. ``turns``: it turns squares of elements about, in registers."""
 
-    turns = False
+    transposes = False
 
     def __init__(
         self,
         module: Module,
         kernel: Kernel,
         nontemporal: Sequence[Store],
-        variant: Variant = USUAL,
+        variant: KernelVariant = USUAL,
     ) -> None:
         self.kernel = kernel
         self.variant = variant
@@ -126,7 +126,7 @@ class Nest:
         self.status = self.w.slot("i32", align=4)
         self.w.entry.append(f"  store i32 0, ptr {self.status}")
         self.v = Vectors(self.w, self.lanes, self.status)
-        self.parameters = Parameters()
+        self.parameters = WordParameters()
         self.elements = Elements(self.w, self.v, self.parameters)
         self.nontemporal = nontemporal
         self.twice = False  # a row's last vector begins before the last but one ends
@@ -163,7 +163,7 @@ class Nest:
     def _registers(self) -> str:
         """The attribute by which LLVM uses SVE, whose shuffles are dear: squares are turned about by NEON's."""
         machine = native.machine()
-        if not machine.scales_registers or self.turns:
+        if not machine.scales_registers or self.transposes:
             return ""
         times = machine.scalable_bits // 128
         return f" vscale_range({times},{times})"
@@ -209,7 +209,7 @@ class Nest:
             return outer
         return lambda access: self.address(outer(access), access, counters)
 
-    def call_ahead(
+    def prefetch_ahead(
         self, axis: int, distance: Callable[[Access], str] = lambda access: str(AHEAD), near: int = NEAR
     ) -> None:
         """Has arrays that are read in vectors along ``axis`` be called for some way ahead, each where it is furthest.
@@ -272,7 +272,7 @@ class Nest:
         """Where a vector begins that ends at ``stop`` at the latest."""
         return self.least(i, self.w.at_entry(f"add i64 {stop}, -{self.lanes}"))
 
-    def row_values(self, values: Sequence[KernelValue], place: Place, known: dict[KernelValue, str]) -> None:
+    def row_values(self, values: Sequence[KernelValue], place: VectorPosition, known: dict[KernelValue, str]) -> None:
         """Computes values that are the same in all lanes."""
         registers, _ = self.elements.write(place, values, known)
         known.update(registers)
@@ -396,7 +396,7 @@ class Nest:
         lead = lead if stores else "0"
         reread = {x: kept[x][1] for x in wanted if x in kept and kept[x][0] < number}
         keep = {x: kept[x][1] for x in wanted if x in kept and kept[x][0] == number}
-        kinds = [Reduction(r.attrs["op"], r.dtype) for r in reductions]
+        kinds = [VectorReduction(r.attrs["op"], r.dtype) for r in reductions]
         carried = [(v.type(part), first) for k in kinds for part, first in zip(k.parts, k.start(v), strict=True)]
         last = axes[-1]
         end = stop if stop is not None else self.size(last)
@@ -418,7 +418,7 @@ class Nest:
             reach = self.further(address, inner)
 
             def read(i: str, rest: str, whole: bool) -> tuple[dict[KernelValue, str], str | None]:
-                place = Place(reach, {**counters, **inner}, last, i, rest, whole)
+                place = VectorPosition(reach, {**counters, **inner}, last, i, rest, whole)
                 return self.elements.write(place, wanted, known, stores, reread, keep)
 
             def vector(i: str, rest: str, now: list[str]) -> list[str]:
@@ -457,7 +457,7 @@ class Nest:
         stop: str,
         first: Sequence[str],
         held: Sequence[str],
-        kinds: Sequence[Reduction],
+        kinds: Sequence[VectorReduction],
         elements: Callable[[str], list[str]],
     ) -> tuple[str, list[str]]:
         """Walks [start, stop) several vectors at a time, each with accumulators of its own; leaves less than that.

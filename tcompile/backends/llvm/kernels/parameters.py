@@ -16,7 +16,7 @@ from tcompile.records import dataclass
 
 
 @dataclass
-class Parameters:
+class WordParameters:
     """The words of one kernel. ``spec`` and ``arguments`` go together: buffers, sizes, or ``"partials"``."""
 
     spec: str = ""
@@ -25,7 +25,7 @@ class Parameters:
     _words: int = 0
 
     @classmethod
-    def of(cls, buffer: Buffer) -> Parameters:
+    def of(cls, buffer: Buffer) -> WordParameters:
         """Those of a kernel that is given one array."""
         made = cls()
         made._buffer(buffer)

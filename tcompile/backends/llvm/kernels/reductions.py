@@ -23,7 +23,7 @@ from tcompile.records import dataclass
 
 
 @dataclass(frozen=True)
-class Reduction:
+class VectorReduction:
     """The reduction ``op`` over elements of ``dtype``."""
 
     op: str

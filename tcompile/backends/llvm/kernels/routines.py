@@ -11,7 +11,7 @@ from functools import cache
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.nest import KernelFunction
-from tcompile.backends.llvm.kernels.parameters import Parameters
+from tcompile.backends.llvm.kernels.parameters import WordParameters
 from tcompile.backends.llvm.vector.text import Module, Writer
 from tcompile.backends.llvm.vector.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel
@@ -23,7 +23,7 @@ from tcompile.graph import Node
 from tcompile.graph.ops.opaque import resolve
 from tcompile.graph.sizes import is_one, product
 
-WITH_LOCK = 1 << 17  # products of numbers that are added up with the GIL held, about a tenth of a millisecond
+HOLD_GIL_BELOW = 1 << 17  # products of numbers that are added up with the GIL held, about a tenth of a millisecond
 _ASKED_FLAGS = {"tc_clear_asked_flags": "void {}()", "tc_read_asked_flags": "i32 {}()"}
 _LOCK = {
     "PyEval_SaveThread": "declare ptr @PyEval_SaveThread() nounwind",
@@ -64,7 +64,7 @@ def write(module: Module, kernel: Kernel) -> KernelFunction:
         assert address is not None
         symbol = f"{name.replace('.', '_')}_{value.dtype.name}"  # bool's char is no name
         symbols.append(module.external(symbol, "void {}(ptr, ptr, ptr, ptr)", address))
-    w, p = Writer(module), Parameters()
+    w, p = Writer(module), WordParameters()
     accesses = [*(load.access for load in loads), kernel.stores[0].access]
     _Call(w, p, kernel, [a for a in accesses if a is not None]).write(routine, *symbols)
     text = w.text(f"i32 @{kernel.name}(ptr noalias %words, i64 %begin, i64 %end)", "nounwind")
@@ -74,7 +74,7 @@ def write(module: Module, kernel: Kernel) -> KernelFunction:
 class _Call:
     """The call of a loop, under construction."""
 
-    def __init__(self, w: Writer, p: Parameters, kernel: Kernel, accesses: Sequence[Access]) -> None:
+    def __init__(self, w: Writer, p: WordParameters, kernel: Kernel, accesses: Sequence[Access]) -> None:
         self.w, self.p, self.kernel, self.accesses = w, p, kernel, accesses
         self.stack = len(kernel.axes) - len(kernel.values[-1].attrs["letters"])
 
@@ -129,12 +129,12 @@ class _Call:
             return w.get(f"select i1 {invalid}, i32 {ONLY_NUMPY}, i32 0")
 
         start = f"br label %{kept}"
-        small = isinstance(work, int) and work <= WITH_LOCK
+        small = isinstance(work, int) and work <= HOLD_GIL_BELOW
         if not small:
             for name, text in _LOCK.items():
                 w.module.declare(name, text)
             w.module.symbols.update(native.symbols("\n".join(_LOCK.values())))
-            large = w.at_entry(f"icmp sgt i64 {self.products()}, {WITH_LOCK}")
+            large = w.at_entry(f"icmp sgt i64 {self.products()}, {HOLD_GIL_BELOW}")
             held = w.at_entry("icmp eq i64 %end, 1")
             lets_go = w.at_entry(f"and i1 {large}, {held}")
             start = f"br i1 {lets_go}, label %{free}, label %{kept}"

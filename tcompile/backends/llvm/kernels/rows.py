@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.text import memory_type
 from tcompile.backends.llvm.vector.vectors import BOOL
 from tcompile.backends.schedule import KernelValue
@@ -23,13 +23,13 @@ ROW_BUFFER_BYTES = 1 << 16  # the most stack that row buffers of one kernel may 
 class FlatNest(Nest):
     """No axis is reduced."""
 
-    def flat(self, apart: bool = False) -> KernelFunction:
-        """The function. ``apart``: it reads nothing that it writes, so that elements may be computed twice."""
-        self.twice = apart and len(self.kernel.axes) > 1 and self.ends_with_whole_vectors()
+    def flat(self, noalias: bool = False) -> KernelFunction:
+        """The function. ``noalias``: it reads nothing that it writes, so that elements may be computed twice."""
+        self.twice = noalias and len(self.kernel.axes) > 1 and self.ends_with_whole_vectors()
         axes = self.kernel.axes
         w, last = self.w, len(axes) - 1
         self.begin()
-        self.call_ahead(last)
+        self.prefetch_ahead(last)
         stages = Stages(self.kernel, frozenset(range(last)))
         wanted = stages.needed(0, {})
         if last == 0:
@@ -68,7 +68,7 @@ class FlatNest(Nest):
         for value in wanted:
             if value.axes == {last} and value.op != "gather" and same.issuperset(value.values):
                 same.add(value)
-        place = Place(self.addresses({}), {}, last, "0", str(size), self.whole(size))
+        place = VectorPosition(self.addresses({}), {}, last, "0", str(size), self.whole(size))
         registers, _ = self.elements.write(place, [value for value in wanted if value in same], {})
         return registers
 
@@ -99,7 +99,7 @@ class FlatNest(Nest):
     ) -> None:
         last = len(self.kernel.axes) - 1
         address = self.addresses(counters)
-        row_place = Place(address, counters)
+        row_place = VectorPosition(address, counters)
         lead = "0" if known else self.lead(address, last, start)  # what is known is a vector from the row's start on
         self.row_values(stages.row_values(0), row_place, known)
         self.prepare_nontemporal(address, lead)
@@ -112,7 +112,7 @@ class FlatNest(Nest):
         def vector(i: str, rest: str, _: list[str]) -> list[str]:
             if self.twice:
                 i = self.within(i, stop)
-            place = Place(address, counters, last, i, rest, (whole and lead == "0") or self.twice)
+            place = VectorPosition(address, counters, last, i, rest, (whole and lead == "0") or self.twice)
             self.elements.write(place, wanted, known, stores)
             return []
 
@@ -122,13 +122,13 @@ class FlatNest(Nest):
 class RowNest(Nest):
     """The innermost reduced axis is walked in vectors, one row at a time."""
 
-    def rows(self, apart: bool = False) -> KernelFunction:
+    def rows(self, noalias: bool = False) -> KernelFunction:
         """Reductions along the innermost axis, in as many passes over the row as they depend on one another."""
         kernel, w = self.kernel, self.w
-        self.twice = apart and self.ends_with_whole_vectors()
+        self.twice = noalias and self.ends_with_whole_vectors()
         kept = kernel.kept
         self.begin()
-        self.call_ahead(kernel.reduced[-1])
+        self.prefetch_ahead(kernel.reduced[-1])
 
         def row(number: str, _: list[str]) -> list[str]:
             counters = self.split(number, kept)
@@ -147,7 +147,7 @@ class RowNest(Nest):
         known: dict[KernelValue, str] = {}
         kept = self._row_buffers(stages)
         for number in range(stages.passes + 1):
-            place = Place(address, counters)
+            place = VectorPosition(address, counters)
             self.row_values(stages.row_values(number), place, known)
             for store in stages.row_stores(number):
                 self.elements.write(place, (), known, [store])
@@ -158,7 +158,7 @@ class RowNest(Nest):
                     known[reduce] = self._total(reduce, parts)
 
     def _total(self, reduce: KernelValue, parts: list[str]) -> str:
-        reduction = Reduction(reduce.attrs["op"], reduce.dtype)
+        reduction = VectorReduction(reduce.attrs["op"], reduce.dtype)
         v = self.v
         return v.widened(reduction.dtype, reduction.finish(v.of(1), reduction.across(v, parts)))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import SIDE_BY_SIDE, KernelFunction, Nest
 from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.llvm.vector.vectors import Vectors
@@ -43,7 +43,7 @@ class ScanNest(Nest):
         number, dtype = STEPS[self.value.attrs["op"]][1], self.value.dtype
         return v.constant(dtype, number if dtype.kind == "f" else int(number))
 
-    def _read(self, place: Place, known: dict[KernelValue, str]) -> tuple[dict[KernelValue, str], str]:
+    def _read(self, place: VectorPosition, known: dict[KernelValue, str]) -> tuple[dict[KernelValue, str], str]:
         """All values but the scan, and the elements for it: beyond the end of a row, such as change nothing."""
         wanted = [value for value in self.kernel.values if value is not self.value and value not in known]
         registers, mask = self.elements.write(place, wanted, known)
@@ -52,10 +52,10 @@ class ScanNest(Nest):
             elements = self.v.pick(mask, self.value.dtype, elements, self._first(self.v))
         return registers, elements
 
-    def _write(self, place: Place, registers: dict[KernelValue, str], scanned: str) -> None:
+    def _write(self, place: VectorPosition, registers: dict[KernelValue, str], scanned: str) -> None:
         self.elements.write(place, (), {**registers, self.value: scanned}, self.kernel.stores)
 
-    def _same_for(self, place: Place, axes: Sequence[int]) -> dict[KernelValue, str]:
+    def _same_for(self, place: VectorPosition, axes: Sequence[int]) -> dict[KernelValue, str]:
         """What moves along ``axes`` at most: computed once."""
         known: dict[KernelValue, str] = {}
         still = [value for value in self.kernel.values if value is not self.value and value.axes <= frozenset(axes)]
@@ -66,7 +66,7 @@ class ScanNest(Nest):
     def _columns(self) -> KernelFunction:
         kernel, w = self.kernel, self.w
         *outer, last = kernel.kept
-        self.call_ahead(last, self.rows_ahead(self.axis, ROWS_AHEAD))
+        self.prefetch_ahead(last, self.rows_ahead(self.axis, ROWS_AHEAD))
         width, stride = self.size(last), SIDE_BY_SIDE * self.lanes
         strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {stride - 1}')}, {stride}")
 
@@ -76,7 +76,7 @@ class ScanNest(Nest):
             stop = self.least(w.get(f"add i64 {start}, {stride}"), width)
             whole, part, on = w.label("whole"), w.label("part"), w.label("on")
             address = self.addresses(counters)
-            known = self._same_for(Place(address, counters), outer)
+            known = self._same_for(VectorPosition(address, counters), outer)
             w.branch(w.get(f"icmp eq i64 {w.get(f'sub i64 {stop}, {start}')}, {stride}"), whole, part)
             w.place(whole)
             starts = [start, *(w.get(f"add i64 {start}, {n * self.lanes}") for n in range(1, SIDE_BY_SIDE))]
@@ -111,7 +111,7 @@ class ScanNest(Nest):
             following = []
             for at, total in zip(starts, totals, strict=True):
                 rest = w.get(f"sub i64 {stop}, {at}")
-                place = Place(reach, {**counters, **inner}, last, at, rest, whole)
+                place = VectorPosition(reach, {**counters, **inner}, last, at, rest, whole)
                 registers, elements = self._read(place, known)
                 following.append(self._next(self.v, total, elements))
                 self._write(place, registers, following[-1])
@@ -124,7 +124,7 @@ class ScanNest(Nest):
     def _rows(self) -> KernelFunction:
         kernel, w = self.kernel, self.w
         kept = kernel.kept
-        self.call_ahead(self.axis)
+        self.prefetch_ahead(self.axis)
         start = "%begin"
         if hint(size_of([kernel.axes[axis] for axis in kept])) >= ROWS_AT_ONCE:
             count = w.get("sub i64 %end, %begin")
@@ -149,7 +149,7 @@ class ScanNest(Nest):
             address = self.addresses(counters)
             self.prepare_nontemporal(address)
             aligned = dict(self.elements.nontemporal)
-            rows.append((address, counters, self._same_for(Place(address, counters), kept), aligned))
+            rows.append((address, counters, self._same_for(VectorPosition(address, counters), kept), aligned))
 
         one = self._single()
 
@@ -157,7 +157,7 @@ class ScanNest(Nest):
             rest = w.get(f"sub i64 {end}, {i}")
             following = []
             for (address, counters, known, aligned), total in zip(rows, totals, strict=True):
-                place = Place(address, counters, self.axis, i, rest, whole)
+                place = VectorPosition(address, counters, self.axis, i, rest, whole)
                 registers, elements = self._read(place, known)
                 scanned, after = self._sums(elements, total)
                 self.elements.nontemporal.update(aligned)

@@ -1,6 +1,6 @@
 """Reductions over a few elements each: a vector has as many rows as it has lanes, and nothing but registers is used.
 
-Input: a kernel of form ``thin``: one reduced axis of a few elements, known when it is compiled. Output: its function.
+Input: a kernel of form ``small_rows``: one reduced axis of a few elements, known when it is compiled. Output: its function.
 The innermost kept axis is walked in vectors, the reduced axis is written out. Where rows lie side by side, as in an
 array of points, their elements are sorted out in registers (``interleave``).
 """
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector import interleave
-from tcompile.backends.llvm.vector.interleave import LONGEST, every, woven
+from tcompile.backends.llvm.vector.interleave import LONGEST, every, interleaved
 from tcompile.backends.llvm.vector.text import cells, memory_type
 from tcompile.backends.schedule import Access, KernelValue, Store
 from tcompile.backends.schedule.kernel import static_elements
@@ -22,7 +22,7 @@ from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.records import dataclass
 
-SORTED_OUT = 3  # rows of at most so many elements are read in whole vectors, and sorted out
+DEINTERLEAVED = 3  # rows of at most so many elements are read in whole vectors, and sorted out
 
 
 @dataclass
@@ -38,12 +38,12 @@ class Vector:
     elements: list[dict[KernelValue, str]] = field(default_factory=list)  # for each element of a row
 
 
-class ThinNest(Nest):
+class SmallRowsNest(Nest):
     """The innermost kept axis is walked in vectors, the reduced one is written out."""
 
-    turns = True
+    transposes = True
 
-    def thin(self) -> KernelFunction:
+    def small_rows(self) -> KernelFunction:
         """The function."""
         kernel, w = self.kernel, self.w
         kept = kernel.kept
@@ -83,7 +83,7 @@ class ThinNest(Nest):
     def rows_of(self, vector: Vector) -> None:
         """All passes over as many rows as there are lanes."""
         stages, v = self.stages, self.v
-        rows = Place(vector.address, vector.counters, self.last, vector.index, vector.rest)
+        rows = VectorPosition(vector.address, vector.counters, self.last, vector.index, vector.rest)
         for number in range(stages.passes + 1):
             vector.known, _ = self.elements.write(rows, stages.row_values(number), vector.known)
             self._store_rows(vector, stages.row_stores(number))
@@ -96,15 +96,15 @@ class ThinNest(Nest):
                 vector.elements[r], _ = self.elements.write(place, wanted, {**vector.known, **registers})
             for reduce in reductions:
                 elements = [registers[reduce.values[0]] for registers in vector.elements]
-                vector.known[reduce] = Reduction(reduce.attrs["op"], reduce.dtype).of_few(v, elements)
+                vector.known[reduce] = VectorReduction(reduce.attrs["op"], reduce.dtype).of_few(v, elements)
             self.store_elements(vector, stages.stores(number))
 
-    def place(self, vector: Vector, r: int, whole: bool = True) -> Place:
+    def place(self, vector: Vector, r: int, whole: bool = True) -> VectorPosition:
         """Where the rows' element number ``r`` lies."""
         inner = {self.reduced: str(r)}
         counters = {**vector.counters, **inner}
         reach = self.further(vector.address, inner)
-        return Place(reach, counters, self.last, vector.index, vector.rest, whole)
+        return VectorPosition(reach, counters, self.last, vector.index, vector.rest, whole)
 
     # -- loads ----------------------------------------------------------------------------------------------------
     def _load(self, vector: Vector) -> None:
@@ -112,15 +112,15 @@ class ThinNest(Nest):
         w, n = self.w, self.lanes
         loads = [x for x in self.kernel.values if x.op == "load" and x.access is not None and self._moves(x.access)]
         along = [x for x in loads if self._turns(x) > 1 and self._lies_along(x.access)]
-        sorted_out = [x for x in along if self._is_sorted_out(x.access)]
+        sorted_out = [x for x in along if self._is_deinterleaved(x.access)]
         stores = [store for store in self.kernel.stores if self._lies_along(store.access)]
         if len(sorted_out) < len(along) or not all(map(self._is_packed, stores)):
             vector.rows = [self._within(vector, i) for i in range(n)]
         if sorted_out:
-            self._sort_out(vector, sorted_out)
+            self._deinterleave(vector, sorted_out)
         for x in along:
             if x not in sorted_out:
-                self._found(x, vector, self._turned(x, vector))
+                self._found(x, vector, self._transposed_loads(x, vector))
         loads = [x for x in loads if x not in along]
         if not loads:
             return
@@ -145,12 +145,12 @@ class ThinNest(Nest):
         for x, registers in zip(loads, joined, strict=True):  # after all of these, which come first in a block
             self._found(x, vector, registers)
 
-    def _is_sorted_out(self, access: Access | None) -> bool:
+    def _is_deinterleaved(self, access: Access | None) -> bool:
         """Whether rows of a few elements lie so that whole vectors can be read and sorted out."""
         assert access is not None
-        return self.count <= SORTED_OUT and self._period(access, self.count) is not None
+        return self.count <= DEINTERLEAVED and self._period(access, self.count) is not None
 
-    def _sort_out(self, vector: Vector, loads: list[KernelValue]) -> None:
+    def _deinterleave(self, vector: Vector, loads: list[KernelValue]) -> None:
         """Whole vectors of rows that lie side by side; the last few are copied to where whole vectors can be read.
 
         Lanes without a row have the first one's elements, so that they signal nothing of their own.
@@ -243,7 +243,7 @@ class ThinNest(Nest):
         assert access is not None
         return static_elements(access.steps[self.reduced]) == 1 and cells(access.buffer.type.dtype) == 1
 
-    def _turned(self, value: KernelValue, vector: Vector) -> list[str]:
+    def _transposed_loads(self, value: KernelValue, vector: Vector) -> list[str]:
         """Parts of rows are read as they lie, and turned about in squares."""
         w, access, cell = self.w, value.access, memory_type(value.dtype)
         assert access is not None
@@ -288,7 +288,7 @@ class ThinNest(Nest):
     def _store_rows(self, vector: Vector, stores: list[Store]) -> None:
         """What has one element a row."""
         if stores:
-            place = Place(vector.address, vector.counters, self.last, vector.index, vector.rest, whole=False)
+            place = VectorPosition(vector.address, vector.counters, self.last, vector.index, vector.rest, whole=False)
             self.prepare_nontemporal(place.address)
             self.elements.write(place, (), vector.known, stores)
 
@@ -300,7 +300,7 @@ class ThinNest(Nest):
         if packed:
             few, on = w.label("few"), w.label("on")
             whole = w.get(f"icmp sge i64 {vector.rest}, {self.lanes}")
-            places = [self._weave(vector, store, whole) for store in packed]
+            places = [self._store_interleaved(vector, store, whole) for store in packed]
             w.branch(whole, on, few)
             w.place(few)
             for cell, at, copy in places:
@@ -313,29 +313,29 @@ class ThinNest(Nest):
             w.place(on)
         for store in along:
             if store not in packed:
-                self._turn_back(vector, store)
+                self._transposed_stores(vector, store)
         self._scatter(vector, [store for store in stores if store not in along])
 
     def _is_packed(self, store: Store) -> bool:
         """Whether rows of a few elements follow one another, so that whole vectors can be stored."""
-        return self.count <= SORTED_OUT and self._period(store.access, self.count) == self.count
+        return self.count <= DEINTERLEAVED and self._period(store.access, self.count) == self.count
 
     def _columns(self, vector: Vector, store: Store) -> list[str]:
         """What is stored, as it is in memory."""
         return [self.elements.bytes_of(store.value.dtype, known[store.value]) for known in vector.elements]
 
-    def _weave(self, vector: Vector, store: Store, whole: str) -> tuple[str, str, str]:
+    def _store_interleaved(self, vector: Vector, store: Store, whole: str) -> tuple[str, str, str]:
         """Stores whole vectors of rows: beside memory's own place where there are fewer. Returns cell and both."""
         w, cell = self.w, memory_type(store.value.dtype)
         at = self.address(vector.address(store.access), store.access, {self.last: vector.index})
         copy = w.slot(cell, str(self.lanes * self.count))
         start = w.get(f"select i1 {whole}, ptr {at}, ptr {copy}")
-        for number, part in enumerate(woven(self.v, cell, self._columns(vector, store))):
+        for number, part in enumerate(interleaved(self.v, cell, self._columns(vector, store))):
             place = w.get(f"getelementptr {cell}, ptr {start}, i64 {number * self.lanes}")
             w.do(f"store <{self.lanes} x {cell}> {part}, ptr {place}, align 1")
         return cell, at, copy
 
-    def _turn_back(self, vector: Vector, store: Store) -> None:
+    def _transposed_stores(self, vector: Vector, store: Store) -> None:
         """Rows are stored one by one. Lanes without a row store the first one's elements, which they hold, again."""
         w, cell = self.w, memory_type(store.value.dtype)
         rows = self._rows(store.access, vector)

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tcompile.backends.llvm.kernels.elements import Place
-from tcompile.backends.llvm.kernels.small_reductions import ThinNest, Vector
+from tcompile.backends.llvm.kernels.elements import VectorPosition
+from tcompile.backends.llvm.kernels.small_reductions import SmallRowsNest, Vector
 
 
-class SortNest(ThinNest):
+class SortNest(SmallRowsNest):
     """The innermost kept axis is walked in vectors, the sorted one is written out."""
 
     def rows_of(self, vector: Vector) -> None:
         """Sorts as many rows as there are lanes."""
         (value,) = (value for value in self.kernel.values if value.op == "along")
         wanted = [other for other in self.stages.needed(0, {}) if other is not value]
-        rows = Place(vector.address, vector.counters, self.last, vector.index, vector.rest)
+        rows = VectorPosition(vector.address, vector.counters, self.last, vector.index, vector.rest)
         vector.known, _ = self.elements.write(rows, self.stages.row_values(0), vector.known)
         line = []
         for r, registers in enumerate(vector.elements):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import CACHE_LINE, KernelFunction, Nest
 from tcompile.backends.llvm.vector.interleave import transposed
 from tcompile.backends.llvm.vector.text import memory_type
@@ -34,7 +34,7 @@ Bounds = tuple[str, str]  # where something begins and ends
 class TiledNest(Nest):
     """The innermost axis is walked in vectors, and the one before it in strips of rows."""
 
-    turns = True
+    transposes = True
 
     def tiled(self) -> KernelFunction:
         """The function."""
@@ -45,7 +45,7 @@ class TiledNest(Nest):
         self.wanted = self.stages.needed(0, {})
         height, pieces = self._shape()
         self.begin()
-        self.call_ahead(self.last, near=NEAR)
+        self.prefetch_ahead(self.last, near=NEAR)
         room = (height + lanes) * self.stride
         self.buffers = [w.slot(memory_type(x.dtype), str(room)) for x in self.loads]
         rows, width = self.size(self.across), self.size(self.last)
@@ -218,9 +218,9 @@ class TiledNest(Nest):
         w, at = self.w, {**counters, self.across: row}
         address = self.reached(outer, {self.across: row})
         of_row: dict[KernelValue, str] = {}
-        self.row_values(self.stages.row_values(0), Place(address, at), of_row)
+        self.row_values(self.stages.row_values(0), VectorPosition(address, at), of_row)
         self.prepare_nontemporal(address)
-        self._call_ahead(address, row, rows, columns[1])
+        self._prefetch_ahead(address, row, rows, columns[1])
         whole = self.whole(self.kernel.axes[self.last].size)
         starts = [self._place(load, buffer, row, "0") for load, buffer in zip(self.loads, buffers, strict=True)]
 
@@ -231,13 +231,13 @@ class TiledNest(Nest):
                 found = w.get(f"load {self._vector(load)}, ptr {place}, align {load.dtype.itemsize}")
                 known[load] = self.elements.truth(load.dtype, found)
             self.elements.write(
-                Place(address, at, self.last, i, rest, whole), self.wanted, known, self.stages.stores(0)
+                VectorPosition(address, at, self.last, i, rest, whole), self.wanted, known, self.stages.stores(0)
             )
             return now
 
         self.vectors(*columns, "0", [], vector)
 
-    def _call_ahead(self, address: Callable[[Access], str], row: str, rows: Bounds, stop: str) -> None:
+    def _prefetch_ahead(self, address: Callable[[Access], str], row: str, rows: Bounds, stop: str) -> None:
         """Says how far ahead of a row its block's next rows are, and at its last rows the first ones of the next block.
 
         Vectors call for the line in which they begin: the one in which the row's last one ends is called for here.

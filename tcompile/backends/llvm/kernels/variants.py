@@ -1,6 +1,6 @@
 """What may differ in how a graph's kernels are written, and does not change any bit of their results.
 
-Input: nothing. Output: ``Variant``, which those who write kernels ask, and ``USUAL``, which holds what is right for
+Input: nothing. Output: ``KernelVariant``, which those who write kernels ask, and ``USUAL``, which holds what is right for
 most. Exists as data of its own so that ``tuning`` can try others.
 """
 
@@ -10,7 +10,7 @@ from tcompile.records import dataclass
 
 
 @dataclass(frozen=True)
-class Variant:
+class KernelVariant:
     """One way to write the kernels of a graph.
 
     ``chunk`` is how much work one chunk of a thread is, as a multiple of the usual. ``past_the_cache`` says whether
@@ -28,6 +28,6 @@ class Variant:
         return f"chunk={self.chunk} past_the_cache={self.past_the_cache} unroll={self.unroll} strip={self.strip_rows}"
 
 
-USUAL = Variant()
+USUAL = KernelVariant()
 
-__all__ = ["USUAL", "Variant"]
+__all__ = ["USUAL", "KernelVariant"]

@@ -25,18 +25,18 @@ from tcompile.backends.llvm.kernels.nest import element_ns, lanes_of
 from tcompile.backends.llvm.loop_program.encoding import DONE, WAY, At, Level
 from tcompile.backends.llvm.loop_program.ir import (
     Array,
-    Copy,
-    Inner,
-    Launch,
+    CopyStep,
+    ExitTest,
+    InnerLoopStep,
+    KernelStep,
     LoopArray,
     LoopIR,
     NotNative,
     SkewPlan,
     Slabs,
-    Test,
     linear,
 )
-from tcompile.backends.llvm.loop_program.liveness import stays_unseen
+from tcompile.backends.llvm.loop_program.liveness import old_elements_are_dead
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.status import PAUSED
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType, ops
@@ -56,7 +56,7 @@ _SPARE_BYTES, _SPARE = 1 << 22, 256  # how much programs of earlier calls may ho
 
 
 class Body(Protocol):
-    """The compiled kernels of a loop's body, or of a part of it: the fields of ``host.Program`` that are read here."""
+    """The compiled kernels of a loop's body, or of a part of it: the fields of ``host.LlvmProgram`` that are read here."""
 
     schedule: Schedule
     codes: dict[Step, Code]
@@ -91,7 +91,7 @@ class Iterations(LoopIR):
         self.carried = carried
         ((self.counter, _),) = [row for row in self.graph.symbol_inputs().items() if row[1] == (0, None)]
         self.arrays: list[LoopArray] = []
-        self.steps: list[Launch | Copy | Inner | Test] = []
+        self.steps: list[KernelStep | CopyStep | InnerLoopStep | ExitTest] = []
         self.number: dict[Node, int] = {}
         self.fixed: dict[int, Array] = {}  # arrays that are there already, and only read
         self.inputs: dict[int, int] = {}  # which carried value each array holds before the first iteration
@@ -100,7 +100,7 @@ class Iterations(LoopIR):
             if isinstance(node.type, TensorType):
                 self.inputs[self._array(node)] = position
         self.written: Counter[int] = Counter()  # how many steps of an iteration store to each array
-        self.copies: list[tuple[Copy, bool]] = []  # of arrays partly written: the same part in all iterations?
+        self.copies: list[tuple[CopyStep, bool]] = []  # of arrays partly written: the same part in all iterations?
         self.at: list[list[int | None]] = []
         ends: list[tuple[int, int, bool]] = []  # for each test: its place among the steps, its flag, what it does
         for number, program in enumerate(programs):
@@ -111,30 +111,30 @@ class Iterations(LoopIR):
                         self.number[node] = at
             self._part(program)
             if number < len(leaves):
-                self._move_on()
+                self._locate_carried()
                 flag = self.number[self.graph.outputs[-1]]
                 ends.append((len(self.steps), flag, leaves[number]))
         alone = [copy for copy, same in self.copies if self._is_copied_once(copy, same, ends)]
-        self._exchange(rotates=all(leaves))
-        endings = {n: self._into_place(self.at[n]) for n, (_, _, leave) in enumerate(ends) if not leave}
+        self._swap_buffers(rotates=all(leaves))
+        endings = {n: self._copies_into_place(self.at[n]) for n, (_, _, leave) in enumerate(ends) if not leave}
         others = {copy.to for row in endings.values() for copy in row if self.moves.get(copy.to) != copy.source}
         self.copied_once = [  # steps that only the first iteration needs
             copy for copy in alone
             if (self.moves.get(copy.source), self.moves.get(copy.to)) == (copy.to, copy.source)
             and not {copy.source, copy.to} & others
         ]  # fmt: skip
-        self.twins = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
+        self.double_buffers = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
         for number, (place, flag, leave) in reversed(list(enumerate(ends))):
             copies = endings.get(number, [])
-            test = Test(flag, number + 1 if leave else 0, len(copies))
-            self.steps[place:place] = [test, *copies, *([] if leave else [Test(flag, -1)])]
+            test = ExitTest(flag, number + 1 if leave else 0, len(copies))
+            self.steps[place:place] = [test, *copies, *([] if leave else [ExitTest(flag, -1)])]
         self.graph = programs[0].schedule.graph
         moved = {held for row in self.at for held in row if held is not None} if self.tests else set()
         self.fresh = sorted(self.inputs.keys() | moved | self.moves.keys())
         self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
         held = [self.number.get(node) for node in self.graph.inputs[1 : carried + 1]]
-        self.ways = [held, *self.at]  # where the carried values are after the loop, by the way in which it is left
-        self.results = [[self._result(*row) for row in enumerate(way)] for way in self.ways]
+        self.exits = [held, *self.at]  # where the carried values are after the loop, by the way in which it is left
+        self.results = [[self._result(*row) for row in enumerate(way)] for way in self.exits]
         types = [node.type for node in self.graph.inputs[1 : carried + 1]]
         self.floats = [place for place, type in enumerate(types) if isinstance(type, ScalarType)]
         self.strided = [
@@ -166,7 +166,7 @@ class Iterations(LoopIR):
                     raise NotNative("they hand on a part of an array")
                 raise NotNative(f"they call {_done_by((others or [step])[0])}")
 
-    def _move_on(self) -> None:
+    def _locate_carried(self) -> None:
         """Notes where the carried values are after a part, each in an array of its own."""
         row: list[int | None] = []
         for node, result in zip(self.graph.inputs[1 : self.carried + 1], self.graph.outputs, strict=False):
@@ -176,16 +176,16 @@ class Iterations(LoopIR):
             there = self.number[result]
             if there in row:
                 source, there = there, self._like(result)
-                self.steps.append(Copy(there, source))
+                self.steps.append(CopyStep(there, source))
                 self.written[there] += 1
             row.append(there)
         self.at.append(row)
 
-    def _into_place(self, row: list[int | None]) -> list[Copy]:
+    def _copies_into_place(self, row: list[int | None]) -> list[CopyStep]:
         """The copies that put carried values where the next iteration looks for them, before arrays change places."""
         final = {here: self.moves.get(here, here) for here in self.inputs}
         wanted = {self.inputs[here]: there for here, there in final.items()}
-        copies = [Copy(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
+        copies = [CopyStep(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
         if {copy.to for copy in copies} & {held for held in row if held is not None}:
             raise NotNative("an iteration that ends early would move arrays in a circle")
         self.written.update(copy.to for copy in copies)
@@ -203,7 +203,7 @@ class Iterations(LoopIR):
             else:
                 made = self._array(node)
                 if onto == "copy":
-                    copy = Copy(made, self.number[node.inputs[0]])
+                    copy = CopyStep(made, self.number[node.inputs[0]])
                     self.steps.append(copy)
                     self.copies.append((copy, self._writes_the_same_part(node, copy.source)))
             self.written[self.number[node]] += 1
@@ -235,7 +235,7 @@ class Iterations(LoopIR):
                 raise NotNative("the number of its elements depends on the iteration")
             slabs = None if grain is None else self._slabs(code.kernel, items)
             address = program.addresses[function.name]
-            self.steps.append(Launch(address, tuple(arguments), items, per_item, grain, slabs))
+            self.steps.append(KernelStep(address, tuple(arguments), items, per_item, grain, slabs))
 
     def _slabs(self, kernel: Kernel, items: tuple[Size, ...]) -> Slabs | None:
         """What a kernel reads and writes at one index of its outermost axis, where that is an affine place."""
@@ -265,20 +265,20 @@ class Iterations(LoopIR):
             return False
         return self.graph.outputs.count(node) == 1 and not counters_in(node.attrs["path"])
 
-    def _is_copied_once(self, copy: Copy, same: bool, ends: Sequence[tuple[int, int, bool]]) -> bool:
+    def _is_copied_once(self, copy: CopyStep, same: bool, ends: Sequence[tuple[int, int, bool]]) -> bool:
         """Whether the copy is for the first iteration only, if both arrays change places after each iteration."""
         if self.written[copy.source]:
             return False
         if same and self.written[copy.to] == 1:
             return True
         seen = {place for (place, flag, _), row in zip(ends, self.at, strict=True) if copy.to in (flag, *row)}
-        return stays_unseen(self.steps, copy.to, self.arrays[copy.to], seen)
+        return old_elements_are_dead(self.steps, copy.to, self.arrays[copy.to], seen)
 
     def _reshaped(self, node: Node) -> None:
         """The same elements in the same order: the same memory, but what is carried has a shape of its own."""
         source = self.number[node.inputs[0]]
         if node in self.graph.outputs:
-            self.steps.append(Copy(self._array(node), source))
+            self.steps.append(CopyStep(self._array(node), source))
             self.written[self.number[node]] += 1
         else:
             self.number[node] = source
@@ -297,7 +297,7 @@ class Iterations(LoopIR):
                 if not root.tensor.layout.dense:
                     raise NotNative("an array with gaps is copied")
                 source, written[place] = self.number[root], self._like(root)
-                self.steps.append(Copy(written[place], source))
+                self.steps.append(CopyStep(written[place], source))
         results = [self._word(kind) for kind in kinds]
         made = [*written.values(), *results]
         self.written.update(made)
@@ -313,7 +313,7 @@ class Iterations(LoopIR):
         arrays = [number for char, number in arguments if char == "a"]  # each comes once so, and again for its strides
         if any(arrays.count(number) > 1 for number in made):
             raise NotNative("a scalar loop is given an array twice")
-        self.steps.append(Launch(entries.entry(loop.arrays), tuple(arguments), (1,), 1, None))
+        self.steps.append(KernelStep(entries.entry(loop.arrays), tuple(arguments), (1,), 1, None))
 
     def _made_for(self, argument: tuple[str, int], written: Mapping[int, int], results: Sequence[int]) -> int:
         """What a scalar loop is given for an argument that is no value of the graph. It never pauses here."""
@@ -355,7 +355,7 @@ class Iterations(LoopIR):
             given.append(self.graph.inputs.index(operand) - 1 if scalar else self.number[operand])
         results: list[tuple[int, tuple[int, ...]]] = []
         bound: set[int] = set()
-        told: list[int | None] = [None, None]
+        reported_words: list[int | None] = [None, None]
         needed = {self.number[other] for other in (*later, *self.graph.outputs) if other in self.number}
         for get in program.schedule.graph.nodes:
             if get.op is not ops.GET or get.inputs[0] is not node:
@@ -364,9 +364,9 @@ class Iterations(LoopIR):
             if isinstance(get.type, ScalarType):
                 continue
             if position >= iterations.carried:
-                told[position - iterations.carried] = self._array(get)
+                reported_words[position - iterations.carried] = self._array(get)
                 continue
-            ways = tuple(way[position] for way in iterations.ways)
+            ways = tuple(way[position] for way in iterations.exits)
             inside = iterations.number[iterations.graph.inputs[position + 1]]
             stays = set(ways) == {inside}
             if stays and inside not in iterations.written:
@@ -383,10 +383,14 @@ class Iterations(LoopIR):
             else:
                 results.append((self.number[get], ways))
         assert start == 0 and isinstance(count, int | SymInt)
-        more: dict[str, Any] = {"told": tuple(told), "least": node.attrs["least"]} if iterations.tests else {}
-        self.steps.append(Inner(iterations, linear(count), tuple(given), tuple(results), frozenset(bound), **more))
+        more: dict[str, Any] = (
+            {"reported_words": tuple(reported_words), "least": node.attrs["least"]} if iterations.tests else {}
+        )
+        self.steps.append(
+            InnerLoopStep(iterations, linear(count), tuple(given), tuple(results), frozenset(bound), **more)
+        )
 
-    def _exchange(self, rotates: bool) -> None:
+    def _swap_buffers(self, rotates: bool) -> None:
         """Where each carried value of the next iteration is, and which arrays change places for it: where it
         ``rotates``, what an iteration hands on as another value stays in its array, too.
         """
@@ -398,7 +402,7 @@ class Iterations(LoopIR):
                 continue
             if there in taken or (there in self.inputs and not rotates):  # somebody else keeps that one
                 source, there = there, self._like(self.graph.outputs[self.inputs[here]])
-                self.steps.append(Copy(there, source))
+                self.steps.append(CopyStep(there, source))
             taken.add(there)
             self.moves[here] = there
         for first in [here for here in self.moves if here not in taken]:
@@ -441,9 +445,9 @@ class Iterations(LoopIR):
         left = stop
         while True:
             if status:
-                helpers.floating_point_report(interrupts.heard(status & ~PAUSED))
-            way = level.told[WAY]
-            left -= level.told[DONE]
+                helpers.floating_point_report(interrupts.check_status(status & ~PAUSED))
+            way = level.reported_words[WAY]
+            left -= level.reported_words[DONE]
             if way or not left or status & PAUSED:
                 break
             status |= level.run(left)
@@ -451,7 +455,7 @@ class Iterations(LoopIR):
         for a, b in self.swaps * (done % self.period):
             arrays[a], arrays[b] = arrays[b], arrays[a]
         results = [given[at] if at is not None else arrays[number] for at, number in self.results[way]]
-        level.let_go()
+        level.release_arrays()
         if level.size < _SPARE_BYTES // 4 and key not in self.spare:  # another thread may have brought one
             if self.spare_bytes + level.size > _SPARE_BYTES or len(self.spare) >= _SPARE:
                 self.spare.clear()

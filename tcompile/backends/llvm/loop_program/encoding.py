@@ -19,7 +19,16 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.loop_program import skewing
-from tcompile.backends.llvm.loop_program.ir import Array, Copy, Inner, Launch, LoopArray, LoopIR, SkewPlan, Test
+from tcompile.backends.llvm.loop_program.ir import (
+    Array,
+    CopyStep,
+    ExitTest,
+    InnerLoopStep,
+    KernelStep,
+    LoopArray,
+    LoopIR,
+    SkewPlan,
+)
 from tcompile.backends.llvm.native import interrupts, target, threads
 from tcompile.backends.replay import Replay
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
@@ -104,12 +113,12 @@ class Level:
         self.origin = _address(self.first)
         self.memory = self.first.copy()
         self.program = _address(self.memory)
-        self.told = memoryview(self.memory.data)  # whose words are read sooner
+        self.reported_words = memoryview(self.memory.data)  # whose words are read sooner
         self.launch, self.code = native.launcher(), _code()
         self.begins = b"iiiiii" + b"ia" * len(self.taken)
         self.size = self.bytes
         if inside:
-            self.let_go()
+            self.release_arrays()
 
     def begin(self, given: Sequence[Any], iterations: int) -> int:
         """Begins another call with values of the same kind, as ``run`` does."""
@@ -143,7 +152,7 @@ class Level:
 
     def _position(self, number: int) -> int | None:
         """Which of the values given an array holds before the first iteration."""
-        return self.iterations.inputs.get(number, self.iterations.twins.get(number))
+        return self.iterations.inputs.get(number, self.iterations.double_buffers.get(number))
 
     @property
     def bytes(self) -> int:
@@ -151,7 +160,7 @@ class Level:
         own = sum(array.nbytes for array in self.arrays)
         return own + 8 * len(self.words) + sum(level.bytes for level in self.held)
 
-    def let_go(self) -> None:
+    def release_arrays(self) -> None:
         """Forgets all arrays that others hold, or will."""
         self.given = ()
         for number in self.iterations.inputs if self.inside else self.iterations.fresh:
@@ -189,17 +198,17 @@ class Level:
         self.changing = iterations.moves.keys() | (iterations.inputs.keys() if self.inside else set(iterations.fresh))
         self.addresses = list[int]()  # pairs of a word and an array
         rows: list[_Row] = []
-        kernels: dict[int, Launch | Copy] = {}
+        kernels: dict[int, KernelStep | CopyStep] = {}
         passed_over = 0  # so many of the next rows belong to a test, which may pass over them
         for step in iterations.steps:
-            if isinstance(step, Test):
+            if isinstance(step, ExitTest):
                 passed_over = step.copies
                 slot = self.table + 8 * step.flag
                 kind = _LEAVE if step.way > 0 else _UNLESS if step.way == 0 else _NEXT
                 rows.append(([kind, slot, step.way or step.copies + 1, 0, 0], None))
-            elif isinstance(step, Copy) and any(step is copy for copy in iterations.copied_once):
+            elif isinstance(step, CopyStep) and any(step is copy for copy in iterations.copied_once):
                 continue
-            elif isinstance(step, Inner):
+            elif isinstance(step, InnerLoopStep):
                 rows += self._inner(step)
             else:
                 if passed_over:
@@ -207,7 +216,7 @@ class Level:
                 else:
                     kernels[len(rows)] = step
                 rows.append(self._kernel(step))
-        rows = self._together(rows, kernels)
+        rows = self._skew_rows(rows, kernels)
         words[0:2] = [len(rows), len(words)]
         for row, size in rows:
             words += row
@@ -221,7 +230,7 @@ class Level:
             words[header : header + 2] = [len(table) // 2, len(words)]
             words += table
 
-    def _together(self, rows: list[_Row], kernels: Mapping[int, Launch | Copy]) -> list[_Row]:
+    def _skew_rows(self, rows: list[_Row], kernels: Mapping[int, KernelStep | CopyStep]) -> list[_Row]:
         """The rows, those in one of which kernels go through the same arrays together; and iterations that do."""
         if sum(array.nbytes for array in self.arrays) < skewing.LEAST_BYTES:
             return rows
@@ -245,7 +254,7 @@ class Level:
             self._skewed(how, rows[place:end])
         return found
 
-    def _plan(self, length: int, kernels: Mapping[int, Launch | Copy], most: int) -> SkewPlan:
+    def _plan(self, length: int, kernels: Mapping[int, KernelStep | CopyStep], most: int) -> SkewPlan:
         """Which of so many rows, and which iterations of at ``most`` so many, are done together."""
         threads, iterations = native.num_threads(), self.iterations
         bands = {at: band for at, kernel in kernels.items() if (band := self._band(kernel, {})) is not None}
@@ -278,7 +287,9 @@ class Level:
             found.append({number: self.iterations.moves[at] for number, at in found[-1].items()})
         return found
 
-    def _several(self, count: int, how: skewing.Skew, rows: Sequence[_Row], kernels: Collection[Launch | Copy]) -> None:
+    def _several(
+        self, count: int, how: skewing.Skew, rows: Sequence[_Row], kernels: Collection[KernelStep | CopyStep]
+    ) -> None:
         """Writes how so many iterations are done at once."""
         grows = any(self.at.growth(size, self.iterations.counter) for _, size in self.numbers)
         each = [list(rows)]
@@ -296,9 +307,9 @@ class Level:
             _, code, words, items, _ = row
             self.words += [code, words - place, items, items // max(parts, 1) * width, *others]
 
-    def _band(self, kernel: Launch | Copy, there: Mapping[int, int]) -> skewing.Band | None:
+    def _band(self, kernel: KernelStep | CopyStep, there: Mapping[int, int]) -> skewing.Band | None:
         """What a kernel does where arrays have changed places, if that can be told."""
-        if isinstance(kernel, Copy):
+        if isinstance(kernel, CopyStep):
             size, step = self.arrays[kernel.to].size, self.arrays[kernel.to].itemsize
             both = (kernel.source, False), (kernel.to, True)
             parts = [skewing.SlabAccess(there.get(number, number), written, 0, step, step) for number, written in both]
@@ -321,10 +332,12 @@ class Level:
         points = slabs * math.prod(inner)
         return skewing.Band(slabs, tuple(parts), kernel.slabs.unit, ns=kernel.slabs.ns * points)
 
-    def _kernel(self, step: Launch | Copy, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0) -> _Row:
+    def _kernel(
+        self, step: KernelStep | CopyStep, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0
+    ) -> _Row:
         """A kernel, so many iterations ahead; ``there`` tells where arrays are then that have changed places."""
         words = self.words
-        if isinstance(step, Copy):
+        if isinstance(step, CopyStep):
             array = self.arrays[step.to]
             row = [_KERNEL, _code()["tc_copy"], len(words), array.size, max(1, _COPIED_BYTES // array.itemsize)]
             self._at(there.get(step.to, step.to))
@@ -357,7 +370,7 @@ class Level:
     def _copy(table: int, to: int, source_table: int, source: int, array: Array) -> list[int]:
         return [_COPY, table + 8 * to, source_table + 8 * source, array.nbytes, 0]
 
-    def _inner(self, step: Inner) -> list[_Row]:
+    def _inner(self, step: InnerLoopStep) -> list[_Row]:
         """A loop inside: what it is given, the numbers it starts with, itself, and what becomes of its results."""
         iterations = step.iterations
         types = [node.type for node in iterations.graph.inputs[1 : iterations.carried + 1]]
@@ -375,7 +388,7 @@ class Level:
                 rows.append((self._copy(level.table, number, self.table, source, level.arrays[number]), None))
             else:
                 rows.append(([_BIND, level.table + 8 * number, source, 0, 0], None))
-        for number, position in iterations.twins.items():
+        for number, position in iterations.double_buffers.items():
             rows.append((self._copy(level.table, number, self.table, step.given[position], level.arrays[number]), None))
         for place, size in level.numbers:
             if counters_in(size):
@@ -391,7 +404,7 @@ class Level:
             if len(set(ways)) > 1:
                 row = [_PICK, row[1], self._kept([level.table + 8 * inside for inside in ways]), row[3], way]
             rows.append((row, None))
-        for told, word in zip(step.told, (DONE, WAY), strict=True):
+        for told, word in zip(step.reported_words, (DONE, WAY), strict=True):
             if told is not None:
                 rows.append(([_TELL, self.table + 8 * told, level.program + 8 * word, 0, 0], None))
         return rows

@@ -51,7 +51,7 @@ class Slabs:
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelStep:
     """A kernel. Its arguments have the character of the spec, and an array's number, a size or a carried value's."""
 
     kernel: int
@@ -63,7 +63,7 @@ class Launch:
 
 
 @dataclass(frozen=True)
-class Copy:
+class CopyStep:
     """One array's elements go to another."""
 
     to: int
@@ -71,11 +71,11 @@ class Copy:
 
 
 @dataclass(frozen=True)
-class Inner:
+class InnerLoopStep:
     """A loop inside. ``given`` are arrays, or the numbers of carried Python floats; ``results`` get what it carries,
     which for each way out (that of all iterations first) lies in one of its arrays.
 
-    It writes to the ``bound`` ones of its arrays where the loop around has them. The two in ``told`` get the number of
+    It writes to the ``bound`` ones of its arrays where the loop around has them. The two in ``reported_words`` get the number of
     the iteration and the way by which it was left, which it must not be in fewer than ``least`` iterations (None:
     never).
     """
@@ -85,7 +85,7 @@ class Inner:
     given: tuple[int, ...]
     results: tuple[tuple[int, tuple[int, ...]], ...]
     bound: frozenset[int]
-    told: tuple[int | None, int | None] = (None, None)
+    reported_words: tuple[int | None, int | None] = (None, None)
     least: tuple[int | None, ...] = ()
 
 
@@ -111,7 +111,7 @@ class LoopIR:
         inputs: which carried value each array holds before the first iteration.
         written: how many steps of an iteration store to each array.
         copied_once: copies that only the first iteration needs.
-        twins: the carried value that each second buffer of a double buffer starts as.
+        double_buffers: the carried value that each second buffer of a double buffer starts as.
         moves: for the array of each carried value, the array that holds its next value.
         swaps: the pairs of arrays that change places after each iteration.
         period: after how many iterations every array is in its place again.
@@ -124,12 +124,12 @@ class LoopIR:
     carried: int
     counter: str
     arrays: list[LoopArray]
-    steps: list[Launch | Copy | Inner | Test]
+    steps: list[KernelStep | CopyStep | InnerLoopStep | ExitTest]
     fixed: dict[int, Array]
     inputs: dict[int, int]
     written: Counter[int]
-    copied_once: list[Copy]
-    twins: dict[int, int]
+    copied_once: list[CopyStep]
+    double_buffers: dict[int, int]
     moves: dict[int, int]
     swaps: list[tuple[int, int]]
     period: int
@@ -139,7 +139,7 @@ class LoopIR:
 
 
 @dataclass(frozen=True)
-class Test:
+class ExitTest:
     """Leaves the loop by a way (0: skips the rest of the iteration, after so many copies) where a flag holds."""
 
     flag: int
@@ -157,4 +157,4 @@ def linear(size: Size) -> Size:
     return size
 
 
-__all__ = ["Array", "Copy", "Inner", "Launch", "LoopArray", "NotNative", "Slabs", "Test", "linear"]
+__all__ = ["Array", "CopyStep", "ExitTest", "InnerLoopStep", "KernelStep", "LoopArray", "NotNative", "Slabs", "linear"]

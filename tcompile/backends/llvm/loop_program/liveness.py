@@ -16,14 +16,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tcompile.backends.llvm.loop_program.ir import Copy, Inner, Launch, LoopArray, Slabs, Test
+from tcompile.backends.llvm.loop_program.ir import CopyStep, ExitTest, InnerLoopStep, KernelStep, LoopArray, Slabs
 from tcompile.backends.schedule.boxes import Box, Extents, box_of, common, extents_of, meet, without
 
 _MOST = 64  # boxes that are followed
 
 
-def stays_unseen(
-    steps: Sequence[Launch | Copy | Inner | Test], number: int, array: LoopArray, ends: Collection[int]
+def old_elements_are_dead(
+    steps: Sequence[KernelStep | CopyStep | InnerLoopStep | ExitTest],
+    number: int,
+    array: LoopArray,
+    ends: Collection[int],
 ) -> bool:
     """Whether an iteration that begins with old elements in array ``number``, where it writes, ends as one with others
     does.
@@ -40,11 +43,11 @@ def stays_unseen(
         step = steps[place]
         if place + 1 in ends:
             needed = [whole]
-        if isinstance(step, Copy) and step.to == number:
+        if isinstance(step, CopyStep) and step.to == number:
             continue  # the copy that is in question
         if not _has(step, number):
             continue
-        if not isinstance(step, Launch) or step.slabs is None:
+        if not isinstance(step, KernelStep) or step.slabs is None:
             return False
         stored, loaded = _boxes(step.slabs, number, extents)
         if None in (*stored, *loaded):
@@ -60,14 +63,14 @@ def stays_unseen(
     return not any(meet(one, two) for one in needed for two in written)
 
 
-def _has(step: Launch | Copy | Inner | Test, number: int) -> bool:
+def _has(step: KernelStep | CopyStep | InnerLoopStep | ExitTest, number: int) -> bool:
     """Whether a step has to do with an array."""
-    if isinstance(step, Launch):
+    if isinstance(step, KernelStep):
         return any(char == "a" and argument == number for char, argument in step.arguments)
-    if isinstance(step, Copy):
+    if isinstance(step, CopyStep):
         return step.source == number
-    if isinstance(step, Inner):
-        return number in (*step.given, *step.told, *(to for to, _ in step.results))
+    if isinstance(step, InnerLoopStep):
+        return number in (*step.given, *step.reported_words, *(to for to, _ in step.results))
     return step.flag == number
 
 
@@ -93,4 +96,4 @@ def _moved(
     return [tuple((low + by, high + by) for (low, high), by in zip(part, far, strict=True)) for part in parts]
 
 
-__all__ = ["stays_unseen"]
+__all__ = ["old_elements_are_dead"]

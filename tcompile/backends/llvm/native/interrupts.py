@@ -1,7 +1,7 @@
 """Interrupts of long loops in machine code.
 
 Input: signals, as Python has noted them, and changes to what compiled code has read. Output: ``functions``, the
-addresses of those that machine code calls now and then, and ``heard``, which raises what a signal handler has raised
+addresses of those that machine code calls now and then, and ``check_status``, which raises what a signal handler has raised
 there. Why: Ctrl-C ends a loop that has no Python in it. The loop returns at once, and none of its effects has happened.
 """
 
@@ -65,14 +65,14 @@ def _raised() -> BaseException:
     return mark(value.with_traceback(traceback if isinstance(traceback, TracebackType) else None))
 
 
-def told(changed: Changed, loop: str, results: Sequence[Any]) -> Changed:
+def with_results(changed: Changed, loop: str, results: Sequence[Any]) -> Changed:
     """The same, with the name of the scalar loop that was left, and copies of what its node results in."""
     if len(changed.variables):
         changed.loop, changed.results = loop, results
     return changed
 
 
-def heard(status: int) -> int:
+def check_status(status: int) -> int:
     """The status of a loop that has come to its end.
 
     Raises Interrupted where a handler has raised something, Changed where something that was read has changed, with the
@@ -90,4 +90,4 @@ def heard(status: int) -> int:
     return status
 
 
-__all__ = ["HELD", "HELD_ROWS", "functions", "heard", "told"]
+__all__ = ["HELD", "HELD_ROWS", "check_status", "functions", "with_results"]

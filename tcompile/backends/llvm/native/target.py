@@ -134,7 +134,7 @@ _PATIENCE = 0.5  # seconds until a caller asks whether the thread that it waits 
 T = TypeVar("T")
 
 
-_starting = process.lock()  # taken by each thread of ``_begun`` as it begins its work
+_starting = process.lock()  # taken by each thread of ``_run_in_thread`` as it begins its work
 _working: set[Any] = set()  # for each such thread a lock, which it holds to its end
 _forks = 0  # how often this process was forked from another one
 
@@ -173,7 +173,7 @@ def _shared_library(name: str) -> ctypes.CDLL | None:
         return None
 
 
-def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
+def _run_in_thread(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
     """Begins to ``run`` in a thread of its own. The result waits, and returns or raises what that does.
 
     Where the wait is interrupted, or nobody waits, it ends all the same. ``run`` is given what it calls, once, where
@@ -226,7 +226,7 @@ def uninterrupted(run: Callable[[], T]) -> T:
     if threading.current_thread() is not threading.main_thread():
         return run()
     made: list[T] = []  # emptied here, as the thread may end a little later
-    _begun(lambda _: made.append(run()))()
+    _run_in_thread(lambda _: made.append(run()))()
     return made.pop()
 
 
@@ -432,7 +432,7 @@ def begin(
     >>> list(code().addresses)
     ['answer']
     """
-    made = _begun(lambda works: _load(_tools(), ir, exports, symbols or {}, opt, optimise, works))
+    made = _run_in_thread(lambda works: _load(_tools(), ir, exports, symbols or {}, opt, optimise, works))
 
     def code() -> MachineCode:
         found, told = made()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcompile.backends.llvm.scalar_loops.shape import Shape
+from tcompile.backends.llvm.scalar_loops.loop_nest import LoopNest
 from tcompile.backends.llvm.vector.text import Writer
 from tcompile.records import dataclass
 
@@ -18,7 +18,7 @@ ENTRY = -1  # the block of what is known from the start
 
 
 @dataclass(frozen=True)
-class Placed:
+class HoistedValue:
     """A value, and the block at whose end it is known."""
 
     name: str
@@ -32,17 +32,17 @@ class Term:
     ``checked``: it is in range wherever it is known, not only where it has been compared.
     """
 
-    index: Placed
+    index: HoistedValue
     step: str
     more: int = 0
     checked: bool = True
 
 
-class Places:
+class AddressWriter:
     """Writes what depends on registers alone. ``made`` says in which blocks they get their values."""
 
-    def __init__(self, w: Writer, shape: Shape, made: dict[int, int]) -> None:
-        self.w, self.shape, self.blocks = w, shape, made
+    def __init__(self, w: Writer, shape: LoopNest, made: dict[int, int]) -> None:
+        self.w, self.nest, self.blocks = w, shape, made
         for at in shape.order:
             parameters, lines, _ = shape.blocks[at]
             made.update(dict.fromkeys(parameters, at))
@@ -69,35 +69,35 @@ class Places:
     def is_passed(self, index: str, size: str) -> bool:
         """Whether an index was found to be in range before, on all ways to here; it is from here on."""
         blocks = self._passed.setdefault((index, size), [])
-        if any(self.shape.dominates(block, self.now) for block in blocks):
+        if any(self.nest.dominates(block, self.now) for block in blocks):
             return True
         blocks.append(self.now)
         return False
 
-    def pure(self, text: str, block: int) -> Placed:
+    def pure(self, text: str, block: int) -> HoistedValue:
         """The result of an instruction without effects, whose operands are known from the end of ``block`` on."""
         if block == ENTRY:
-            return Placed(self.w.at_entry(text), ENTRY)
-        shape = self.shape
+            return HoistedValue(self.w.at_entry(text), ENTRY)
+        shape = self.nest
         for where, at_end, name in self._found.get(text, ()):
             if (where != self.now or not at_end) and shape.dominates(where, self.now):
-                return Placed(name, where)
+                return HoistedValue(name, where)
         at_end = shape.depth[block] < shape.depth[self.now]
         where = block if at_end else self.now
         name = self.w.name("u") if at_end else self.w.get(text)
         if at_end:
             self._tails[block][1].append(f"  {name} = {text}")
         self._found.setdefault(text, []).append((where, at_end, name))
-        return Placed(name, where)
+        return HoistedValue(name, where)
 
     def later(self, one: int, two: int) -> int:
         """Of two blocks on the way to here, the one that comes later."""
-        return two if one == ENTRY or (two != ENTRY and self.shape.dominates(one, two)) else one
+        return two if one == ENTRY or (two != ENTRY and self.nest.dominates(one, two)) else one
 
     def address(self, start: str, unit: str, terms: Sequence[Term]) -> str:
         """The address of the element with these indices."""
-        depth, last = self.shape.depth, 0
-        address = Placed(start, ENTRY)
+        depth, last = self.nest.depth, 0
+        address = HoistedValue(start, ENTRY)
         moving = []
         for term in sorted(terms, key=lambda term: depth.get(term.index.block, -1)):
             known, more = _known(term.step), term.more
@@ -124,4 +124,4 @@ def _known(step: str) -> bool:
     return step.lstrip("-").isdigit()
 
 
-__all__ = ["ENTRY", "Places", "Term"]
+__all__ = ["ENTRY", "AddressWriter", "Term"]

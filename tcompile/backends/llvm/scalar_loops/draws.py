@@ -15,7 +15,7 @@ import platform
 from collections.abc import Sequence
 
 from tcompile.backends.llvm.native import ziggurat
-from tcompile.backends.llvm.scalar_loops.bits import Bits
+from tcompile.backends.llvm.scalar_loops.bit_generators import Bits
 from tcompile.backends.llvm.vector.text import Writer
 from tcompile.graph.ops.draws import BOUNDED, DRAWS, NEXT, addresses, family_named
 

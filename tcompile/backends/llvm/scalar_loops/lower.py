@@ -27,9 +27,9 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
-from tcompile.backends.llvm.scalar_loops.addresses import ENTRY, Placed, Places, Term
+from tcompile.backends.llvm.scalar_loops.addresses import ENTRY, AddressWriter, HoistedValue, Term
+from tcompile.backends.llvm.scalar_loops.loop_nest import LoopNest
 from tcompile.backends.llvm.scalar_loops.ranges import WHOLE, Bounds
-from tcompile.backends.llvm.scalar_loops.shape import Shape
 from tcompile.backends.llvm.scalar_loops.values import (
     Values,
     constant,
@@ -40,10 +40,10 @@ from tcompile.backends.llvm.scalar_loops.values import (
     loop_of,
     stored,
 )
-from tcompile.backends.llvm.scalar_loops.vectors import Lanes, Several, straight
+from tcompile.backends.llvm.scalar_loops.vectors import Lanes, VectorStrips, vectorisable_range
 from tcompile.backends.llvm.vector.text import Module, Writer, element_type, scalar_type
-from tcompile.backends.schedule.elements import Seen, roots, seen
 from tcompile.backends.schedule.kernel import Distance, static_elements
+from tcompile.backends.schedule.scalar_loop_arrays import StridedArray, roots, seen
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.scalar_blocks import affine, operands
@@ -148,9 +148,9 @@ class _Function:
         self.loop = ScalarLoop(node, name, len(self.groups))
         self.words = _Words(self.loop)
         self.registers: dict[int, str] = {}
-        self.shape = Shape(self.kinds, self.blocks, self._known_size)
-        self.order, self.back, self.strips = self.shape.order, self.shape.back, self.shape.strips
-        self.made = self.shape.ranges.made
+        self.nest = LoopNest(self.kinds, self.blocks, self._known_size)
+        self.order, self.back, self.strips = self.nest.order, self.nest.back, self.nest.strips
+        self.made = self.nest.ranges.made
         self.known = {r: line[2] for r, line in self.made.items() if line[0] == "const"}
         # What comes to a block from where: names, for each of its parameters.
         self.edges: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in range(len(self.blocks))}
@@ -159,13 +159,13 @@ class _Function:
         self.askable = 0  # checks that can
         self.asked: _Asked | None = None  # what is asked before a strip that is being written
         self.open: set[int] = set()  # those in which an index is, whose array may have any size
-        self.places = Places(self.w, self.shape, dict.fromkeys(self.numbers, ENTRY))
+        self.places = AddressWriter(self.w, self.nest, dict.fromkeys(self.numbers, ENTRY))
         self.strip_entries: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in self.strips}
         self.strip_values: dict[int, list[str]] = {}
         self.strip_limits: dict[int, str] = {}
         self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
         # What each outermost loop holds where an iteration begins, before which it may be left.
-        self.held = {at: self._held(at) for at in self.order if self.shape.depth[at] == 1 and self._held(at)}
+        self.held = {at: self._held(at) for at in self.order if self.nest.depth[at] == 1 and self._held(at)}
         self.pausing = ""  # the word that says that it is to be
         self.strip_ends: dict[
             int, tuple[str, int]
@@ -180,7 +180,7 @@ class _Function:
         """Writes it."""
         w = self.w
         self.budget = self.last = ""
-        if self.held and any(self.shape.pays.values()):
+        if self.held and any(self.nest.pays.values()):
             self._make_budget()
         if self._keeps_flags():
             self.v.kept = w.slot("i32", align=4)
@@ -207,11 +207,11 @@ class _Function:
         w.do(f"ret i32 {INTERRUPTED}")
         w.place("changed")
         w.do(f"ret i32 {CHANGED}")
-        scalar = [header for header in self.shape.meetings if not self._in_lanes(header)]
-        vectors = [header for header in scalar if not self.checked & self.shape.bodies[header]]
+        scalar = [header for header in self.nest.dependent_iterations if not self._vectorise_strip(header)]
+        vectors = [header for header in scalar if not self.checked & self.nest.bodies[header]]
         self._phis()
         self.places.close()
-        depth = self.shape.depth
+        depth = self.nest.depth
         self.loop.depth = max(depth.values())
         self.loop.improves = max((depth[at] for at in (*vectors, *self.open)), default=0)
         name = self.loop.name
@@ -233,12 +233,12 @@ class _Function:
         return self.w.at_entry(f"load i64, ptr {at}")
 
     @staticmethod
-    def _unit(array: Seen) -> str:
+    def _unit(array: StridedArray) -> str:
         """In what distances within an array are counted: in elements where they are all known, in bytes else."""
         known = all(static_elements(distance) is not None for distance in (*array.steps, array.offset))
         return element_type(array.type.dtype) if known else "i8"
 
-    def _distance(self, array: Seen, distance: Distance, unit: str) -> str:
+    def _distance(self, array: StridedArray, distance: Distance, unit: str) -> str:
         """A distance in such units."""
         w, size = self.w, array.type.dtype.itemsize
         if unit != "i8" or not distance:
@@ -254,7 +254,7 @@ class _Function:
             total = w.at_entry(f"add nsw i64 {total}, {term}")
         return total
 
-    def _pointer(self, array: Seen, unit: str) -> str:
+    def _pointer(self, array: StridedArray, unit: str) -> str:
         """The address of an array's first element, as one that depends on that of its memory."""
         number = self.groups.index(_argument(array))
         memory = f"%g{number}"
@@ -292,7 +292,7 @@ class _Function:
         w.do(f"; phis of {number}")
         self.places.enter(number)
         checks, askable = self.v.checks, self.askable
-        for at, (line, bounds) in enumerate(zip(instructions, self.shape.ranges.before(number), strict=True)):
+        for at, (line, bounds) in enumerate(zip(instructions, self.nest.ranges.before(number), strict=True)):
             for register in operands(line):
                 self._show(register, bounds)
             if line[0] == "hold":
@@ -346,7 +346,7 @@ class _Function:
 
     def _direct(self, number: int, to: int, given: tuple[int, ...], same: bool) -> tuple[str | None, str]:
         """The label of the block that a way leads to if nothing is to be done on it, and else that of a new one."""
-        if same or to in self.strips or ((number, to) in self.back and self.shape.pays[to]):
+        if same or to in self.strips or ((number, to) in self.back and self.nest.pays[to]):
             return None, self.w.label("way")
         return self._way(number, to, given), ""
 
@@ -358,8 +358,8 @@ class _Function:
         """
         w = self.w
         back = (number, to) in self.back
-        if back and to not in self.strips and self.shape.pays[to]:
-            self._pay(str(self.shape.pays[to]))
+        if back and to not in self.strips and self.nest.pays[to]:
+            self._pay(str(self.nest.pays[to]))
         names = [self.registers[register] for register in given]
         if to in self.strips and not (back and goes_on):
             self.strip_entries[to].append((w.block, names))
@@ -449,10 +449,10 @@ class _Function:
         start, end = values[at], values.get(stop) or self.registers[stop]
         before = f"icmp {'slt' if step > 0 else 'sgt'} i64"
         limit = end
-        if self.shape.pays[number]:
+        if self.nest.pays[number]:
             far = w.get(f"add nsw i64 {start}, {_STRIP * step}")
             limit = w.get(f"select i1 {w.get(f'{before} {far}, {end}')}, i64 {far}, i64 {end}")
-        for register, more in self.shape.meetings.get(number, ()):
+        for register, more in self.nest.dependent_iterations.get(number, ()):
             alone, after = self.registers[register], w.get(f"add nsw i64 {start}, {step}")
             if more:
                 alone = w.get(f"add i64 {alone}, {more}")
@@ -460,11 +460,11 @@ class _Function:
             past, farther = w.get(f"{before} {alone}, {start}"), w.get(f"{before} {limit}, {until}")
             limit = w.get(f"select i1 {w.get(f'or i1 {past}, {farther}')}, i64 {limit}, i64 {until}")
         self.strip_limits[number] = limit
-        most = self.shape.pays[number] * _STRIP
+        most = self.nest.pays[number] * _STRIP
         if most:
             iterations = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
             paid = (
-                w.get(f"mul i64 {iterations}, {self.shape.pays[number]}")
+                w.get(f"mul i64 {iterations}, {self.nest.pays[number]}")
                 if iterations
                 else str(min(most, _BUDGET // 64))
             )
@@ -475,11 +475,11 @@ class _Function:
         self.edges[number].append((w.block, names))
         w.jump(f"b{number}")
 
-    def _in_lanes(self, number: int) -> bool:
+    def _vectorise_strip(self, number: int) -> bool:
         """Puts code before a strip that does most of its iterations several at once, where that can be done."""
         w, found = self.w, None
-        if number in self.strips and not self.stuck & self.shape.bodies[number]:
-            found = straight(self.shape, number, self.kinds, self.seen)
+        if number in self.strips and not self.stuck & self.nest.bodies[number]:
+            found = vectorisable_range(self.nest, number, self.kinds, self.seen)
         if found is None:
             return False
         block, line = self.strip_ends[number]
@@ -490,8 +490,8 @@ class _Function:
         self.edges[number].remove((block, names))
         w.place(ask)
         self.places.enter(number)
-        lines, known = self.blocks[found.body][1], [*map(dict, self.shape.ranges.before(found.body))]
-        meetings = self.shape.meetings.get(number, ())
+        lines, known = self.blocks[found.body][1], [*map(dict, self.nest.ranges.before(found.body))]
+        dependent_iterations = self.nest.dependent_iterations.get(number, ())
 
         def element(line: tuple[Any, ...]) -> str:
             places = line[4:] if line[0] == "store" else line[3:]
@@ -503,9 +503,9 @@ class _Function:
             if any(known[lines.index(line)].get(line[-1], WHOLE)[0] < 0 for line in (one, two)):
                 return False  # a negative index is another one's place
             (at, more), (other, its) = (affine(self.made, self.kinds, line[-1]) for line in (one, two))
-            return (at, more) == (other, its) or (other, its - more) in meetings
+            return (at, more) == (other, its) or (other, its - more) in dependent_iterations
 
-        lanes = Lanes(w, self.shape, number, self.kinds, self.seen, found.count)
+        lanes = Lanes(w, self.nest, number, self.kinds, self.seen, found.count)
 
         def same(one: int, two: int) -> bool:
             return bool(_argument(self.seen[one]) == _argument(self.seen[two]))
@@ -513,7 +513,7 @@ class _Function:
         iterations = w.get(f"sub i64 {self.strip_limits[number]}, {start}")
         counter, self.registers[found.counter] = self.registers[found.counter], start
         self.asked = _Asked(number, found.counter, iterations)
-        several = Several(lanes, found, lines, self.registers, element, same, apart)
+        several = VectorStrips(lanes, found, lines, self.registers, element, same, apart)
         may = several.may_run(iterations, self.asked.conditions)
         self.registers[found.counter], self.asked = counter, None
         w.branch(may, run, f"b{number}")
@@ -606,7 +606,7 @@ class _Function:
             low, high = v.range(self.registers[place], dtype_of(self.kinds[place]))
             if isinstance(count, int) and low == high:
                 v.need("true" if -count <= low < count else "false")
-                terms.append(Term(Placed(str(low % count if count else 0), ENTRY), step))
+                terms.append(Term(HoistedValue(str(low % count if count else 0), ENTRY), step))
             elif isinstance(count, int) and low >= 0 and high < count:
                 terms.append(self._counted(place, step))
             else:
@@ -638,11 +638,11 @@ class _Function:
 
     def _is_askable(self, place: int) -> bool:
         """Whether an index is known when a strip of the innermost loop begins, or goes along with its counter."""
-        header = self.shape.within[self.places.now]
+        header = self.nest.within[self.places.now]
         if header not in self.strips:
             return False
         base, _ = affine(self.made, self.kinds, place)
-        return base == self.strips[header][0] or self.places.blocks[base] not in self.shape.bodies[header]
+        return base == self.strips[header][0] or self.places.blocks[base] not in self.nest.bodies[header]
 
     def _asked_for(self, asked: _Asked, place: int, size: str, step: str, low: int) -> Term:
         """An index in a strip's first iteration. If it is out of range in any iteration, these are done one by one."""
@@ -658,12 +658,12 @@ class _Function:
             less = w.get(f"icmp slt i64 {name}, 0")
             name = w.get(f"select i1 {less}, i64 {w.get(f'add i64 {name}, {size}')}, i64 {name}")
         asked.conditions.append(w.get(f"icmp ult i64 {name}, {size}"))
-        return Term(Placed(name, asked.header), step, checked=False)
+        return Term(HoistedValue(name, asked.header), step, checked=False)
 
-    def _index(self, place: int) -> Placed:
+    def _index(self, place: int) -> HoistedValue:
         """A register as an index."""
         register, dtype = self.registers[place], dtype_of(self.kinds[place])
-        found = Placed(register, self.places.blocks[place])
+        found = HoistedValue(register, self.places.blocks[place])
         if dtype.itemsize == 8 or register.lstrip("-").isdigit():
             return found
         how = "sext" if dtype.kind == "i" else "zext"
@@ -672,7 +672,7 @@ class _Function:
     def _keep_flags(self, line: tuple[Any, ...]) -> None:
         """Has LLVM compute what nobody reads: a float whose flags Python would have warned of."""
         register = line[1]
-        if register in self.shape.kept:
+        if register in self.nest.kept:
             dtype = dtype_of(self.kinds[register])
             stored(self.w, dtype, self.registers[register], self.w.slot(scalar_type(dtype), align=8), for_flags=True)
 
@@ -698,7 +698,7 @@ class _Asked:
     conditions: list[str] = field(default_factory=list)
 
 
-def _argument(array: Seen) -> Any:
+def _argument(array: StridedArray) -> Any:
     """What the function is given for an array."""
     return array.base if array.written is None else ("written", array.written)
 

@@ -1,6 +1,6 @@
 """Loops over elements: several iterations of an innermost range at once.
 
-Input: a range whose iterations wait for no others (``Shape.meetings``), with all of an iteration in one block, in which
+Input: a range whose iterations wait for no others (``LoopNest.dependent_iterations``), with all of an iteration in one block, in which
 floats are combined and elements side by side are read and written. Output: IR that does as many iterations as a vector
 has lanes.
 Why: LLVM's passes, which find the same, take as long as all the rest of the compile.
@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.backends.llvm.scalar_loops.loop_nest import LoopNest
 from tcompile.backends.llvm.scalar_loops.ranges import kind_bounds
-from tcompile.backends.llvm.scalar_loops.shape import Shape
 from tcompile.backends.llvm.scalar_loops.values import is_extreme, is_stored_again, loaded
 from tcompile.backends.llvm.vector.text import Module, Writer, literal, memory_type, scalar_type, splat, suffix
-from tcompile.backends.schedule.elements import Seen
 from tcompile.backends.schedule.kernel import static_elements
+from tcompile.backends.schedule.scalar_loop_arrays import StridedArray
 from tcompile.graph.ops.scalar_blocks import affine
 from tcompile.graph.ops.scalar_loop import COMPARISONS, common, dtype_of, is_numpy
 from tcompile.graph.types import DType
@@ -37,12 +37,12 @@ _PLAIN = ("const", "size", "step")
 _EXACT = 1 << 53  # ints up to this are floats
 
 
-class _NotInLanesError(Exception):
+class _NotVectorisableError(Exception):
     """The iteration has something in it that no lane does."""
 
 
 @dataclass(frozen=True)
-class Straight:
+class VectorisableRange:
     """A range of which ``count`` iterations may be done at once, by the number of its first block.
 
     ``body`` is the block with the iteration. ``more`` has for each parameter of the range what it is after an
@@ -56,7 +56,9 @@ class Straight:
     outside: tuple[int, ...]
 
 
-def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen]) -> Straight | None:
+def vectorisable_range(
+    shape: LoopNest, header: int, kinds: Sequence[str], arrays: Sequence[StridedArray]
+) -> VectorisableRange | None:
     """How several iterations are done at once; None where they are not."""
     made = shape.ranges.made
     counter, _, step = shape.strips[header]
@@ -86,16 +88,16 @@ def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[S
         return None
     try:
         lanes.write(lines, lambda _: "%place", {line[1]: "%once" for line in lines if line[0] == "load"})
-    except _NotInLanesError:
+    except _NotVectorisableError:
         return None
-    return Straight(counter, body, lanes.count, tuple(more), tuple(lanes.outside))
+    return VectorisableRange(counter, body, lanes.count, tuple(more), tuple(lanes.outside))
 
 
 class Lanes:
     """Writes the instructions of an iteration, for all lanes of a vector."""
 
     def __init__(
-        self, w: Writer, shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen], count: int
+        self, w: Writer, shape: LoopNest, header: int, kinds: Sequence[str], arrays: Sequence[StridedArray], count: int
     ) -> None:
         self.w, self.kinds, self.arrays, self.count, self.kept = w, kinds, arrays, count, shape.kept
         self.made = shape.ranges.made
@@ -108,7 +110,7 @@ class Lanes:
         """A vector of a dtype in registers."""
         return f"<{self.count} x {scalar_type(dtype)}>"
 
-    def everywhere(self, value: str, dtype: DType) -> str:
+    def broadcast(self, value: str, dtype: DType) -> str:
         """A vector with one number in all lanes."""
         type, w = self.type(dtype), self.w
         first = w.get(f"insertelement {type} poison, {scalar_type(dtype)} {value}, i64 0")
@@ -159,19 +161,19 @@ class Lanes:
         line = self.made.get(register, ("",))
         own = dtype_of(self.kinds[register])
         if line[0] == "const" and is_extreme(line[2]):
-            raise _NotInLanesError  # what is folded raises no flag
+            raise _NotVectorisableError  # what is folded raises no flag
         if line[0] == "const":
             return splat(self.count, scalar_type(dtype), self._literal(line[2], own, dtype))
         if register not in self.found:
             if register in self.inside:
-                raise _NotInLanesError
+                raise _NotVectorisableError
             self.outside[register] = None
             self.found[register] = "%outside"
         value = self.found[register]
         if own == dtype:
             return value
         if own.kind != "f" or dtype.kind != "f":
-            raise _NotInLanesError
+            raise _NotVectorisableError
         how = "fpext" if dtype.itemsize > own.itemsize else "fptrunc"
         return self.w.get(f"{how} {self.type(own)} {value} to {self.type(dtype)}")
 
@@ -181,7 +183,7 @@ class Lanes:
         if (dtype.kind in "biu" and own.kind != dtype.kind and (own.kind, dtype.kind) != ("i", "u")) or (
             own.kind in "iu" and not bounds[0] <= value <= bounds[1]
         ):
-            raise _NotInLanesError
+            raise _NotVectorisableError
         return literal(dtype, value)
 
     def _computed(self, name: str, dtype: DType, operands: Sequence[int]) -> str:
@@ -208,7 +210,7 @@ class Lanes:
             which = f"@llvm.{'sqrt' if name == 'np.sqrt' else 'fabs'}.{suffix(self.count, scalar_type(dtype))}"
             w.module.declare(which, f"declare {type} {which}({type})")
             return w.get(f"call {type} {which}({type} {self.given(operands[0], dtype)})")
-        raise _NotInLanesError
+        raise _NotVectorisableError
 
     def _compared(self, sign: str, a: int, b: int) -> str:
         one, two = (dtype_of(self.kinds[register]) for register in (a, b))
@@ -222,7 +224,7 @@ class Lanes:
         return self.w.get(f"{how} {self.type(dtype)} {self.given(a, dtype)}, {self.given(b, dtype)}")
 
 
-class Several:
+class VectorStrips:
     """Writes the code before a strip that does most of it in lanes.
 
     ``element`` gives the address of an element, of the array with that number, in the iteration with the counter that
@@ -233,7 +235,7 @@ class Several:
     def __init__(
         self,
         lanes: Lanes,
-        plan: Straight,
+        plan: VectorisableRange,
         lines: Sequence[tuple[Any, ...]],
         registers: Mapping[int, str],
         element: Callable[[tuple[Any, ...]], str],
@@ -294,12 +296,12 @@ class Several:
         w, lanes, count = self.w, self.lanes, self.plan.count
         for register in self.plan.outside:
             dtype = dtype_of(lanes.kinds[register])
-            lanes.found[register] = lanes.everywhere(self.registers[register], dtype)
+            lanes.found[register] = lanes.broadcast(self.registers[register], dtype)
         once = {}
         for line, address in self.places.items():
             if line[0] == "load" and not self.moves(line):
                 dtype = lanes.arrays[line[2]].type.dtype
-                once[line[1]] = lanes.everywhere(loaded(w, dtype, address), dtype)
+                once[line[1]] = lanes.broadcast(loaded(w, dtype, address), dtype)
         whole = w.get(f"and i64 {iterations}, {-count}")
 
         def body(at: str, _: list[str]) -> list[str]:
@@ -314,4 +316,4 @@ class Several:
         return whole
 
 
-__all__ = ["Lanes", "Several", "Straight", "straight"]
+__all__ = ["Lanes", "VectorStrips", "VectorisableRange", "vectorisable_range"]

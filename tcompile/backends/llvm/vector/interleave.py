@@ -22,7 +22,7 @@ def every(v: Vectors, cell: str, vectors: Sequence[str], first: int) -> str:
     return collect(v, cell, vectors, [divmod(first + i * period, v.lanes) for i in range(v.lanes)])
 
 
-def woven(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
+def interleaved(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
     """The vectors in a row whose element ``place + i * len(vectors)`` is lane i of vector number ``place``."""
     period, lanes = len(vectors), v.lanes
     found = []
@@ -42,12 +42,12 @@ def transposed(v: Vectors, cell: str, rows: Sequence[str]) -> list[str]:
     near = min(lanes, PIECE_BITS // cell_bits(cell))
     step = 1
     while step < near:
-        low, high = _woven_pieces(lanes, near, step, 0), _woven_pieces(lanes, near, step, near // 2)
+        low, high = _interleaved_pieces(lanes, near, step, 0), _interleaved_pieces(lanes, near, step, near // 2)
         found = _exchanged(v, cell, found, step, low, high)
         step *= 2
     places = near.bit_length() - 1
     # The number of a column in its piece has its bits the wrong way round.
-    found = [found[i - i % near + _turned(i % near, places)] for i in range(lanes)]
+    found = [found[i - i % near + _transposed_loads(i % near, places)] for i in range(lanes)]
     while step < lanes:
         even, odd = (
             [at + i for at in range(first * near, 2 * lanes, 2 * near) for i in range(near)] for first in (0, 1)
@@ -116,7 +116,7 @@ def _exchanged(v: Vectors, cell: str, rows: list[str], step: int, first: list[in
     return found
 
 
-def _woven_pieces(lanes: int, near: int, step: int, start: int) -> list[int]:
+def _interleaved_pieces(lanes: int, near: int, step: int, start: int) -> list[int]:
     """In each piece of ``near`` cells: ``step`` cells of the first vector, then as many of the second, and so on."""
     return [
         which + piece + at + i
@@ -127,7 +127,7 @@ def _woven_pieces(lanes: int, near: int, step: int, start: int) -> list[int]:
     ]
 
 
-def _turned(number: int, bits: int) -> int:
+def _transposed_loads(number: int, bits: int) -> int:
     return sum((number >> i & 1) << (bits - 1 - i) for i in range(bits))
 
 
@@ -144,4 +144,4 @@ def collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tupl
     return result if settled else v.shuffle(cell, result, [lane for _, lane in wanted])
 
 
-__all__ = ["LONGEST", "collect", "columns", "every", "rows", "squares", "transposed", "woven"]
+__all__ = ["LONGEST", "collect", "columns", "every", "interleaved", "rows", "squares", "transposed"]

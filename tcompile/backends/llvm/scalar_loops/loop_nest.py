@@ -1,6 +1,6 @@
 """Loops over elements: which blocks are loops, and how long each may go on without asking for signals.
 
-Input: the blocks of a program, and the sizes of its arrays where they are known. Output: a ``Shape``: the blocks in
+Input: the blocks of a program, and the sizes of its arrays where they are known. Output: a ``LoopNest``: the blocks in
 order, the edges that go back, how deep each block lies, and what each loop pays an iteration from the budget that is
 spent between two questions. Why: asking in every iteration would cost as much as many an iteration does, and code that
 counts iterations in every loop is code that LLVM has to compile.
@@ -47,12 +47,12 @@ class _Along:
     outer: tuple[tuple[int, int], ...]
 
 
-class Shape:
+class LoopNest:
     """A program's loops, by the block that each begins with.
 
     ``bodies`` are their blocks, ``back`` the edges that go back, ``depth`` how many loops a block is in, ``within`` the
     innermost of them. ``pays`` is what a jump back pays, or an iteration of a strip: ``strips`` has the counter, the
-    bound and the step of the ranges that run in strips. ``meetings`` are the innermost ranges whose iterations vectors
+    bound and the step of the ranges that run in strips. ``dependent_iterations`` are the innermost ranges whose iterations vectors
     may do several of at once, with the iterations that have to be alone, as registers and what is added to them.
     ``kept`` are the floats that are computed for their flags alone, as far as LLVM sees.
     """
@@ -76,8 +76,12 @@ class Shape:
         self.pays: dict[int, int] = {}
         self.strips: dict[int, tuple[int, int, int]] = {}
         innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
-        found = {header: self._meetings(header) for header in innermost}
-        self.meetings = {header: meetings for header, meetings in found.items() if meetings is not None}
+        found = {header: self._dependent_iterations(header) for header in innermost}
+        self.dependent_iterations = {
+            header: dependent_iterations
+            for header, dependent_iterations in found.items()
+            if dependent_iterations is not None
+        }
         self._share_costs(smallest)
 
     def dominates(self, one: int, two: int) -> bool:
@@ -119,7 +123,7 @@ class Shape:
                 self.pays[header] = costs[header]
             innermost = not any(other in self.bodies[header] for other in self.bodies if other != header)
             strip = self._range(header) if innermost else None
-            if strip is not None and (self.pays[header] or header in self.meetings):
+            if strip is not None and (self.pays[header] or header in self.dependent_iterations):
                 self.strips[header] = strip
 
     # -- what raises flags that nobody reads ---------------------------------------------------------------------------
@@ -213,7 +217,7 @@ class Shape:
         parameters, lines, end = self.blocks[way]
         return (way, given) if parameters or lines or end[0] != "jump" else self._goal(*end[1:])
 
-    def _meetings(self, header: int) -> list[tuple[int, int]] | None:
+    def _dependent_iterations(self, header: int) -> list[tuple[int, int]] | None:
         """The iterations that wait for others, where those are few: elements read and written lie side by side."""
         found, body = self._range(header), self.bodies[header]
         iterations = self.ranges.iterations(header)
@@ -233,7 +237,7 @@ class Shape:
         told = [along for row in stores.values() for along in row]
         if not told or any(along is None or not along.moves for along in told):
             return None
-        meetings: dict[tuple[int, int], None] = {}
+        dependent_iterations: dict[tuple[int, int], None] = {}
         for line in lines:
             if line[0] == "load":
                 along = self._along(line[3:], counter, inside)
@@ -244,8 +248,8 @@ class Shape:
                     if along.moves and along.more != other.more and along.outer == other.outer:
                         return None  # an iteration reads what another one has written
                     if not along.moves and dtype_of(self.ranges.kinds[along.register]).name == "int64":
-                        meetings[along.register, along.more - other.more] = None
-        return list(meetings)
+                        dependent_iterations[along.register, along.more - other.more] = None
+        return list(dependent_iterations)
 
     def _along(self, places: Sequence[int], counter: int, inside: set[int]) -> _Along | None:
         """Where elements lie whose last index alone may change between iterations, and goes along with the counter."""
@@ -288,4 +292,4 @@ def _weight(line: tuple[Any, ...]) -> int:
     return 20 if line[0] in _SLOW or is_called(line[0]) else 1
 
 
-__all__ = ["Shape"]
+__all__ = ["LoopNest"]
