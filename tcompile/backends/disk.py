@@ -312,7 +312,7 @@ def _is_key(text: str) -> bool:
 
 
 def _place() -> Path | None:
-    """The directory of the user's choice, else the default; None where the cache is off, or without a home directory."""
+    """The directory of the user's choice, else the default; None where the cache is off, or there is no home."""
     chosen = os.environ.get("TCOMPILE_CACHE_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None

@@ -128,7 +128,7 @@ reset: Callable[[Any], None] = _variable.reset
 
 
 def replay(error: Exception) -> Replay | Changed:
-    """The exception that stands for ``error`` from a library call. Raises what a signal handler has raised meanwhile."""
+    """The exception that stands for ``error`` from a library call. Raises the error of a signal handler instead."""
     raise_if_callers(error)
     return error if isinstance(error, Replay | Changed) else Replay(f"{type(error).__name__}: {error}")
 

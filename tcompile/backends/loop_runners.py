@@ -107,7 +107,7 @@ class PartLoop:
 
 
 def _named(changed: Changed, name: str) -> Changed:
-    """The same exception, with the name of the loop's node; in the middle of an iteration the loop's state is unknown."""
+    """The same exception, with the name of the loop's node; in the middle of an iteration there is no state."""
     if changed.iterations:
         changed.loop = name
     return changed

@@ -1,8 +1,11 @@
-"""The fusing CPU backend: a graph becomes machine code.
+"""The fusing CPU backend: from a graph to machine code.
 
-Input: a ``Graph``. Output: a callable that takes the graph's inputs and returns the tuple of its outputs. In
-between: the schedule (``backends.schedule``) decides what runs together, ``kernels`` writes each kernel as LLVM
-IR with explicit vectors, ``native`` makes it code, and ``host`` writes the Python program around the kernels.
+Input: a ``Graph``.
+Output: a callable that takes the graph's inputs and returns the tuple of its outputs.
+Why: kernels with explicit vectors fuse operations that NumPy runs one by one.
+
+The schedule (``backends.schedule``) forms kernels, ``kernels`` emits each as LLVM IR, ``native`` compiles it, and
+``host`` writes the Python program around the kernels.
 """
 
 from __future__ import annotations
@@ -34,13 +37,13 @@ from tcompile.graph.sizes import hint
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
-NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them
-NEVER_READ_BYTES = 1 << 20  # and what is hardly ever read at all should not even enter
+NONTEMPORAL_BYTES = 32 << 20  # bytes from which outputs bypass the caches, which they would not fit anyway
+NEVER_READ_BYTES = 1 << 20  # and from which rarely read outputs do
 
 
 @dataclass(frozen=True)
 class CompiledKernel(compiled.CompiledKernel):
-    """A kernel. ``functions`` are the names of its parts in the code, which the kernels of a graph share."""
+    """A kernel. ``functions`` are the names of its functions in the module, which the kernels of a graph share."""
 
     language = "LLVM IR"
 
@@ -55,18 +58,18 @@ class CompiledKernel(compiled.CompiledKernel):
         return self.code.ir
 
     def assembly(self) -> str:
-        """The machine code as assembly text, made anew."""
+        """The machine code as assembly text, generated on demand."""
         return self.code.assembly()
 
     def listings(self) -> tuple[str, str]:
-        """Of the module that the kernels share, what is this one's."""
+        """The part of the shared module that belongs to this kernel."""
         from tcompile.backends.llvm.listings import assembly_of, ir_of
 
         return ir_of(self.ir, self.functions), assembly_of(self.assembly(), self.functions)
 
 
 class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
-    """A compiled graph, whose machine code is made while others go on: who needs it has it settle."""
+    """A compiled graph, whose machine code is compiled in the background: users of the code call ``settle``."""
 
     def __init__(self, graph: Graph, made: tuning.Made, variant: KernelVariant) -> None:
         super().__init__(self._first_call, made.source, [], made.schedule, made.host.regions)
@@ -76,7 +79,7 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
 
     @property
     def iterations(self) -> frozenset[str]:
-        """Who runs the iterations of loops here and in regions: "machine code", "python iterations"."""
+        """How iterations of loops run, here and in regions: "machine code", "python iterations"."""
         own = {
             "python iterations" if iterations is None else "machine code"
             for iterations in self.host.native_loops.values()
@@ -84,7 +87,7 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
         return super().iterations | own | ({"machine code"} if self.host.scalar_loops else set())
 
     def settle(self) -> None:
-        """Waits for the machine code, gives the program its addresses, and tells of the kernels."""
+        """Waits for the machine code, sets the program's addresses, and reports the kernels."""
         if self._waiting is None:
             return
         graph, made, variant = self._waiting
@@ -100,7 +103,7 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
 
     @property
     def recipe(self) -> host.Recipe | None:
-        """Its program without Python, None where it does more than to start kernels."""
+        """Its program without Python, None where it does more than launch kernels."""
         self.settle()
         return self._recipe
 
@@ -133,7 +136,7 @@ def compile_graph(
 def begin_graph(
     graph: Graph, example_inputs: Sequence[Any] | None = None, *, exact: bool = False, autotune: bool = False
 ) -> CompiledGraph:
-    """The same while LLVM still works: the result settles when it is first called, or asked to."""
+    """Starts compiling ``graph`` and returns at once: the result settles when it is first called, or asked to."""
     variant = USUAL
     if autotune and example_inputs is not None:
 
@@ -178,7 +181,7 @@ def _make(graph: Graph, exact: bool, variant: KernelVariant) -> tuning.Made:
         symbols = {**scalar.symbols, **native.flags()}
         making_loops = native.begin(f"{native.FLAGS}\n{scalar.text()}", names, symbols, optimise=True)
     ms = (time.perf_counter() - started) * 1e3
-    # The program is written while LLVM works: all it lacks are the addresses.
+    # The program is written while LLVM works: it lacks only the addresses.
     regions = functools.partial(compile_graph, exact=exact)
     program = host.LlvmProgram(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
     source, run = program.build()
@@ -200,11 +203,11 @@ def _make(graph: Graph, exact: bool, variant: KernelVariant) -> tuning.Made:
 
 
 def supports(node: Node) -> bool:
-    """Whether kernels can compute this pointwise, creation or reduction node, or do these writes to places."""
+    """Whether kernels can compute this pointwise, creation or reduction node, or do this scatter."""
     if node.op in IN_PLACE:
         ordered = scatters.is_in_any_order(node) or scatters.is_in_their_order(node)
         return ordered and scatters.admits(node, scatters.COMBINED.get(node.tensor.dtype.kind, frozenset({None})))
-    if node.op is ops.SCALAR_POW and node.tensor.ndim:  # one call of libm's is for a number
+    if node.op is ops.SCALAR_POW and node.tensor.ndim:  # libm is called for a single number
         return False
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
@@ -221,7 +224,7 @@ def _supports_exactly(node: Node) -> bool:
 
 
 def _past_the_cache(plan: Schedule, kernel: Kernel, variant: KernelVariant) -> list[Store]:
-    """The stores of large results that no later step of the graph reads, or what a variant says instead."""
+    """The stores of large results that no later step of the graph reads, or those that a variant selects."""
     if not variant.past_the_cache and not kernel.reduced:
         return []
     read = {node for step in plan.steps for node in step.reads}
@@ -236,7 +239,7 @@ def _past_the_cache(plan: Schedule, kernel: Kernel, variant: KernelVariant) -> l
 
 
 def _holder(function: KernelFunction, made: native.MachineCode | None) -> native.MachineCode:
-    """The code with a function of a kernel: what was made for the graph, or what all share."""
+    """The code with a function of a kernel: the graph's module, or the shared one."""
     if not function.text:
         return native.shared()
     assert made is not None
@@ -268,6 +271,6 @@ def _report_loop(graph: Graph, loop: lower.ScalarLoop) -> CompiledKernel:
 
 
 def _all_nodes(kernel: Kernel) -> list[Node]:
-    """The nodes computed in a kernel, those computed on the way included."""
+    """The nodes computed in a kernel, intermediate ones included."""
     found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
     return list(found)

@@ -132,7 +132,7 @@ def computed_type(node: Node) -> TensorType:
 
 
 def computed_from(node: Node) -> tuple[Node, ...]:
-    """The nodes whose elements a kernel reads one by one to compute a node: not its target, nor the base of a gather."""
+    """The nodes whose elements a kernel reads one by one for a node: not its target, nor the base of a gather."""
     return node.inputs[1:] if node.op in (ops.ASSIGN, ops.GATHER, *IN_PLACE) else node.inputs
 
 

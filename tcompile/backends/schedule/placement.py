@@ -327,7 +327,7 @@ class _Placer:
         return False
 
     def _reads_in_place(self, step: Step, base: Node, store: Store) -> bool:
-        """Whether a kernel reads of the base only elements that it does not write, or the element that it will replace."""
+        """Whether a kernel reads of the base only elements that it does not write, or the one that it replaces."""
         assert step.kernel is not None
         for value in step.kernel.values:
             access = value.access

@@ -1,7 +1,9 @@
-"""A kernel of the schedule as the source of Triton functions.
+"""Code generation of a kernel: the source of its Triton functions.
 
-Input: a ``Kernel``. Output: its ``TritonFunction`` values: text with parameters, how many programs run, and the sizes
-of blocks. What an element's value is never depends on how elements are divided among programs.
+Input: a ``Kernel``.
+Output: its ``TritonFunction`` values: text with parameters, the number of programs, and the sizes of blocks.
+Why: the forms know nothing of each other. The value of an element never depends on how elements are divided among
+programs.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ def write(
     config: TilingConfig = USUAL,
     dots: Axes | None = None,
 ) -> list[TritonFunction]:
-    """The functions of a kernel. ``signals``: whether they report what NumPy would; ``taken``: names of the library;
-    ``dots``: the axes of one that multiplies matrices.
+    """Writes the functions of a kernel. ``signals``: whether they report NumPy's flags; ``taken``: names of the
+    library; ``dots``: the axes of one that multiplies matrices.
     """
     if dots is not None:
         return [Dots(kernel, signals, taken, config, dots).write()]

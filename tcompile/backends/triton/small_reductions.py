@@ -1,8 +1,9 @@
-"""Kernels whose rows are a few elements each: a thread takes rows whole, their elements written out.
+"""Small reductions, over a few elements each: a thread takes rows whole, with their elements unrolled.
 
-Input: a ``Kernel`` with reduced axes that ``has_small_rows``. Output: its function. Why: a row that is spread over
-threads costs them an exchange, which for a few elements takes longer than adding them up: distances between points,
-sums of colours. Each element's values stay in registers, so that later passes compute nothing again.
+Input: a ``Kernel`` with reduced axes that ``has_small_rows``.
+Output: its function.
+Why: a row spread over threads needs an exchange, which for a few elements takes longer than their sum: distances
+between points, sums of colours. Each element's values stay in registers, so that later passes recompute nothing.
 """
 
 from __future__ import annotations
@@ -18,11 +19,11 @@ from tcompile.backends.triton.reductions import BlockReduction
 from tcompile.backends.triton.text import Grid, TritonFunction, power_of_two
 from tcompile.graph.sizes import hint
 
-NUMPYS_ORDER = 8  # elements of an axis; fewer are added up one after the other by NumPy, too, wherever they lie
+NUMPYS_ORDER = 8  # elements of an axis; NumPy also adds fewer one after the other, in any layout
 
 
 def has_small_rows(kernel: Kernel) -> bool:
-    """Whether rows are so short that their elements are written out."""
+    """Whether rows are so short that their elements are unrolled."""
     row = size_of([kernel.axes[a] for a in kernel.reduced])
     if not kernel.kept or not isinstance(row, int) or not 1 <= row <= UNROLLED or kernel.form == "scatter":
         return False
@@ -32,7 +33,7 @@ def has_small_rows(kernel: Kernel) -> bool:
 
 
 def _lies_along(kernel: Kernel, value: KernelValue) -> bool:
-    """Whether a load reads rows that lie in memory one after the other."""
+    """Whether a load reads rows that are contiguous in memory."""
     access = value.access
     if access is None or not access.axes.issuperset(range(len(kernel.axes))):
         return False
@@ -40,7 +41,7 @@ def _lies_along(kernel: Kernel, value: KernelValue) -> bool:
 
 
 class SmallRows(Flat):
-    """A row a thread, and some more."""
+    """One or more rows a thread."""
 
     def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL) -> None:
         super().__init__(kernel, signals, taken, config)
@@ -67,9 +68,9 @@ class SmallRows(Flat):
         return self.function(self.kernel.name, grid, row=self.row)
 
     def place(self) -> Grid:
-        """The rows of this program: a rectangle of them where some loads are the same along one of its sides.
+        """Emits the rows of this program: a rectangle of them where some loads are invariant along one of its sides.
 
-        A thread takes several rows of it, and loads for them together.
+        A thread takes several rows of it, and issues their loads together.
         """
         kept, config, kernel = self.kernel.kept, self.config, self.kernel
         broad, elements = 2 * config.side, config.elements // self.words
@@ -83,7 +84,7 @@ class SmallRows(Flat):
         return self.place_points(kept, max(1, min(config.points, elements // power_of_two(self.row))))
 
     def one_pass(self, number: int) -> None:
-        """The elements of the rows, one after the other."""
+        """Emits the elements of the rows, one after the other."""
         reductions, values = self.stages.reductions(number), self.stages.needed(number, {})
         for reduce in reductions:
             self.clear(reduce, self.shape)

@@ -1,8 +1,11 @@
-"""Reductions of many rows of some vectors each: as many rows at a time as a vector has lanes.
+"""Batched row reductions: as many rows at a time as a vector has lanes.
 
-Input: a kernel of form ``rows`` that only reduces. Output: its function. Each row leaves its accumulators in a square
-whose rows are then added up all at once, into one vector with a lane for each row; so what comes after the reduction is
-computed for all of these rows together, and stored side by side.
+Input: a kernel of form ``rows`` that only reduces.
+Output: its function.
+Why: the horizontal sums of many rows become vector additions.
+
+The accumulators of the rows form a square, whose rows are added into one vector with a lane for each row. So operations
+on the totals are vectorised over rows, and stored contiguously.
 """
 
 from __future__ import annotations
@@ -18,11 +21,11 @@ from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
 
 MOST = 1 << 10  # elements of a row: longer ones gain nothing
-LEAST = 64  # rows: fewer are best walked one by one
+LEAST = 64  # rows: fewer are best reduced one by one
 
 
 def has_batched_rows(kernel: Kernel) -> bool:
-    """Whether this kernel of form ``rows`` is best walked some rows at a time."""
+    """Whether this kernel of form ``rows`` is best computed in batches of rows."""
     if not kernel.kept or any(value.dtype.kind == "c" for value in kernel.values):
         return False
     stages = Stages(kernel, frozenset(kernel.kept))
@@ -33,7 +36,7 @@ def has_batched_rows(kernel: Kernel) -> bool:
 
 
 class BatchedRowsNest(Nest):
-    """Rows along the innermost kept axis, a block of them at a time."""
+    """Rows along the innermost kept axis, a batch at a time."""
 
     transposes = True
 
@@ -80,7 +83,7 @@ class BatchedRowsNest(Nest):
         self.elements.write(place, wanted, known, self.kernel.stores)
 
     def _row(self, address: Callable[[Access], str], counters: dict[int, str], number: str) -> None:
-        """One row's accumulators go to their places in the squares."""
+        """Reduces one row; its accumulators are stored in the squares."""
         inner = {self.last: counters[self.last]}
         found = {id(access): self.address(address(access), access, inner) for access in self.kernel.accesses}
 
@@ -94,7 +97,7 @@ class BatchedRowsNest(Nest):
             self._put(reduce, number, parts)
 
     def _again(self, number: str) -> None:
-        """A row that is not there is the first one again, so that it raises no flag of its own."""
+        """Repeats the first row in lanes without one, so that these raise no flag of their own."""
         for reduce in self.kinds:
             self._put(reduce, number, self._row_of(reduce, "0"))
 

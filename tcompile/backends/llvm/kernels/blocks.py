@@ -1,7 +1,9 @@
-"""Full reductions: blocks give partial results, which a second function combines in their order.
+"""Full reductions: blocks give partial results, which a second function combines in order.
 
-Input: a kernel of form ``blocks``. Output: its two functions. Blocks are of one size, so the result depends
-neither on the number of threads nor on which of them took which block.
+Input: a kernel of form ``blocks``.
+Output: its two functions.
+Why: all threads share one reduction. Blocks are of one size, so the result depends neither on the number of threads nor
+on which thread computed which block.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.graph.types import DType
 
-BLOCK = 16384  # elements of a full reduction that one item covers
+BLOCK = 16384  # elements of a full reduction per item
 
 
 class BlockNest(Nest):
-    """Everything is reduced."""
+    """A nest without kept axes."""
 
     def _parts(self) -> list[tuple[KernelValue, DType]]:
         return [
@@ -30,7 +32,7 @@ class BlockNest(Nest):
         ]
 
     def blocks(self) -> KernelFunction:
-        """Full reductions: every item leaves its accumulators in the array of partial results."""
+        """The function in which every item stores its accumulators in the array of partial results."""
         kernel, w = self.kernel, self.w
         axes = kernel.reduced
         stages = Stages(kernel, frozenset())
@@ -52,7 +54,7 @@ class BlockNest(Nest):
             else:
                 counters, start, stop, inner = {axes[0]: number}, "0", None, axes[1:]
             address = self.addresses(counters)
-            if len(inner) == 1:  # else a block has parts that may begin anywhere
+            if len(inner) == 1:  # else parts of a block may begin anywhere
                 self.prepare_nontemporal(address)
             self.row_values(stages.row_values(0), VectorPosition(address, counters), known)
             totals = self.run_pass(stages, 0, inner, counters, address, known, {}, start, stop)
@@ -72,7 +74,7 @@ class BlockNest(Nest):
         return self.finish(kernel.name, sizes, BLOCK if len(axes) == 1 else 1, words)
 
     def combine(self) -> KernelFunction:
-        """Merges the partial results in their order, and computes what depends on the totals."""
+        """The function that merges the partial results in order, and computes the operations on the totals."""
         kernel, w, v = self.kernel, self.w, self.v.of(1)
         stages = Stages(kernel, frozenset())
         self.begin()

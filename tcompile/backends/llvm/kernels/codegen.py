@@ -1,7 +1,8 @@
-"""From a kernel to its functions: picks the form of the loops.
+"""Code generation of a kernel: picks the loop nest for its form.
 
-Input: a ``Kernel``. Output: ``Code``, the functions' text with their launch parameters and how their work is
-divided.
+Input: a ``Kernel``.
+Output: ``Code``, the functions' text with their launch parameters and their division of work.
+Why: no form of loop nest knows another one.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _FEW_ELEMENTS = 64
 
 @dataclass
 class Code:
-    """All functions of one kernel; none for memory that is only there to be assigned."""
+    """All functions of one kernel; none for memory that is only allocated."""
 
     kernel: Kernel
     functions: list[KernelFunction] = field(default_factory=list)
@@ -47,14 +48,14 @@ def write(
     brief: bool = False,
     noalias: bool = False,
 ) -> Code:
-    """Writes the functions of ``kernel`` into ``module``.
+    """Emits the functions of ``kernel`` into ``module``.
 
-    ``brief``: there is more to do than what kernels do that are small, or only fill arrays, so that these are made into
-    code the short way. ``noalias``: a kernel reads nothing that it writes.
+    ``brief``: the graph has more work than small kernels and fills, so that these are compiled without optimisation.
+    ``noalias``: the kernel reads nothing that it writes.
     """
     code = Code(kernel)
     if all(value.node is not None and value.node.op is ops.EMPTY for value in kernel.values):
-        return code  # somebody assigns all of it
+        return code  # assignments store all of it
     if (filled := fills.write(kernel, nontemporal)) is not None:
         code.functions.append(filled)
         return code
@@ -89,7 +90,7 @@ def write(
 
 
 def _is_small(kernel: Kernel) -> bool:
-    """Whether a kernel has few elements, or does nothing but fill arrays with numbers."""
+    """Whether a kernel has few elements, or only fills arrays with numbers."""
     sizes = [axis.size for axis in kernel.axes]
     few = all(isinstance(size, int) for size in sizes) and math.prod(map(hint, sizes)) <= _FEW_ELEMENTS
     return kernel.form == "flat" and (few or all(value.op == "constant" for value in kernel.values))

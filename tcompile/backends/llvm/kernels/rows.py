@@ -1,7 +1,11 @@
 """Pointwise kernels, and reductions along the innermost axis.
 
-Input: a kernel of form ``flat`` or ``rows``. Output: its function. A row of a reduction is walked as often as its
-reductions depend on one another, while it is in the cache; what would be dear to compute again waits in a row buffer.
+Input: a kernel of form ``flat`` or ``rows``.
+Output: its function.
+Why: the passes of a row reduction run while the row is in the cache.
+
+There are as many passes over a row as its reductions depend on one another. Values that are expensive to recompute are
+kept in a row buffer.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ ROW_BUFFER_BYTES = 1 << 16  # the most stack that row buffers of one kernel may 
 
 
 class FlatNest(Nest):
-    """No axis is reduced."""
+    """A nest without reduced axes."""
 
     def flat(self, noalias: bool = False) -> KernelFunction:
         """The function. ``noalias``: it reads nothing that it writes, so that elements may be computed twice."""
@@ -50,7 +54,7 @@ class FlatNest(Nest):
         return self.finish(self.kernel.name, tuple(axis.size for axis in axes[:last]))
 
     def _if_any(self, start: str, stop: str, body: Callable[[], None]) -> None:
-        """Runs the body where there is anything between start and stop."""
+        """Runs the body unless the range is empty."""
         w = self.w
         some, none = w.label("some"), w.label("none")
         w.branch(w.get(f"icmp slt i64 {start}, {stop}"), some, none)
@@ -60,7 +64,7 @@ class FlatNest(Nest):
         w.place(none)
 
     def _same_in_all_rows(self, wanted: Sequence[KernelValue], size: Size) -> dict[KernelValue, str]:
-        """What changes along the rows only, where a row is one vector: computed once for all of them."""
+        """Loop-invariant values of rows of one vector: computed once for all rows."""
         if not isinstance(size, int) or not 0 < size <= self.lanes:
             return {}
         last = len(self.kernel.axes) - 1
@@ -82,7 +86,7 @@ class FlatNest(Nest):
         whole: bool,
         known: Mapping[KernelValue, str] | None = None,
     ) -> None:
-        """A row's elements; of an empty row nothing is read or stored, what is the same for all of it included."""
+        """Computes a row's elements; of an empty row nothing is read or stored, row values included."""
         self._if_any(
             start, stop, lambda: self._elements(stages, wanted, counters, start, stop, whole, dict(known or {}))
         )
@@ -100,7 +104,7 @@ class FlatNest(Nest):
         last = len(self.kernel.axes) - 1
         address = self.addresses(counters)
         row_place = VectorPosition(address, counters)
-        lead = "0" if known else self.lead(address, last, start)  # what is known is a vector from the row's start on
+        lead = "0" if known else self.lead(address, last, start)  # a hoisted value is a vector from the row's start on
         self.row_values(stages.row_values(0), row_place, known)
         self.prepare_nontemporal(address, lead)
         if stages.row_stores(0):
@@ -120,10 +124,10 @@ class FlatNest(Nest):
 
 
 class RowNest(Nest):
-    """The innermost reduced axis is walked in vectors, one row at a time."""
+    """A nest that vectorises the innermost reduced axis, one row at a time."""
 
     def rows(self, noalias: bool = False) -> KernelFunction:
-        """Reductions along the innermost axis, in as many passes over the row as they depend on one another."""
+        """The function, in as many passes over a row as its reductions depend on one another."""
         kernel, w = self.kernel, self.w
         self.twice = noalias and self.ends_with_whole_vectors()
         kept = kernel.kept
@@ -141,7 +145,7 @@ class RowNest(Nest):
     def _row(self, counters: dict[int, str], stages: Stages) -> None:
         address = self.addresses(counters)
         lead = "0"
-        if len(self.kernel.reduced) == 1:  # else a row has parts that may begin anywhere
+        if len(self.kernel.reduced) == 1:  # else parts of a row may begin anywhere
             lead = self.lead(address, self.kernel.reduced[0], "0")
             self.prepare_nontemporal(address, lead)
         known: dict[KernelValue, str] = {}

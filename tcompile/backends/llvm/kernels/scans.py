@@ -1,9 +1,12 @@
-"""Cumulative sums and products: every element is added to the sum of those before it, in their order, as NumPy does.
+"""Scans: cumulative sums and products, in NumPy's order.
 
-Input: a kernel of form ``scan_rows`` or ``scan_columns``, with one value ``along``. Output: its function. Where memory
-lies along another axis than the scan's, vectors of columns are added row by row. Where it lies along the scan's axis, a
-vector's elements are added one after the other; several rows at a time, since each addition waits for the one before.
-Integers, whose sums do not depend on the order, are added in all lanes at once.
+Input: a kernel of form ``scan_rows`` or ``scan_columns``, with one value ``along``.
+Output: its function.
+Why: float additions are dependent, so independent rows or columns have to fill the processor's pipeline.
+
+Where the scanned axis is not the contiguous one, vectors of columns are added row by row. Along the contiguous axis, a
+vector's elements are added one after the other, for several rows at a time. Integers, whose sums do not depend on the
+order, are added in all lanes at once.
 """
 
 from __future__ import annotations
@@ -19,13 +22,13 @@ from tcompile.backends.schedule.kernel import size_of
 from tcompile.graph import Size
 from tcompile.graph.sizes import hint
 
-ROWS_AHEAD = 8  # how many rows a column scan calls for before it comes to them
-ROWS_AT_ONCE = 4  # rows that are walked side by side, where there are as many
-STEPS = {"cumulative_sum": ("add", -0.0), "cumulative_prod": ("mul", 1.0)}  # and what the first element is added to
+ROWS_AHEAD = 8  # how many rows a column scan prefetches ahead
+ROWS_AT_ONCE = 4  # rows that are scanned side by side, where there are as many
+STEPS = {"cumulative_sum": ("add", -0.0), "cumulative_prod": ("mul", 1.0)}  # and the identity element
 
 
 class ScanNest(Nest):
-    """The reduced axis is the scan's."""
+    """A nest whose reduced axis is scanned."""
 
     def scan(self) -> KernelFunction:
         """The function."""
@@ -44,7 +47,7 @@ class ScanNest(Nest):
         return v.constant(dtype, number if dtype.kind == "f" else int(number))
 
     def _read(self, place: VectorPosition, known: dict[KernelValue, str]) -> tuple[dict[KernelValue, str], str]:
-        """All values but the scan, and the elements for it: beyond the end of a row, such as change nothing."""
+        """All values but the scan, and its elements: identity elements beyond the end of a row."""
         wanted = [value for value in self.kernel.values if value is not self.value and value not in known]
         registers, mask = self.elements.write(place, wanted, known)
         elements = registers[self.value.values[0]]
@@ -56,7 +59,7 @@ class ScanNest(Nest):
         self.elements.write(place, (), {**registers, self.value: scanned}, self.kernel.stores)
 
     def _same_for(self, place: VectorPosition, axes: Sequence[int]) -> dict[KernelValue, str]:
-        """What moves along ``axes`` at most: computed once."""
+        """Hoists values that change along ``axes`` at most."""
         known: dict[KernelValue, str] = {}
         still = [value for value in self.kernel.values if value is not self.value and value.axes <= frozenset(axes)]
         self.row_values(still, place, known)
@@ -172,11 +175,11 @@ class ScanNest(Nest):
         return Vectors(self.w, 1, self.status)
 
     def _sums(self, elements: str, total: str) -> tuple[str, str]:
-        """The sums of ``total`` and the elements of a vector up to each of them, and the last of them."""
+        """The inclusive scan of a vector, starting from ``total``, and its last element."""
         return (self._one_by_one if self.value.dtype.kind == "f" else self._doubling)(elements, total)
 
     def _one_by_one(self, elements: str, total: str) -> tuple[str, str]:
-        """In their order, on which the rounding of floats depends."""
+        """Adds in order, on which the rounding of floats depends."""
         w, one, dtype = self.w, self._single(), self.value.dtype
         type, cell = self.v.type(dtype), scalar_type(dtype)
         scanned = "poison"

@@ -1,7 +1,8 @@
-"""Sorts of a few elements each: as many rows side by side as a vector has lanes, in a network of exchanges.
+"""Small sorts: as many rows side by side as a vector has lanes, in a sorting network.
 
-Input: a kernel of form ``sort``: one reduced axis of a few elements, known when it is compiled. Output: its function.
-No branch depends on what is sorted. NaNs come last, as in NumPy.
+Input: a kernel of form ``sort``: one reduced axis of a few elements, a compile-time constant.
+Output: its function.
+Why: no branch depends on the data. NaNs come last, as in NumPy.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from tcompile.backends.llvm.kernels.small_reductions import SmallRowsNest, Vecto
 
 
 class SortNest(SmallRowsNest):
-    """The innermost kept axis is walked in vectors, the sorted one is written out."""
+    """A nest that vectorises the innermost kept axis and unrolls the sorted one."""
 
     def rows_of(self, vector: Vector) -> None:
         """Sorts as many rows as there are lanes."""
@@ -40,7 +41,7 @@ class SortNest(SmallRowsNest):
 
 
 def exchanges(count: int) -> Iterator[tuple[int, int]]:
-    """The places to compare, and to exchange where they are out of order, until ``count`` elements are sorted.
+    """The pairs of positions to compare and exchange, one after the other, to sort ``count`` elements.
 
     Batcher's odd-even merges (D. E. Knuth, TAOCP 3, 5.2.2, algorithm M).
 

@@ -1,7 +1,8 @@
-"""The program of a loop in machine code: 64-bit words, which ``native/loop_program.ll`` walks through.
+"""Encoding of loop programs: 64-bit words, which ``native/loop_program.ll`` interprets.
 
-Input: the ``LoopIR`` of a loop, and what one call gives it. Output: a ``Level``: the loop's arrays, and its program,
-which is kept for later calls of the same kind.
+Input: the ``LoopIR`` of a loop, and the arguments of one call.
+Output: a ``Level``: the loop's arrays and its program, kept for later calls of the same form.
+Why: the same steps have other addresses and sizes in each call.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
 from tcompile.graph import Size, SymInt, TensorType
 from tcompile.graph.sizes import counters_in, evaluate, product
 
-# A step's words, and the size that the third of them is.
+# The opcodes, and the meaning of their third word.
 _Row: TypeAlias = tuple[list[int], Size | None]
 
 _KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT, _PICK, _TELL, _LEAST, _TOGETHER = range(12)
 _HEADER = 13
-DONE, WAY = 8, 9  # words that tell how many iterations were done, and how the loop was left
-_CLOCK = 10  # the word that tells where the clock is
-_SEVERAL = 11  # the words that tell how many iterations may be done at once, and where the table for it is
+DONE, WAY = 8, 9  # words with the number of iterations done, and the exit
+_CLOCK = 10  # the word with the clock's address
+_SEVERAL = 11  # the words with the number of skewed iterations, and the address of their table
 _NEVER = (1 << 63) - 1  # iterations
-_PLANS = 64  # that a loop remembers
-_COPIED_BYTES, _COPIED_NS = 1 << 19, 0.1  # that one thread copies, and what a byte takes
+_PLANS = 64  # per loop
+_COPIED_BYTES, _COPIED_NS = 1 << 19, 0.1  # bytes that one thread copies, and ns per byte
 
 
 @cache
@@ -60,7 +61,7 @@ def _code() -> target.MachineCode:
 
 
 class At:
-    """The symbols' values, and the last value of each counter; the first one is 0."""
+    """Values of the symbols, and the last value of each induction variable; the first one is 0."""
 
     def __init__(self, symbols: Mapping[str, int], last: Mapping[str, int]) -> None:
         self.symbols, self.last = symbols, last
@@ -71,12 +72,10 @@ class At:
         return evaluate(size, self.begin)
 
     def ends(self, size: Size) -> list[int]:
-        """What a size is where each counter is at one end; it is never beyond these."""
+        """The values of a size where each induction variable is at one end; these bound it."""
         if not isinstance(size, SymInt):
             return [size]
-        names = sorted(
-            counters_in(size) & self.last.keys()
-        )  # iterations of a loop around that Python runs have a value
+        names = sorted(counters_in(size) & self.last.keys())  # an enclosing loop that Python runs has a value
         corners = itertools.product(*((0, self.last[name]) for name in names))
         return [evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners]
 
@@ -85,14 +84,14 @@ class At:
         return max(self.ends(size))
 
     def growth(self, size: Size, counter: str) -> int:
-        """By how much a size grows when a counter does."""
+        """The step of a size when an induction variable grows by one."""
         if not isinstance(size, SymInt) or counter not in size.names:
             return 0
         return evaluate(size, {**self.begin, counter: 1}) - evaluate(size, self.begin)
 
 
 class Level:
-    """The arrays and the program of one loop, for one call. ``inside`` another loop, which gives it its arrays."""
+    """The arrays and the program of one loop, for one call. ``inside`` another loop, which provides its arrays."""
 
     def __init__(
         self, iterations: LoopIR, given: Sequence[Any], at: At, inside: bool = False, clock: Array | None = None
@@ -105,7 +104,7 @@ class Level:
         self.taken = [(number, *self._taken(number)) for number in iterations.fresh]
         self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
         self.clock = np.array([1, 1, 0, 0], np.int64) if clock is None else clock  # see tc_due in poll.ll
-        self.tables: list[Array] = []  # of addresses and numbers, which the program points to
+        self.tables: list[Array] = []  # of addresses and numbers, to which the program points
         self.held: list[Level] = []
         self.words: list[int] = []
         self._write()
@@ -113,7 +112,7 @@ class Level:
         self.origin = _address(self.first)
         self.memory = self.first.copy()
         self.program = _address(self.memory)
-        self.reported_words = memoryview(self.memory.data)  # whose words are read sooner
+        self.reported_words = memoryview(self.memory.data)  # faster to read
         self.launch, self.code = native.launcher(), _code()
         self.begins = b"iiiiii" + b"ia" * len(self.taken)
         self.size = self.bytes
@@ -121,7 +120,7 @@ class Level:
             self.release_arrays()
 
     def begin(self, given: Sequence[Any], iterations: int) -> int:
-        """Begins another call with values of the same kind, as ``run`` does."""
+        """Begins another call with arguments of the same form, as ``run`` does."""
         self.given = given
         arrays, pairs = self.arrays, list[Any]()
         for number, position, written, make in self.taken:
@@ -141,34 +140,34 @@ class Level:
         return found
 
     def run(self, iterations: int) -> int:
-        """Runs so many iterations, or fewer where a status may be the end of them; returns the status."""
+        """Runs so many iterations, or fewer where a status may end them; returns the status."""
         found: int = self.launch(self.code["tc_loop"], b"iii", 1, 1, self.program, self.table, iterations)
         return found
 
     def _taken(self, number: int) -> tuple[int | None, bool, Callable[[], Array]]:
-        """How each call gets an array of its own: from what it is given, copied where the loop writes to it, or new."""
+        """How each call gets an array: from an argument, copied where the loop writes to it, or new."""
         position = self._position(number)
         return position, number in self.iterations.written, native.maker(*self.forms[number])
 
     def _position(self, number: int) -> int | None:
-        """Which of the values given an array holds before the first iteration."""
+        """The position of the argument that an array holds before the first iteration."""
         return self.iterations.inputs.get(number, self.iterations.double_buffers.get(number))
 
     @property
     def bytes(self) -> int:
-        """How much memory it holds, what it was given left out."""
+        """The memory that it owns, arguments left out."""
         own = sum(array.nbytes for array in self.arrays)
         return own + 8 * len(self.words) + sum(level.bytes for level in self.held)
 
     def release_arrays(self) -> None:
-        """Forgets all arrays that others hold, or will."""
+        """Drops the references to all arrays that others hold, or will."""
         self.given = ()
         for number in self.iterations.inputs if self.inside else self.iterations.fresh:
             if not (self.inside and number in self.iterations.written):
                 self.arrays[number] = _NONE
 
     def _memory(self, number: int) -> Array:
-        """An array of the loop: what it is given, a copy where it is written to, or a new one."""
+        """Allocates an array of the loop: an argument, a copy where it is written to, or a new one."""
         position = self._position(number)
         if position is not None:
             array = np.asarray(self.given[position])
@@ -183,7 +182,7 @@ class Level:
         return shape, made.dtype, order
 
     def _number(self, size: Size) -> int:
-        """A new word with a size, and its place. Raises Replay where some iteration's has over 64 bits."""
+        """A new word with a size, and its position. Raises Replay where it exceeds 64 bits in some iteration."""
         if any(abs(end) >= 1 << 63 for end in self.at.ends(size)):
             raise Replay("a number of more than 64 bits")
         self.words.append(self.at.first(size))
@@ -194,12 +193,12 @@ class Level:
         iterations, words = self.iterations, self.words
         words += [0] * _HEADER
         words[_CLOCK] = _address(self.clock)
-        # What the loop around gives may have changed places; each call has other fresh arrays.
+        # The enclosing loop's arrays may have been swapped; each call has other fresh arrays.
         self.changing = iterations.moves.keys() | (iterations.inputs.keys() if self.inside else set(iterations.fresh))
         self.addresses = list[int]()  # pairs of a word and an array
         rows: list[_Row] = []
         kernels: dict[int, KernelStep | CopyStep] = {}
-        passed_over = 0  # so many of the next rows belong to a test, which may pass over them
+        passed_over = 0  # the number of following rows that a test may skip
         for step in iterations.steps:
             if isinstance(step, ExitTest):
                 passed_over = step.copies
@@ -231,7 +230,7 @@ class Level:
             words += table
 
     def _skew_rows(self, rows: list[_Row], kernels: Mapping[int, KernelStep | CopyStep]) -> list[_Row]:
-        """The rows, those in one of which kernels go through the same arrays together; and iterations that do."""
+        """The rows, with runs of kernels and runs of iterations skewed where that pays."""
         if sum(array.nbytes for array in self.arrays) < skewing.LEAST_BYTES:
             return rows
         iterations = min(self.at.last[self.iterations.counter] + 1, max(skewing.ITERATIONS))
@@ -255,7 +254,7 @@ class Level:
         return found
 
     def _plan(self, length: int, kernels: Mapping[int, KernelStep | CopyStep], most: int) -> SkewPlan:
-        """Which of so many rows, and which iterations of at ``most`` so many, are done together."""
+        """Decides which of so many rows, and which iterations of at ``most`` so many, are skewed."""
         threads, iterations = native.num_threads(), self.iterations
         bands = {at: band for at, kernel in kernels.items() if (band := self._band(kernel, {})) is not None}
         alike = all(self.arrays[here].strides == self.arrays[there].strides for here, there in iterations.moves.items())
@@ -281,7 +280,7 @@ class Level:
         return SkewPlan(runs=tuple(runs))
 
     def _places(self, iterations: int) -> list[dict[int, int]]:
-        """After each of so many iterations, where the arrays are that change places."""
+        """The buffers of swapped arrays after each of so many iterations."""
         found = [{number: number for number in self.iterations.moves}]
         while len(found) < iterations:
             found.append({number: self.iterations.moves[at] for number, at in found[-1].items()})
@@ -290,7 +289,7 @@ class Level:
     def _several(
         self, count: int, how: skewing.Skew, rows: Sequence[_Row], kernels: Collection[KernelStep | CopyStep]
     ) -> None:
-        """Writes how so many iterations are done at once."""
+        """Encodes how so many iterations are skewed."""
         grows = any(self.at.growth(size, self.iterations.counter) for _, size in self.numbers)
         each = [list(rows)]
         for n, there in enumerate(self._places(count if grows else self.iterations.period)[1:], start=1):
@@ -308,7 +307,7 @@ class Level:
             self.words += [code, words - place, items, items // max(parts, 1) * width, *others]
 
     def _band(self, kernel: KernelStep | CopyStep, there: Mapping[int, int]) -> skewing.Band | None:
-        """What a kernel does where arrays have changed places, if that can be told."""
+        """The slabs of a kernel after swaps, if they are known."""
         if isinstance(kernel, CopyStep):
             size, step = self.arrays[kernel.to].size, self.arrays[kernel.to].itemsize
             both = (kernel.source, False), (kernel.to, True)
@@ -335,7 +334,7 @@ class Level:
     def _kernel(
         self, step: KernelStep | CopyStep, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0
     ) -> _Row:
-        """A kernel, so many iterations ahead; ``there`` tells where arrays are then that have changed places."""
+        """A kernel, so many iterations ahead; ``there`` maps swapped arrays to their buffers then."""
         words = self.words
         if isinstance(step, CopyStep):
             array = self.arrays[step.to]
@@ -371,7 +370,7 @@ class Level:
         return [_COPY, table + 8 * to, source_table + 8 * source, array.nbytes, 0]
 
     def _inner(self, step: InnerLoopStep) -> list[_Row]:
-        """A loop inside: what it is given, the numbers it starts with, itself, and what becomes of its results."""
+        """An inner loop: its arguments, the initial numbers, itself, and the moves of its results."""
         iterations = step.iterations
         types = [node.type for node in iterations.graph.inputs[1 : iterations.carried + 1]]
         given = [
