@@ -1,7 +1,8 @@
-"""The page docs/performance.md and the README's table, written from the newest results.
+"""Generation of docs/performance.md and the README's table from the newest results.
 
-Input: the JSON files in benchmarks/results. Output: the page, in which nothing is written by hand but what stands
-here, and the README with the figures of that page. Exists so that no page shows figures that no result has.
+Input: the JSON files in benchmarks/results.
+Output: the page, whose only fixed text stands here, and the README with the figures of that page.
+Why: every figure in a page comes from a result.
 
     python -m benchmarks.performance
 """

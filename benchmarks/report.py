@@ -1,7 +1,8 @@
-"""What is shown: a table for the terminal, Markdown, JSON and a picture, all of one Report.
+"""Reports of the comparison: a table for the terminal, Markdown, JSON and a picture.
 
-Input: a ``Report``. Output: text, and files in a folder. Exists apart from the harness so that results measured
-elsewhere can be drawn again: ``python -m benchmarks.report results/NAME.json``.
+Input: a ``BenchmarkReport``.
+Output: text, and files in a folder.
+Why: results measured elsewhere can be drawn again: ``python -m benchmarks.report results/NAME.json``.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-Data = dict[str, Any]  # Report.as_dict()
+Data = dict[str, Any]  # BenchmarkReport.as_dict()
 
 COLOURS = {
     "tcompile": "#c8102e", "numpy": "#8a94a6", "torch": "#e39b3f", "torch_numpy": "#c98a3a", "jax": "#5fae9b",
@@ -168,7 +169,7 @@ def cases(data: Data) -> dict[str, list[Data]]:
 
 
 def means(case: str, tables: Sequence[Data]) -> list[str]:
-    """How many times faster tcompile is than the best peer and than NumPy: geometric means, and where it is after."""
+    """The speed-ups over the best peer and over NumPy: geometric means, and the kernels that are slower."""
     rows = [(table, row) for table in tables for row in table["rows"] if row["peer"] == "tcompile"]
     told = []
     for name, title in (("to_best_peer", "the best peer"), ("to_numpy", "NumPy")):
@@ -200,7 +201,7 @@ def _case(table: Data) -> str:
 
 
 def _short(table: Data) -> bool:
-    """Whether times are better told in µs."""
+    """Whether times are better given in µs."""
     return bool(table["shape"][0] * table["shape"][1] < 100_000)
 
 
@@ -211,12 +212,12 @@ def _titles(tables: Sequence[Data]) -> dict[str, str]:
 
 
 def _notes(table: Data) -> list[str]:
-    """What is to be said about rows that have figures."""
+    """Notes on rows with figures."""
     return [f"{r['title']}: {r['detail']}" for r in table["rows"] if r["median"] is not None and r["detail"]]
 
 
 def _remarks(table: Data) -> list[str]:
-    """The same, and what has no figures, but for what a library cannot say."""
+    """The same, and notes on rows without figures, except kernels that a library cannot express."""
     missing = [row for row in table["rows"] if row["status"] in ("differs", "failed")]
     return [*_notes(table), *(f"{row['title']} {row['status']}: {row['detail']}" for row in missing)]
 

@@ -336,7 +336,7 @@ def test_figures(value, text):
     [
         ("programs", "blur;monte_carlo", "Geometric mean"),
         ("draws", "normal;bootstrap", "Geometric mean"),
-        ("everyday", "told_steps;peaks;groups", "another size ms"),
+        ("everyday", "printed_steps;peaks;groups", "another size ms"),
         ("small", "add;max", "Allowed: NumPy's time, 5% more"),
     ],
 )

@@ -1,8 +1,9 @@
-"""Graphs as files that run: what a script written by ``graph.script()`` does when it is run.
+"""Scripts of graphs: the behaviour of a file written by ``graph.script()``.
 
-Input: the script's own file and its inputs. Output: a line for each backend, saying whether it agrees with NumPy, and
-an exit status of 1 where one does not; with ``--minify``, a smaller script beside it. Exists so that a graph that goes
-wrong can be handed on as one file.
+Input: the script's own file and its inputs.
+Output: a line for each backend, saying whether it agrees with NumPy, and an exit status of 1 where one does not; with
+``--minify``, a smaller script beside it.
+Why: a failing graph can be shared as one file.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ def main(
     tolerance: float | None = TOLERANCE,
     exact: bool = False,
 ) -> None:
-    """Runs the graph in ``file``; its command line's options say how. Ends the process with status 1 on a failure.
+    """Runs the graph in ``file``, by the options of the command line. Ends the process with status 1 on a failure.
 
-    inputs: of these, None stands for one that is in the file ``data`` beside the script, or is made up. backend: the
-    one to look at, by default every backend of tcompile's own.
+    inputs: of these, None stands for one that is in the file ``data`` beside the script, or is random. backend: the one
+    to check, by default every backend of tcompile's own.
     """
     parser = argparse.ArgumentParser(description="Compares backends with NumPy on the graph in this file.")
     parser.add_argument("--backend", default=backend, help="one backend: a name, or module:function (default: all)")
@@ -110,7 +111,7 @@ def write_script(path: Path, graph: Graph, inputs: Sequence[Any], about: str, op
 
 
 def write_minified(path: Path, done: Minified) -> Path:
-    """Writes what the minifier found."""
+    """Writes the minifier's result."""
     about = f"{done.ops_before} operations reduced to {done.graph.op_count}.\n{done.verdict}"
     return write_script(path, done.graph, done.inputs, about, options_of(done.column, done.tolerance))
 

@@ -1,8 +1,11 @@
-"""The transforms: Graph to Graph, one pass a file, run as one column.
+"""Transforms: passes from Graph to Graph, one a file, in a fixed order.
 
-Input: a captured graph. Output: an equivalent graph of fewer and simpler operations. No pass edits a graph
-in place, and each keeps every bit, every floating-point condition and which results share memory. ``rewrite`` is how
-a pass is written.
+Input: a captured graph.
+Output: an equivalent graph of fewer and simpler operations.
+Why: backends get canonical graphs.
+
+No pass edits a graph in place, and each preserves every bit, every floating-point condition and the aliasing of
+results. ``rewrite`` is the framework of a pass.
 """
 
 from __future__ import annotations
@@ -25,11 +28,11 @@ from tcompile.transforms.store_parts import store_parts
 PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("decompose", decompose),  # means, variances and clips into primitive rows
     ("fold", fold),  # constants, casts of casts, views of views
-    ("cse", eliminate_common_subexpressions),  # equal nodes become one
-    ("sinks", sink_views),  # in loops, views are made where they are read
-    ("dce", eliminate_dead_code),  # what nobody can notice goes
+    ("cse", eliminate_common_subexpressions),  # common subexpression elimination
+    ("sinks", sink_views),  # in loops, views are sunk to their uses
+    ("dce", eliminate_dead_code),  # dead code elimination
     ("rolls", merge_rolls),  # rolls of one array become slices of one copy
-    ("store_parts", store_parts),  # in loops, parts of joined arrays are stored where they belong
+    ("store_parts", store_parts),  # in loops, parts of joined arrays are stored in place
 )
 
 
@@ -38,10 +41,10 @@ def run(
     verify: Callable[[Graph], None] | None = None,
     on_pass: Callable[[str, Graph], None] | None = None,
 ) -> Graph:
-    """Runs the column on ``graph``, and returns the last graph.
+    """Runs the passes on ``graph``, and returns the last graph.
 
-    ``verify(graph)`` checks the result of every pass (it raises GraphError), ``on_pass(name, graph)`` sees
-    it. Each pass is told to the event stream.
+    ``verify(graph)`` checks the result of every pass (it raises GraphError), ``on_pass(name, graph)`` is called with
+    it. Each pass emits an event.
     """
     for name, transform in PIPELINE:
         before, started = graph.op_count, time.perf_counter()
