@@ -112,23 +112,6 @@ def test_every_stance_is_described(page):
     assert re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE) == list(STANCES)
 
 
-# Modules that have other names now. Docstrings name modules in double backticks.
-RETIRED = {
-    "callsite", "element_blocks", "element_carry", "element_choices", "element_draws", "element_instructions",
-    "element_loops", "element_nodes", "element_steps", "element_translator", "element_versions", "foresight",
-    "guard_kinds", "holders", "loop_node", "nests", "new_arrays", "round_steps", "round_words", "scalar_bits",
-    "scalar_draws", "scalar_places", "scalar_ranges", "scalar_shape", "scalar_values", "scalar_vectors", "sheet",
-    "shortrows", "userline",
-}  # fmt: skip
-
-
-def test_modules_are_called_by_their_names():
-    for folder in ("tcompile", "jupyter_ext", "tests", "tools", "benchmarks", "docs"):
-        for path in (ROOT / folder).rglob("*.[pml][yd]*"):
-            named = re.findall(r"`(?:[\w./]*[./])?(\w+?)(?:\.py)?`", path.read_text(encoding="utf-8"))
-            assert not RETIRED & set(named), path
-
-
 @pytest.mark.parametrize("page", ["docs/tour.md", "docs/glossary.md", "CONTRIBUTING.md"])
 def test_files_that_are_named_exist(page):
     text = (ROOT / page).read_text(encoding="utf-8")

@@ -346,7 +346,7 @@ class HostProgram:
         native = self.native_parts(node, [body], len(operands) - 2)
         own = loop_runners.owner(node.regions, self.names["copy"])
         made = TimedLoop(loop_runners.PythonLoop(node.name, body, own, missing, native), line_of(node))
-        name = self._constant(f"{node.name}_rounds", made)
+        name = self._constant(f"{node.name}_iterations", made)
         sizes = [f"sizes=({', '.join(missing)},)"] if missing else []
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *sizes])})")
         self.loop_calls[self.lines[-1]] = node.name
@@ -366,7 +366,7 @@ class HostProgram:
             loop_runners.PartLoop(node.name, bodies, own=own, symbols=symbols, native=native, **node.attrs),
             line_of(node), True,
         )  # fmt: skip
-        name = self._constant(f"{node.name}_rounds", made)
+        name = self._constant(f"{node.name}_iterations", made)
         sizes = "".join(f"({''.join(f'{size}, ' for size in missing)}), " for _, missing in compiled)
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, f'sizes=({sizes})'])})")
         self.loop_calls[self.lines[-1]] = node.name

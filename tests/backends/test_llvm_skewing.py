@@ -231,8 +231,8 @@ def test_arrays_that_change_places_in_a_circle_are_not_copied(monkeypatch):
     """Of three arrays the oldest is written to: no iteration copies, whatever their number."""
     made = []
     loop = build.Iterations
-    original = loop._exchange
-    monkeypatch.setattr(loop, "_exchange", lambda self, **how: (original(self, **how), made.append(self)))
+    original = loop._swap_buffers
+    monkeypatch.setattr(loop, "_swap_buffers", lambda self, **how: (original(self, **how), made.append(self)))
     for count in range(8, 15):
         check(wave, lambda count=count: [np.random.default_rng(0).random((9, 9)), count])
     assert made

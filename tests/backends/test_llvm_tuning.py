@@ -19,7 +19,7 @@ from tests.differential import check
 @pytest.fixture(autouse=True)
 def afresh(monkeypatch):
     monkeypatch.setattr(shared, "_known", {})
-    monkeypatch.setattr(shared, "ITERATIONS_S", 0.0)
+    monkeypatch.setattr(shared, "COMPETITOR_S", 0.0)
     monkeypatch.setattr(llvm, "NONTEMPORAL_BYTES", 1 << 14)
 
 

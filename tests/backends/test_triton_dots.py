@@ -76,7 +76,7 @@ def test_what_a_factor_is_computed_from_is_computed_in_the_kernel():
     compare(build, x, w, sample("float32", (50,)))
 
 
-def test_what_is_dear_is_computed_once():
+def test_expensive_values_are_computed_once():
     x, w = sample("float32", (90, 70)), sample("float32", (70, 80))
     made = check(lambda op, x, w: op("matmul", op("exp", x), w), x, w, rtol=1e-4, kernels=2)
     assert [kernel.description.split()[0] for kernel in made.kernels] == ["flat", "dots"]

@@ -40,7 +40,7 @@ def on_gpu(x):
 def afresh(gpu, monkeypatch):
     gpu()
     monkeypatch.setattr(shared, "_known", {})
-    monkeypatch.setattr(shared, "ITERATIONS_S", 0.0)
+    monkeypatch.setattr(shared, "COMPETITOR_S", 0.0)
     monkeypatch.setattr(shared.cache, "find", lambda key: None)
 
 

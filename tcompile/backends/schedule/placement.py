@@ -309,7 +309,7 @@ class _Placer:
             if not self._reads_in_place(step, base, store):
                 if not (self.graph.scratch and base.op is ops.INPUT and self._becomes_result(node)):
                     self.wish |= {node} - self.alone
-                return False  # a loop has two arrays then, which change places
+                return False  # a loop has a double buffer then
         readers = [other for other in self.steps if other is not step and base in self._memories(other.reads)]
         if any(step in steps_before(other) for other in readers):
             return False

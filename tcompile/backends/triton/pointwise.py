@@ -41,7 +41,7 @@ LOWERINGS: dict[str, dict[str, Written]] = {}
 # below.
 REFUSED = {
     ops.CLIP: "transforms.decompose writes it as minimum and maximum",
-    ops.CONJ: "schedule.parts writes it for complex numbers, and it is no operation on others",
+    ops.CONJ: "schedule.complex_and_half writes it for complex numbers, and it is no operation on others",
     ops.SCALAR_ABS: "the least integer has no absolute value, of which NumPy's scalars warn",
     ops.SCALAR_POW: "of one number, whose power is that of libm",
     ops.SCALAR_FLOOR_DIVIDE: "of one number; a kernel takes no less time than the library",

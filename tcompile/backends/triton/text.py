@@ -389,7 +389,7 @@ class Text:
         text = self.real(written)
         text = text if isinstance(text, str) else full(text, value.dtype)
         text = f"{text}.to(tl.int8)" if value.dtype == BOOL else text
-        if value.attrs["how"] is not None:  # Triton 3.6's interpreter adds elements behind one broadcast number
+        if value.attrs["how"] is not None:  # Triton 3.6's interpreter adds elements after one broadcast number
             text = f"tl.where({mask}, {text}, 0)"
         self.line(f"{pointwise.STORES[value.attrs['how']]}({pointer}, {text}, mask={mask})")
 

@@ -28,7 +28,7 @@ LOWERINGS: dict[str, dict[str, Emit]] = {}
 # The reasons why some operations of graphs have none. ``astype`` and ``where``, which know two dtypes, are in ``emit``.
 REFUSED = {
     ops.CLIP: "transforms.decompose writes it as minimum and maximum",
-    ops.CONJ: "schedule.parts writes it for complex numbers, and it is no operation on others",
+    ops.CONJ: "schedule.complex_and_half writes it for complex numbers, and it is no operation on others",
     ops.SCALAR_ABS: "the least integer has no absolute value, of which NumPy's scalars warn",
 }
 

@@ -115,14 +115,14 @@ class SmallRowsNest(Nest):
         w, n = self.w, self.lanes
         loads = [x for x in self.kernel.values if x.op == "load" and x.access is not None and self._moves(x.access)]
         along = [x for x in loads if self._turns(x) > 1 and self._lies_along(x.access)]
-        sorted_out = [x for x in along if self._is_deinterleaved(x.access)]
+        deinterleaved = [x for x in along if self._is_deinterleaved(x.access)]
         stores = [store for store in self.kernel.stores if self._lies_along(store.access)]
-        if len(sorted_out) < len(along) or not all(map(self._is_packed, stores)):
+        if len(deinterleaved) < len(along) or not all(map(self._is_packed, stores)):
             vector.rows = [self._within(vector, i) for i in range(n)]
-        if sorted_out:
-            self._deinterleave(vector, sorted_out)
+        if deinterleaved:
+            self._deinterleave(vector, deinterleaved)
         for x in along:
-            if x not in sorted_out:
+            if x not in deinterleaved:
                 self._found(x, vector, self._transposed_loads(x, vector))
         loads = [x for x in loads if x not in along]
         if not loads:
