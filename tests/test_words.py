@@ -49,7 +49,7 @@ def pattern(words: list[str]) -> re.Pattern[str]:
 
 def is_name(word: str) -> bool:
     """Whether a retired word is a name of code, which matches only as it stands."""
-    return "_" in word and not word.endswith(".py") or re.fullmatch(r"\w*[a-z][A-Z]\w*", word) is not None
+    return ("_" in word and not word.endswith(".py")) or bool(re.fullmatch(r"\w*[a-z][A-Z]\w*", word))
 
 
 def is_inside(text: str, match: re.Match[str], allowed: str) -> bool:
