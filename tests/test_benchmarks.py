@@ -37,7 +37,7 @@ from tcompile.backends.llvm.kernels.variants import KernelVariant
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = Plan(
-    ((16, 16),), ("float32",), iterations=2, calls=2, seconds=60.0, overhead_iterations=2, import_runs=1, threads=2
+    ((16, 16),), ("float32",), rounds=2, calls=2, seconds=60.0, overhead_rounds=2, import_runs=1, threads=2
 )
 
 
@@ -128,7 +128,7 @@ def test_every_kernel_runs_compiled_and_passes(name):
     assert not ours.detail  # no note: it was not run in plain Python
     assert ours.compile_ms > 0
     assert "capture" in ours.phases
-    assert len(ours.round_medians) == TINY.iterations
+    assert len(ours.round_medians) == TINY.rounds
     assert ours.speedup == pytest.approx(numpy.median / ours.median)
     assert ours.to_copy == pytest.approx(ours.median / copy.median)
     assert ours.lower <= ours.median <= ours.upper
@@ -223,10 +223,10 @@ def test_a_missing_peer_is_skipped_and_said_to_be():
     assert [row.peer for row in result.tables[0].rows] == ["numpy", "copy"]
 
 
-def test_everybody_runs_once_an_iteration_and_the_order_shifts():
+def test_contestants_run_once_per_round_and_the_order_shifts():
     order = []
     runners = {name: (lambda name=name: order.append(name)) for name in "abc"}
-    times = harness.iterations(runners, 3, 2)
+    times = harness.rounds(runners, 3, 2)
     assert "".join(order) == "aaabbbccc" + "bbbcccaaa" + "cccaaabbb"
     assert [len(turn) for turn in times["a"]] == [2, 2, 2]
 

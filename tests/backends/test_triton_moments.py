@@ -5,13 +5,12 @@ import pytest
 
 pytest.importorskip("triton")
 
-from tests.backends.test_triton_parts import normal, variance
-
 from tcompile.backends import triton
 from tcompile.backends.triton import kernels, moments
 from tcompile.backends.triton import rows as rows_module
 from tcompile.backends.triton.configs import TilingConfig
 from tests.backends.llvm_cases import graph_of, same, sample
+from tests.backends.test_triton_complex_and_half import normal, variance
 from tests.backends.triton_cases import compile_all, on_interpreter
 
 write = kernels.write
