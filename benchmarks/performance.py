@@ -33,7 +33,7 @@ def page(peers: Data | None, programs: Data | None, small: Data | None, gpu: Dat
         "# Performance: what was measured",
         "",
         "Written by `python -m benchmarks.performance` from the newest files in `benchmarks/results`, which have every",
-        "round's figures, pictures, and what is computed. [benchmarks/README.md](../benchmarks/README.md) says how it",
+        "run's figures, pictures, and what is computed. [benchmarks/README.md](../benchmarks/README.md) says how it",
         "is measured and what the columns mean; `make bench` measures again.",
     ]
     if peers is not None:
