@@ -36,9 +36,7 @@ from benchmarks.peers import PEERS, Contestant, NotApplicable, NumPy, Peer, TCom
 from tcompile.backends.llvm.kernels.variants import KernelVariant
 
 ROOT = Path(__file__).resolve().parent.parent
-TINY = Plan(
-    ((16, 16),), ("float32",), rounds=2, calls=2, seconds=60.0, overhead_rounds=2, import_runs=1, threads=2
-)
+TINY = Plan(((16, 16),), ("float32",), rounds=2, calls=2, seconds=60.0, overhead_rounds=2, import_runs=1, threads=2)
 
 
 def measure(kernels, peers, told=None):
