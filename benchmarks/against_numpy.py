@@ -1,10 +1,13 @@
 """The command ``python -m benchmarks.against_numpy programs|everyday|draws|small``: tcompile beside NumPy alone.
 
-Input: the command line. Output: a table on the terminal; JSON, Markdown and a picture in a folder. ``programs`` runs
-the whole programs of ``programs.py``, ``everyday`` those of ``everyday.py``, at a small size first and then at another
-one, ``draws`` those of ``draws.py``, which draw random numbers; ``small`` runs the functions of ``small.py`` at 1 to
-10^7 elements, and flags what is slower compiled. All run NumPy and tcompile in turn, in one process, on equal inputs,
-results checked first.
+Input: the command line.
+Output: a table on the terminal; JSON, Markdown and a picture in a folder.
+Why: users' programs must get faster, and small functions must not get slower.
+
+``programs`` runs the whole programs of ``programs.py``, ``everyday`` those of ``everyday.py``, at a small size first
+and then at another one, ``draws`` those of ``draws.py``, which draw random numbers; ``small`` runs the functions of
+``small.py`` at 1 to 10^7 elements, and flags those that are slower compiled. All run NumPy and tcompile in turn, in one
+process, on equal inputs, after the results were checked.
 """
 
 from __future__ import annotations
@@ -29,11 +32,11 @@ from benchmarks.run import HERE, limit, machine, tell
 Data = dict[str, Any]
 SIZES = tuple(10**power for power in range(8))
 ALLOWED = 1.05  # a small function may take NumPy's time, this much more, and the overhead of one call
-LEAST_OVERHEAD_MS = 0.0002  # what a call may cost at least: below it the clock tells little
+LEAST_OVERHEAD_MS = 0.0002  # the overhead of a call that is always allowed: the clock cannot resolve less
 TURN_S = 0.002  # a turn repeats a short call until it takes this long
 ROUNDS = {"programs": 9, "everyday": 9, "draws": 9, "small": 7}
 SECONDS = {"programs": 6.0, "everyday": 2.0, "draws": 3.0, "small": 0.8}  # of timing; a row gets three rounds
-SETTLED = 20  # calls, after which it is decided whether plain Python takes less time
+SETTLED = 20  # calls until the trial of plain Python has ended
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 # -- the suites --------------------------------------------------------------------------------------------------------
 def programs(options: argparse.Namespace, rounds: int) -> Data:
-    """Times whole programs; ``geometric_mean`` is of how many times faster they are compiled."""
+    """Times whole programs; ``geometric_mean`` is that of the speed-ups."""
     table = importlib.import_module(f"benchmarks.{options.suite}")
     rows = []
     for program in _chosen(options.names, getattr(table, options.suite.upper())):
@@ -87,8 +90,9 @@ def programs(options: argparse.Namespace, rounds: int) -> Data:
 
 
 def small(options: argparse.Namespace, rounds: int) -> Data:
-    """Times small functions at all sizes. A row ``loses`` where its time is not allowed, ``within_noise`` where the
-    quartiles leave it open."""
+    """Times small functions at all sizes. A row ``loses`` where its time is above the allowed one, ``within_noise``
+    where the quartiles leave it open.
+    """
     from benchmarks.small import SMALL
 
     overhead = _overhead(options)
@@ -97,7 +101,7 @@ def small(options: argparse.Namespace, rounds: int) -> Data:
         tell(function.name)
         for size in SIZES[:5] if options.quick else SIZES:
             row = {"name": function.name, "size": size}
-            inputs = cache(partial(function.inputs, size))  # which none of them changes
+            inputs = cache(partial(function.inputs, size))  # which the functions leave unchanged
             row |= _measure(function, inputs, rounds, SECONDS["small"], options)
             if row["status"] == "ok":
                 row["loses"] = row["tcompile_ms"][0] > row["numpy_ms"][0] * ALLOWED + overhead
@@ -107,7 +111,7 @@ def small(options: argparse.Namespace, rounds: int) -> Data:
 
 
 def _overhead(options: argparse.Namespace) -> float:
-    """What a compiled call costs beyond a plain one, in ms: of a function that returns an attribute of its argument."""
+    """The overhead of a compiled call in ms: of a function that returns an attribute of its argument."""
     import numpy as np
 
     def shape(x):
@@ -148,7 +152,7 @@ def _measure(
             row["first_call_ms"] = _repeated(compiled, first, 1)() * 1e3
             compiled(*first())
         row["first_call_ms" if first is None else "other_size_ms"] = _repeated(compiled, inputs, 1)() * 1e3
-        for _ in range(2 if first is None else SETTLED):  # what resumes after a break may compile more
+        for _ in range(2 if first is None else SETTLED):  # resumed parts after a break may compile more
             got = compiled(*inputs())
         wrong = differs(got, what.function(*inputs()), what.ulp)
         row |= {"status": "differs" if wrong else "ok", "detail": wrong}
@@ -197,7 +201,7 @@ def _quartiles(values: list[float]) -> list[float]:
 
 # -- checking ----------------------------------------------------------------------------------------------------------
 def differs(got: Any, want: Any, ulp: float) -> str:
-    """How ``got`` differs from NumPy's result: in type, dtype, shape, or by more than ``ulp`` units; else ""."""
+    """The difference of ``got`` from NumPy's result: in type, dtype, shape, or by more than ``ulp`` units; else ""."""
     import numpy as np
 
     if type(got) is not type(want):

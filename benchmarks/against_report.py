@@ -1,7 +1,8 @@
-"""What ``against_numpy`` shows: a table for the terminal, Markdown, JSON and a picture.
+"""Reports of ``against_numpy``: a table for the terminal, Markdown, JSON and a picture.
 
-Input: the data of one run. Output: text, and files in a folder. Exists apart so that results measured elsewhere can be
-drawn again: ``python -m benchmarks.against_report results/NAME.json``.
+Input: the data of one run.
+Output: text, and files in a folder.
+Why: results measured elsewhere can be drawn again: ``python -m benchmarks.against_report results/NAME.json``.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ def markdown(data: Data, picture: str | None) -> str:
 def page(
     title: str, data: Data, picture: str | None, heads: Sequence[str], rows: Iterable[Sequence[str]], end: Iterable[str]
 ) -> str:
-    """A Markdown page: what was measured where, the picture, the table, and the lines below it."""
+    """A Markdown page: the machine, the picture, the table, and the lines below it."""
     about = data["about"]
     lines = [
         f"# {title}", "",
@@ -139,13 +140,13 @@ def draw(data: Data, path: Path) -> None:
 
 
 def where(data: Data) -> str:
-    """On what it was measured, and when."""
+    """The machine and the date."""
     about = data["about"]
     return f"{about['machine']['processor']}, {about['threads']} threads · {about['date'][:10]}"
 
 
 def keep(figure_: Any, axis: Any, title: str, path: Path) -> None:
-    """Writes a picture with a title above an axis, and forgets it."""
+    """Writes a picture with a title above an axis, and closes it."""
     from matplotlib import pyplot
 
     axis.set_title(title, loc="left", fontsize=8.5, color="#5a6270")

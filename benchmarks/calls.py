@@ -1,7 +1,9 @@
-"""What one call costs beside NumPy's own: as a function, as a method, with four arguments of mixed kinds.
+"""Call overhead beside NumPy's own: of functions, methods, and four arguments of mixed kinds.
 
-Input: the peers that were loaded. Output: for each kind of call, µs of the plain function and of the compiled one, on
-8 elements, and of the compiled form of a function that returns an attribute: what a call costs by itself.
+Input: the peers that were loaded.
+Output: for each kind of call, µs of the plain function and of the compiled one, on 8 elements, and of the compiled form
+of a function that returns an attribute: the call alone.
+Why: on small arrays the call dominates.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ def mixed(x, scale, shift=0.5, *, other):
 
 
 class Layer:
-    """Something with a compiled method."""
+    """A class with a compiled method."""
 
     def __init__(self, weight: np.ndarray) -> None:
         self.weight = weight

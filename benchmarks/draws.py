@@ -1,7 +1,9 @@
-"""Random numbers, drawn by a ``Generator`` of NumPy's: many at once, or in a loop.
+"""Programs that draw random numbers from a ``Generator`` of NumPy's: many at once, or in a loop.
 
-Output: ``DRAWS``, a table of programs as that of ``programs.py``. ``benchmarks/against_numpy.py`` times them. Exists
-apart because here NumPy itself does all the work, so that only how a number is drawn makes a difference.
+Input: a generator and sizes.
+Output: ``DRAWS``, a table of programs as that of ``programs.py``.
+Why: NumPy's library does all the work here, so only the way a number is drawn makes a difference.
+``benchmarks/against_numpy.py`` times them.
 """
 
 from __future__ import annotations
@@ -67,6 +69,6 @@ _TABLE = (
     _program(random, "from 0 to 1"), _program(uniform, "from -1 to 2"), _program(standard_normal, "around 0"),
     _program(normal, "with mean and spread"), _program(exponential, "with a scale"), _program(integers, "below 1000"),
     _program(choice, "of 1000 elements"), _program(bootstrap, "a thousand of a thousand elements, again and again"),
-    _program(random_walk, "one number a round"),
+    _program(random_walk, "one number an iteration"),
 )  # fmt: skip
 DRAWS = {program.name: program for program in _TABLE}

@@ -1,8 +1,11 @@
-"""Programs as they stand in notebooks: loops over rows, early returns, steps that print, objects that keep a state.
+"""Programs as they stand in notebooks: loops over rows, early returns, steps that print, objects with state.
 
-Output: ``EVERYDAY``, a table like that of ``programs.py``. A notebook calls its functions with a small array first, and
-with the whole one then: ``benchmarks/against_numpy.py`` does so, and times them at the second size, which is open by
-then. ``tests/test_programs.py`` compares each with plain Python, at two sizes one after the other.
+Input: nothing.
+Output: ``EVERYDAY``, a table like that of ``programs.py``.
+Why: a notebook calls its functions with a small array first, and with the whole one then.
+``benchmarks/against_numpy.py`` does so, and times them at the second size, which is symbolic by then.
+
+``tests/test_programs.py`` compares each with plain Python, at two sizes one after the other.
 """
 
 from __future__ import annotations
@@ -74,16 +77,16 @@ def largest_below(a):
     return best, place
 
 
-# -- until it is good enough -------------------------------------------------------------------------------------------
+# -- until convergence -----------------------------------------------------------------------------------------------
 def relaxation(u, tolerance):
     u = u.copy()
-    rounds = 0
+    iterations = 0
     while True:
         new = u.copy()
         new[1:-1, 1:-1] = 0.25 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2])
-        rounds += 1
-        if np.max(np.abs(new - u)) < tolerance or rounds == 300:
-            return new, rounds
+        iterations += 1
+        if np.max(np.abs(new - u)) < tolerance or iterations == 300:
+            return new, iterations
         u = new
 
 
@@ -119,8 +122,8 @@ def runge_kutta(y, steps, f=lambda t, y: np.sin(t) - 0.5 * y):
     return y
 
 
-def told_steps(u, until, every):
-    """Steps in time, of which every so many is printed."""
+def printed_steps(u, until, every):
+    """Time steps, every few of which are printed."""
     t, k = 0.0, 0
     while t < until:
         u = u + 0.01 * (np.roll(u, 1) - 2 * u + np.roll(u, -1))
@@ -132,7 +135,7 @@ def told_steps(u, until, every):
 
 
 def training(x, y, epochs):
-    """Gradient descent that prints how it goes and stops when it gets worse."""
+    """Gradient descent that prints its progress and stops when the loss grows."""
     w = np.zeros(x.shape[1])
     best, history = np.inf, []
     for epoch in range(epochs):
@@ -342,7 +345,7 @@ _TABLE = (
     _program(relaxation, "stencil until nothing changes", lambda n: (np.eye(n), 1e-5), 8, 60, 64),
     _program(roots, "bisection by a function of a function", lambda n: (3 * _normal(n),), 5, 100),
     _program(runge_kutta, "steps of a function that is given", lambda n: (_normal(n), 500), 5, 200, 64),
-    _program(told_steps, "every hundredth step prints", lambda n: (_normal(n), 10.0, 100), 20, 200, 64),
+    _program(printed_steps, "every hundredth step prints", lambda n: (_normal(n), 10.0, 100), 20, 200, 64),
     _program(training, "prints, and stops early", _training, 40, 1000, 2**14),
     _program(first_rises, "a function with an early return", lambda n: (_normal(n, 30),), 10, 500),
     _program(row_medians, "np.median of each row", lambda n: (_normal(n, 50),), 10, 300),

@@ -1,8 +1,9 @@
 """The kernels as users of the other libraries would write them.
 
-Output: ``TORCH``, ``JAX``, ``NUMBA`` and ``NUMEXPR``: by the kernel's name, a function that is given the library (and
-for the last two the NumPy dtype, whose constants loops by hand need) and returns what is compiled. So this file imports
-none of them. A name may be missing: numexpr has no reductions inside an expression.
+Input: a library, and for the last two the NumPy dtype, whose constants loops by hand need.
+Output: ``TORCH``, ``JAX``, ``NUMBA`` and ``NUMEXPR``: by the kernel's name, a function that returns the callable to
+compile.
+Why: this file imports none of them. A name may be missing: numexpr has no reductions inside an expression.
 """
 
 from __future__ import annotations

@@ -1,11 +1,13 @@
 """The command: ``python -m benchmarks.gpu [--out DIR]``: kernels on a GPU beside its peers, and beside a copy.
 
-Input: the command line; needs a GPU, Triton and CuPy. Output: lines on the terminal, and JSON, a page and a picture
-with the GPU's name in a folder. The kernels are those of ``kernels``, and one that multiplies matrices. Every result,
-those of the peers (``gpu_peers``) too, is checked against NumPy's before anything is timed. What is timed are calls on
-arrays that are on the GPU already, by the GPU's own clock, with a cold cache, in turn with the peers': medians of many
-runs. Copies between host and GPU are not in it. What a call costs beside its kernels, and what the first one does, is
-timed by the host's clock.
+Input: the command line; needs a GPU, Triton and CuPy.
+Output: lines on the terminal, and JSON, a page and a picture with the GPU's name in a folder.
+Why: a kernel should take as long as a copy of its bytes.
+
+The kernels are those of ``kernels``, and one that multiplies matrices. Every result, those of the peers (``gpu_peers``)
+too, is checked against NumPy's before anything is timed. Calls on GPU arrays are timed by the GPU's own clock, with a
+cold cache, in turn with the peers': medians of many runs. Copies between host and GPU are not included. The overhead of
+a call, and the first call, are timed by the host's clock.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from tcompile.observe.recorder import Recorder
 HERE = Path(__file__).resolve().parent
 SHAPE = 4096, 4096
 MANY = 12  # sums and subtractions
-CACHE = 1 << 29  # bytes that no GPU's cache holds, and whose overwriting takes longer than the host for any call
+CACHE = 1 << 29  # bytes beyond any GPU's cache, whose overwriting takes longer than the host for any call
 WORDS = {"one": "one kernel", "many": f"{MANY} kernels"}
 MODES = {"tcompile": "default", "tcompile, max-autotune": "max-autotune-no-cudagraphs"}
 
@@ -104,7 +106,7 @@ def measured(
     bandwidth: float,
     without: Sequence[str],
 ) -> dict[str, Any]:
-    """What a kernel takes, its peers' times, and why some have none."""
+    """The time of a kernel, its peers' times, and the reasons why some have none."""
     given = kernel.inputs(shape, dtype)
     want, there = kernel.numpy(*given), tuple(map(device.placed, given))
     rtol, atol = kernel.limits(dtype)
@@ -135,7 +137,7 @@ def measured(
 
 
 def first_run(run: Callable[[], Any]) -> tuple[Any, list[str]]:
-    """The result of a run that compiles, and what ``max-autotune`` chose for its kernels where that is not the usual.
+    """The result of a run that compiles, and the choices of ``max-autotune`` for its kernels, other than the default.
 
     >>> first_run(tcompile.compile(lambda: 1))
     (1, [])
@@ -147,12 +149,12 @@ def first_run(run: Callable[[], Any]) -> tuple[Any, list[str]]:
 
 
 def host(cupy: Any, device: Any) -> dict[str, dict[str, float]]:
-    """What the host takes: for calls, in µs, and for the first one, in ms."""
+    """Host times: of calls, in µs, and of the first one, in ms."""
     return {"a call, µs": calls(cupy, device), "the first call, ms": first_calls(cupy, device)}
 
 
 def calls(cupy: Any, device: Any) -> dict[str, float]:
-    """µs that the host takes for a call on few elements: of one kernel, and of many, with and without CUDA graphs."""
+    """Host time in µs of a call on few elements: of one kernel, and of many, with and without CUDA graphs."""
     x = device.placed(np.linspace(0.5, 1.0, 64, dtype="f4").reshape(8, 8))
 
     def one(x: Any) -> Any:
@@ -171,15 +173,15 @@ def calls(cupy: Any, device: Any) -> dict[str, float]:
         return gpu_peers.calls(function.__name__, MANY, x)
 
     found = {}
-    for ways in (own, peers):  # peers last: they leave processes behind that compile
+    for ways in (own, peers):  # peers last: their compile processes keep running
         for function in (one, many):
             for way, run in ways(function).items():
-                found[f"{WORDS[function.__name__]}, {way}"] = 1e3 * by_the_rewritten_code(cupy, run)
+                found[f"{WORDS[function.__name__]}, {way}"] = 1e3 * by_host_clock(cupy, run)
     return found
 
 
-def by_the_rewritten_code(cupy: Any, run: Callable[[], object], rounds: int = 20, times: int = 50) -> float:
-    """The least time of a call in ms, as the host sees it; the GPU is waited for between rounds."""
+def by_host_clock(cupy: Any, run: Callable[[], object], rounds: int = 20, times: int = 50) -> float:
+    """The least time of a call in ms by the host's clock; each round waits for the GPU."""
     best = math.inf
     for _ in range(rounds):
         cupy.cuda.get_current_stream().synchronize()
@@ -192,9 +194,9 @@ def by_the_rewritten_code(cupy: Any, run: Callable[[], object], rounds: int = 20
 
 
 def first_calls(cupy: Any, device: Any) -> dict[str, float]:
-    """ms of the first call of a function that nobody has compiled before, and with its machine code on disk."""
+    """ms of the first call of a new function, and with its machine code on disk."""
     x = device.placed(np.ones(1000, "f4"))
-    number = float(np.random.default_rng().random())  # in the kernel's text, so that no cache knows it
+    number = float(np.random.default_rng().random())  # in the kernel's text, so that no cache has it
     found = {}
     for what in ("compiled anew", "from the disk cache"):
         tcompile.reset()
@@ -207,7 +209,7 @@ def first_calls(cupy: Any, device: Any) -> dict[str, float]:
 
 
 def close(got: Any, want: Any, rtol: float = 1e-4, atol: float | None = None) -> bool:
-    """Whether a result is NumPy's: a peer's within what the order of sums and functions may make of it."""
+    """Whether a result equals NumPy's: a peer's within the rounding of sums and functions."""
     atol = 1e-5 * float(np.abs(want).max()) if atol is None else atol
     return got.shape == np.shape(want) and bool(np.allclose(got, want, rtol=rtol, atol=atol))
 
@@ -216,7 +218,7 @@ def milliseconds(cupy: Any, runs: Mapping[str, Callable[[], object]], seconds: f
     """The median time of each run, by the GPU's clock, in turn; each is given so many seconds.
 
     Before each run all of the GPU's cache is overwritten, which takes the GPU longer than the host takes to start the
-    run: so what is read comes from memory, and what the host does is not measured here.
+    run: so operands come from memory, and host time is not measured.
     """
     for run in runs.values():
         for _ in range(3):
@@ -239,7 +241,7 @@ def milliseconds(cupy: Any, runs: Mapping[str, Callable[[], object]], seconds: f
 
 
 def milliseconds_of_many(run: Callable[[], Any], finish: Callable[[Any], object], many: int = 50) -> float:
-    """The least time of a run in a row of them, by the host's clock; for what runs on streams of its own."""
+    """The least time of a run in a row of them, by the host's clock; for libraries with streams of their own."""
     finish(run())
     best = math.inf
     for _ in range(5):

@@ -1,8 +1,8 @@
-"""Who else runs a kernel of ``kernels`` on a GPU: CuPy, eager and fused; PyTorch, eager and compiled; JAX.
+"""GPU peers: CuPy, eager and fused; PyTorch, eager and compiled; JAX.
 
-Input: a kernel, and its arrays, CuPy's. Output: by name, what runs it (as ``forms`` writes it) on arrays of the peer's
-own in the same memory. Peers that are not installed, or find no GPU, are left out, and a peer that cannot run a kernel
-says so.
+Input: a kernel, and its arrays, CuPy's.
+Output: by name, a callable that runs it (as ``forms`` writes it) on arrays of the peer's own in the same memory.
+Why: peers that are not installed, or find no GPU, are left out, and one that cannot run a kernel gives a reason.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from benchmarks import forms
 from benchmarks.kernels import Kernel
 
 Run = Callable[[], Any]
-FINISH: dict[str, Callable[[Any], object]] = {"jax.jit": lambda made: made.block_until_ready()}  # where CuPy sees none
+FINISH: dict[str, Callable[[Any], object]] = {
+    "jax.jit": lambda made: made.block_until_ready()
+}  # for streams that CuPy does not know
 
 
 def of_cupy(cupy: Any, kernel: Kernel, arrays: Sequence[Any]) -> dict[str, Callable[[], Run]]:
@@ -58,7 +60,7 @@ def versions() -> dict[str, str]:
 
 
 def peers(cupy: Any, kernel: Kernel, arrays: Sequence[Any], without: Sequence[str] = ()) -> dict[str, Run | str]:
-    """By name, what runs the kernel, or why nothing does; ``without`` those named there."""
+    """By name, the callable for the kernel, or the reason why there is none; without those in ``without``."""
     found: dict[str, Run | str] = {}
     for collect in (partial(of_cupy, cupy), of_torch, of_jax):
         try:
@@ -80,7 +82,7 @@ def peers(cupy: Any, kernel: Kernel, arrays: Sequence[Any], without: Sequence[st
 
 
 def calls(name: str, rounds: int, array: Any) -> dict[str, Run]:
-    """``torch.compile`` on the functions by which ``gpu`` measures what a call costs the host; none without PyTorch."""
+    """``torch.compile`` on the functions by which ``gpu`` measures host time; none without PyTorch."""
     try:
         torch: Any = importlib.import_module("torch")
         x = torch.from_dlpack(array)

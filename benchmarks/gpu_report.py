@@ -1,7 +1,8 @@
-"""What ``gpu`` shows: a line a kernel for the terminal, Markdown, JSON and a picture.
+"""Reports of ``gpu``: a line per kernel for the terminal, Markdown, JSON and a picture.
 
-Input: the rows of one run. Output: text, and files in a folder. Exists apart so that results measured elsewhere can be
-drawn again: ``python -m benchmarks.gpu_report results/NAME.json``.
+Input: the rows of one run.
+Output: text, and files in a folder.
+Why: results measured elsewhere can be drawn again: ``python -m benchmarks.gpu_report results/NAME.json``.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ def _cells(row: Data, others: Sequence[str]) -> list[str]:
 
 
 def _ratio(row: Data, who: str) -> str:
-    """How many times as long it takes as we do."""
+    """The time of a peer, as a multiple of tcompile's."""
     own, theirs = row["ms"].get(OURS), row["ms"].get(who)
     if own is None or theirs is None:
         return "wrong" if row["refused"].get(who) == "wrong" else "-"
@@ -53,7 +54,7 @@ def _ratio(row: Data, who: str) -> str:
 
 
 def geometric_mean(rows: Sequence[Data], peer: str) -> float | None:
-    """How many times as long as tcompile a peer takes, over the kernels that both have run.
+    """The geometric mean of a peer's times as multiples of tcompile's, over the kernels that both have run.
 
     >>> geometric_mean([{"ms": {"tcompile": 1.0, "CuPy": 2.0}}, {"ms": {"tcompile": 1.0, "CuPy": 8.0}}], "CuPy")
     4.0
@@ -71,9 +72,9 @@ def closing(data: Data) -> list[str]:
         " with a cold cache; ratios are how many times as long others take.",
         "Geometric means: " + ", ".join(f"{peer} {mean:.2f}" for peer, mean in means if mean is not None) + ".",
     ]
-    by_the_rewritten_code = [peer for peer in gpu_peers.FINISH if any(peer in row["ms"] for row in data["rows"])]
+    by_host_clock = [peer for peer in gpu_peers.FINISH if any(peer in row["ms"] for row in data["rows"])]
     lines += [f"{peer}, which has streams of its own, is timed by the host's clock in a row of calls: of small arrays"
-              " that is what starting them takes." for peer in by_the_rewritten_code]  # fmt: skip
+              " that is what starting them takes." for peer in by_host_clock]  # fmt: skip
     lines += [f"max-autotune chose for `{row['title']}`: {'; '.join(row['tuned'])}." for row in data["rows"]
               if row.get("tuned")]  # fmt: skip
     for what, found in data["host"].items():
@@ -89,7 +90,7 @@ def markdown(data: Data, picture: str | None) -> str:
 
 
 def draw(data: Data, path: Path) -> None:
-    """Bars: what each kernel takes. Raises ImportError without matplotlib."""
+    """Bars: the time of each kernel. Raises ImportError without matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -123,7 +124,7 @@ def draw(data: Data, path: Path) -> None:
 
 
 def write(data: Data, folder: Path, name: str) -> list[str]:
-    """Writes NAME.json, NAME.png and NAME.md; returns what to tell."""
+    """Writes NAME.json, NAME.png and NAME.md; returns lines that say so."""
     return against_report.write(data, folder, name, draw, markdown)
 
 

@@ -1,15 +1,16 @@
-"""Timing: everybody in one process, in turn, on the same data, after the results were checked.
+"""Timing: all contestants in one process, in turn, on the same data, after the results were checked.
 
-Input: kernels, peers, shapes and dtypes. Output: a ``Report``: plain data that becomes JSON. Exists to make
-comparisons fair:
+Input: kernels, peers, shapes and dtypes.
+Output: a ``BenchmarkReport``: plain data that becomes JSON.
+Why: comparisons are fair:
 
 - A round runs every contestant once, in an order that shifts from round to round, so that a machine that slows down
-  slows down everybody.
+  slows down all of them.
 - A turn is one call that is not timed (it wakes the library's threads and settles its memory) and some that are. A
   short call is repeated until a millisecond is over.
 - A timed call ends when the result is there and has been released again.
 - A contestant whose result differs from NumPy's by more than the kernel's tolerance is not timed at all.
-- In every round the same bytes are copied by two threads: what the memory allows.
+- In every round the same bytes are copied by two threads: the memory's limit.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ class Row:
     compile_ms: float | None = None
     phases: dict[str, float] = field(default_factory=dict)
     difference: float | None = None  # largest |result - numpy|
-    allowed: float | None = None  # the largest share of the tolerance that was used up
+    allowed: float | None = None  # the largest used share of the tolerance
     speedup: float | None = None  # NumPy's time / this time
     to_best_peer: float | None = None  # this time / the fastest library's other than NumPy and tcompile
     to_copy: float | None = None  # this time / the copy's
@@ -107,8 +108,8 @@ class Overhead:
 
 
 @dataclass(slots=True)
-class Report:
-    """Everything that was measured."""
+class BenchmarkReport:
+    """All measurements."""
 
     plan: Plan
     tables: list[Table] = field(default_factory=list)
@@ -125,12 +126,12 @@ class Report:
 
 def measure(
     kernels: Sequence[Kernel], peers: Sequence[Peer], plan: Plan, tell: Tell, startup_backend: str | None = "auto"
-) -> Report:
+) -> BenchmarkReport:
     """Measures all. ``tell`` gets a line for each step; ``startup_backend`` None leaves the fresh processes out.
 
     The first peer is the one that results are checked against.
     """
-    report = Report(plan)
+    report = BenchmarkReport(plan)
     if startup_backend is not None:
         tell("imports and first calls, in fresh processes")
         largest = max(plan.shapes)
@@ -154,7 +155,7 @@ def measure(
         tell(f"{peer.title}: first compile")
         try:
             starters.append(peer.build(KERNELS["relu"], small))
-        except NotApplicable:  # not to 8 elements: what is larger follows
+        except NotApplicable:  # not to 8 elements: larger sizes follow
             pass
         except Exception as error:  # a peer that cannot start is reported, the others go on
             report.skipped.append(f"{peer.title} is skipped, its first compile failed: {_line(error)}")
@@ -210,7 +211,7 @@ def table(kernel: Kernel, peers: Sequence[Peer], shape: tuple[int, int], dtype: 
 
 
 def _built(peer: Peer, kernel: Kernel, inputs: Inputs) -> Contestant:
-    """The kernel as ``peer`` compiles it; where that takes little, the median of several compiles is told."""
+    """The kernel as ``peer`` compiles it; fast compiles are repeated, and their median is reported."""
     made = [peer.build(kernel, inputs)]
     while peer.cold and len(made) < _COMPILES and sum(one.compile_ms or 0 for one in made) < _COMPILING_MS:
         made.append(peer.build(kernel, inputs))
@@ -219,7 +220,7 @@ def _built(peer: Peer, kernel: Kernel, inputs: Inputs) -> Contestant:
 
 
 def estimate(runners: dict[str, Callable[[], Any]], plan: Plan) -> tuple[dict[str, int], int]:
-    """How often a timed call of each is repeated, to take a millisecond; and how many rounds there is time for."""
+    """How often a timed call of each is repeated, to take a millisecond; and how many rounds fit in the time."""
     repeats: dict[str, int] = {}
     turn = 0.0
     for name, run in runners.items():
@@ -237,7 +238,7 @@ def _seconds(run: Callable[[], Any]) -> float:
 
 
 def check(row: Row, kernel: Kernel, raw: Any, expected: Any) -> None:
-    """Fills in how far ``raw`` is from NumPy's result, and the status ``differs`` where that is too far.
+    """Fills in the distance of ``raw`` from NumPy's result, and the status ``differs`` where that is too large.
 
     The shape must be NumPy's; of tcompile, which promises them, also the type and the dtype.
     """
@@ -373,11 +374,13 @@ def compare(rows: Sequence[Row]) -> None:
 
 
 def load_average() -> float | None:
-    """How many threads wanted to run during the last minute, where the system tells."""
+    """The number of runnable threads during the last minute, where the system reports it."""
     return round(os.getloadavg()[0], 2) if hasattr(os, "getloadavg") else None
 
 
 class _no_garbage_collection:
+    """Turns the cycle collector off meanwhile."""
+
     def __enter__(self) -> None:
         gc.collect()
         gc.disable()

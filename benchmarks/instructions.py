@@ -1,7 +1,8 @@
-"""Counts the instructions of the kernels on an emulated 64-bit ARM processor, tcompile's beside NumPy's.
+"""Instruction counts of the kernels on an emulated 64-bit ARM processor, tcompile's beside NumPy's.
 
-Input: nothing but this machine, which has what ``tools/arm.py`` takes, qemu-user and a C compiler. Output: a table as
-JSON and Markdown. Why: no clock says anything of a processor that is emulated, and a bad code path shows in this too.
+Input: this machine, with the requirements of ``tools/arm.py``, qemu-user and a C compiler.
+Output: a table as JSON and Markdown.
+Why: the clock means nothing on an emulated processor, and a bad code path shows in counts too.
 
     python -m benchmarks.instructions [--shape 512x512] [--out benchmarks/results]
 """
@@ -80,14 +81,14 @@ def run_kernels(shape: tuple[int, int]) -> None:
             compiled = tcompile.compile(kernel.numpy)
             for function in (kernel.numpy, compiled):
                 for _ in range(3):
-                    function(*arrays)  # once more than it takes until calls are machine code
+                    function(*arrays)  # once more than it takes until native calls are used
                 mark()
                 function(*arrays)
                 mark()
 
 
 def counted(shape: str, cpu: str) -> tuple[dict[str, Any], list[tuple[int, int]]]:
-    """What the emulated process says of itself, and all instructions and those on vectors between marks, in turn."""
+    """The emulated process's description of itself, and instructions between marks: all, and vector ones."""
     with tempfile.TemporaryDirectory() as folder:
         plugin = Path(folder) / "instructions.so"
         source = Path(__file__).with_suffix(".c")
@@ -106,7 +107,7 @@ def counted(shape: str, cpu: str) -> tuple[dict[str, Any], list[tuple[int, int]]
 
 
 def table(marks: Sequence[tuple[int, int]], shape: tuple[int, int]) -> list[dict[str, Any]]:
-    """A row for each kernel and dtype: instructions for an element of the arrays, and how many of them are vectors'."""
+    """A row for each kernel and dtype: instructions per element of the arrays, and the share of vector instructions."""
     found = []
     left = iter(marks)
     for kernel in KERNELS.values():

@@ -1,7 +1,9 @@
-"""What is computed: one entry a kernel, in plain NumPy.
+"""The kernels of the comparison, in plain NumPy.
 
-Output: ``KERNELS``. The NumPy function is the meaning and also what tcompile compiles, unchanged; ``forms.py`` has what
-users of the other libraries would write. ``inputs`` makes the arguments for a shape and a dtype.
+Input: nothing.
+Output: ``KERNELS``.
+Why: the NumPy function defines the result, and is also what tcompile compiles, unchanged. ``forms.py`` has the forms
+for users of the other libraries. ``inputs`` makes the arguments for a shape and a dtype.
 """
 
 from __future__ import annotations
@@ -119,7 +121,7 @@ def layer(x, w, b):
     return np.maximum(x @ w + b, 0)
 
 
-# For GPUs alone: on the CPU everybody calls a BLAS.
+# For GPUs alone: on the CPU all libraries call a BLAS.
 LAYER = Kernel("layer", "np.maximum(x @ w + b, 0)", layer, layer_inputs, 2e-4, 2e-3, "order of summation")
 KERNELS: dict[str, Kernel] = {
     k.name: k

@@ -1,7 +1,8 @@
-"""What the JupyterLab extension costs a page, measured in the browser.
+"""Costs of the JupyterLab extension for a page, measured in the browser.
 
-Input: nothing. Output: a JSON file with every figure, and the table in ``docs/jupyterlab.md``. Needs the extra ``ui``
-and a Chromium; a few minutes.
+Input: nothing.
+Output: a JSON file with every figure, and the table in ``docs/jupyterlab.md``.
+Why: the extension must not slow a page down. Needs the extra ``ui`` and a Chromium; a few minutes.
 
     python -m benchmarks.labextension --out benchmarks/results/2026-11-22-labextension.json
     python -m benchmarks.labextension --table benchmarks/results/2026-11-22-labextension.json   # the docs' table alone
@@ -154,7 +155,7 @@ def start(page: Any) -> None:
 
 
 def measure(page: Any, cdp: Any) -> dict[str, Any]:
-    """What is to be waited for, of a page whose cells are those of ``main``."""
+    """The figures that take waiting, from a page whose cells are those of ``main``."""
     first = page.evaluate(_LOADED)
     found: dict[str, Any] = {"page": {"load_kb": sum(size for _, size in first) / 1e3}}
     start(page)
@@ -210,7 +211,7 @@ class _traced:
 
 
 def _memory(cdp: Any, page: Any) -> dict[str, float]:
-    page.page.wait_for_timeout(1500)  # what has happened is told, and drawn
+    page.page.wait_for_timeout(1500)  # for pending events to be sent and drawn
     cdp.send("HeapProfiler.collectGarbage")
     heap = cdp.send("Runtime.getHeapUsage")["usedSize"] / 1e6
     counts = cdp.send("Memory.getDOMCounters")
@@ -226,7 +227,7 @@ def _memory(cdp: Any, page: Any) -> dict[str, float]:
 
 
 def table(found: dict[str, Any]) -> str:
-    """The figures beside what is asked of them, in Markdown."""
+    """The figures beside their limits, in Markdown."""
     held = found["hour"]["held"]
     minutes = ", ".join(str(one["minutes"]) for one in held[1:])
     whole, plain, compiles = found["graph_2000"], found["graph_2000_no_kernels"], found["compiles"]

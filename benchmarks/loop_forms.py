@@ -1,7 +1,9 @@
-"""Stencils of ``loops.py`` as one writes them for Numba: explicit scalar loops, rows shared out by ``prange``.
+"""Stencils of ``loops.py`` as written for Numba: explicit scalar loops, parallel over rows by ``prange``.
 
-Input: what the NumPy forms take. Output: what they return. Why: the same source in NumPy's notation is not
-the best that Numba can do. Without ``parallel=True`` ``prange`` is ``range``. Importing this module imports Numba.
+Input: the arguments of the NumPy forms.
+Output: their results.
+Why: NumPy's notation is not the best source for Numba. Without ``parallel=True`` ``prange`` is ``range``. Importing
+this module imports Numba.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Loops beside NumPy and Numba: ``python -m benchmarks.loops [--seconds 3] [--only jacobi,heat] [--out FOLDER]``.
 
-Input: time steps over stencils, iterations until convergence, and scalar loops, as one writes them. Output: a
-table, and with ``--out`` JSON, a page and a picture: medians of runs in turn on the same data, what a cold compile
-takes, and the compile for another number of rounds. Exists to see that compile times do not depend on the rounds, and
-what a round costs. Results are checked before anything is timed. Numba compiles the same source where it can
-(``numba.njit``), and for large stencils loops written for it (``loop_forms``), on one thread and on all; without Numba
-its columns are empty.
+Input: time steps over stencils, iterations until convergence, and scalar loops, as users write them.
+Output: a table, and with ``--out`` JSON, a page and a picture: medians of runs in turn on the same data, the time of a
+cold compile, and of the compile for another trip count.
+Why: compile times must not depend on the trip count, and iterations must be fast.
 
-A cold compile is the first call of a function that no compiler has seen, less a later call, in a process that has
-compiled before, without a disk cache: the median of several, in processor time and by the clock.
+Results are checked before anything is timed. Numba compiles the same source where it can (``numba.njit``), and for
+large stencils loops written for it (``loop_forms``), on one thread and on all; without Numba its columns are empty.
+
+A cold compile is the first call of a new function, less a later call, in a process that has compiled before, without a
+disk cache: the median of several, in processor time and by the clock.
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ import numpy as np
 import tcompile
 from benchmarks.peers import fresh
 
-FEW_ROUNDS = 10  # with which compiles are measured
+FEW_ITERATIONS = 10  # the trip count for compiles
 SLOW_MS = 500.0  # NumPy's time, from which on it is timed once; from a tenth of it on, three times
-FEWEST = 9  # times that the others are timed
+FEWEST = 9  # repetitions of the others
 COLD, COLD_NUMBA = 15, 3  # compiles of each function
 
 
@@ -413,10 +414,10 @@ def brownian(a, steps, rng):
 
 @dataclass(frozen=True)
 class Case:
-    """A function of an array and a number of rounds, or another int. ``letters``: the array has so many, as ints, or as
-    a str where it is a ``text``.
+    """A function of an array and a trip count, or another int. ``letters``: the array has so many, as ints, or as a str
+    where it is a ``text``.
 
-    ``stiff``: the array is the matrix of a string of springs. ``draws``: a random generator is given, too.
+    ``stiff``: the array is the matrix of a string of springs. ``draws``: a random generator is passed, too.
     """
 
     function: Callable[..., Any]
@@ -465,7 +466,7 @@ CASES = [
 
 
 def clock(call: Callable[[], Any]) -> float:
-    """The milliseconds that one call takes."""
+    """The milliseconds of one call."""
     began = time.perf_counter()
     call()
     return (time.perf_counter() - began) * 1e3
@@ -473,7 +474,7 @@ def clock(call: Callable[[], Any]) -> float:
 
 @contextmanager
 def no_disk_cache() -> Iterator[None]:
-    """Within, what is compiled is compiled anew."""
+    """Turns the disk cache off within."""
     before, tcompile.cache.directory = tcompile.cache.directory, None
     try:
         yield
@@ -482,17 +483,17 @@ def no_disk_cache() -> Iterator[None]:
 
 
 def cold(compile: Callable[[Any], Any], case: Case, shape: tuple[int, ...], steps: int, times: int) -> dict[str, float]:
-    """What it takes to compile a function of its own: medians of the first call less a later one, in milliseconds.
+    """The compile time of a function of its own: medians of the first call less a later one, in milliseconds.
 
     ``cpu`` is the time of all processors together, ``wall`` that of the clock.
     """
     found: dict[str, list[float]] = {"cpu": [], "wall": []}
-    rounds = min(steps, FEW_ROUNDS)
+    iterations = min(steps, FEW_ITERATIONS)
     for _ in range(times):
         function = compile(fresh(case.function))
         both = []
         for _ in range(2):
-            given = case.given(shape, rounds)
+            given = case.given(shape, iterations)
             wall, cpu = time.perf_counter(), time.process_time()
             function(*given)
             both.append(((time.process_time() - cpu) * 1e3, (time.perf_counter() - wall) * 1e3))
@@ -518,7 +519,7 @@ def by_hand(name: str) -> dict[str, Callable[[Any, int], Any]]:
 
 
 def measure(case: Case, shape: tuple[int, ...], steps: int, seconds: float) -> dict[str, Any]:
-    """One row. Raises AssertionError where a contestant computes something else than NumPy."""
+    """One row. Raises AssertionError where a contestant computes another result than NumPy."""
     tcompile.reset()
     name = case.function.__name__
     contestants: dict[str, Callable[..., Any]] = {"numpy": case.function}
@@ -535,7 +536,7 @@ def measure(case: Case, shape: tuple[int, ...], steps: int, seconds: float) -> d
         if who != "numpy":
             try:
                 got = function(*case.given(shape, steps))
-            except Exception as error:  # Numba refuses what it does not know
+            except Exception as error:  # Numba refuses unknown functions
                 row[f"{who} refuses"] = str(error).splitlines()[0]
                 del contestants[who]
                 continue
@@ -548,7 +549,7 @@ def measure(case: Case, shape: tuple[int, ...], steps: int, seconds: float) -> d
     turn, order = 0, random.Random(0)
     while time.perf_counter() < end or turn < FEWEST:
         turn += 1
-        for who in order.sample(list(contestants), len(contestants)):  # what ran before leaves its traces
+        for who in order.sample(list(contestants), len(contestants)):  # earlier runs leave their traces
             if who == "numpy" and turn > 3 and first > SLOW_MS / 10:
                 continue
             function, given = contestants[who], case.given(shape, steps)
@@ -561,17 +562,17 @@ def measure(case: Case, shape: tuple[int, ...], steps: int, seconds: float) -> d
         if "numba" in contestants:
             row["numba compile, ms"] = cold(numba.njit, case, shape, steps, COLD_NUMBA)
         if case.steps >= 1000:
-            more = cold(lambda f: compile(f, backend="llvm"), case, case.tiny, FEW_ROUNDS, COLD)
+            more = cold(lambda f: compile(f, backend="llvm"), case, case.tiny, FEW_ITERATIONS, COLD)
             row["compile for other arrays, ms"] = more
             fresh_one = tcompile.compile(fresh(case.function), backend="llvm")
             fresh_one(*case.given(case.tiny, 10 * steps))
-            row["compile for 10 times as many rounds, ms"] = sum(entry.compile_ms for entry in fresh_one.entries)
+            row["compile for 10 times the trip count, ms"] = sum(entry.compile_ms for entry in fresh_one.entries)
     row["breaks"] = [broke.reason.id for broke in ours.breaks]
     return row
 
 
 def _warm_up() -> None:
-    """Compiles something, so that no row pays for what a compiler loads at its first compile."""
+    """Compiles a function, so that no row pays for modules loaded at the first compile."""
 
     def first(x, n):
         for i in range(n):

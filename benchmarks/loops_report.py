@@ -1,7 +1,8 @@
-"""What ``loops`` shows: a line a program for the terminal, Markdown, JSON and a picture.
+"""Reports of ``loops``: a line per program for the terminal, Markdown, JSON and a picture.
 
-Input: the rows of one run. Output: text, and files in a folder. Exists apart so that results measured elsewhere can be
-drawn again: ``python -m benchmarks.loops_report results/NAME.json``.
+Input: the rows of one run.
+Output: text, and files in a folder.
+Why: results measured elsewhere can be drawn again: ``python -m benchmarks.loops_report results/NAME.json``.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from benchmarks.report import COLOURS, figure
 
 Data = dict[str, Any]
 HEADS = (
-    "program", "size", "rounds", "NumPy ms", "tcompile ms", "x NumPy", "Numba ms", "its loops ms", "parallel ms",
+    "program", "size", "iterations", "NumPy ms", "tcompile ms", "x NumPy", "Numba ms", "its loops ms", "parallel ms",
     "/ best Numba", "compile ms", "Numba's", "ratio", "compile CPU ms", "Numba's", "breaks",
 )  # fmt: skip
 
@@ -72,7 +73,7 @@ def closing(data: Data) -> list[str]:
 
 
 def draw(data: Data, path: Path) -> None:
-    """Bars: what each program takes, and what it takes to compile. Raises ImportError without matplotlib."""
+    """Bars: the run time and the compile time of each program. Raises ImportError without matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")

@@ -1,8 +1,9 @@
 """Peak memory of one call, NumPy's and tcompile's.
 
-Input: names of kernels, a shape. Output: for each kernel and dtype how far the process grew beyond its inputs, in
-MB, at the call's worst moment: the result and all temporary arrays. Exists apart from harness.py because only the
-system knows what a process really holds, and only while nobody else is in it.
+Input: names of kernels, a shape.
+Output: for each kernel and dtype the growth of the process beyond its inputs, in MB, at the call's peak: the result and
+all temporary arrays.
+Why: only the system knows what a process really holds, and only while nothing else runs in it.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ print(json.dumps(found))
 
 
 def measure(names: Sequence[str], shape: tuple[int, int], backend: str) -> list[dict[str, Any]]:
-    """MB for each kernel and dtype. Empty where the system does not tell (it is Linux that does).
+    """MB for each kernel and dtype. Empty where the system does not report it (Linux does).
 
     Raises RuntimeError with the process's own error where it fails.
     """
@@ -60,7 +61,7 @@ def measure(names: Sequence[str], shape: tuple[int, int], backend: str) -> list[
         done = subprocess.run(
             [sys.executable, "-c", CHILD, json.dumps([who, list(names), list(shape), backend])],
             capture_output=True, text=True,
-            env={**os.environ, "TCOMPILE_CACHE_DIR": ""},  # nothing is left for later compiles, which are to be cold
+            env={**os.environ, "TCOMPILE_CACHE_DIR": ""},  # nothing is kept for later compiles, which must be cold
         )  # fmt: skip
         if done.returncode:
             raise RuntimeError(done.stderr.strip().splitlines()[-1])

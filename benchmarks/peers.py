@@ -1,8 +1,8 @@
-"""How each library is driven: loaded, given the data, compiled, waited for.
+"""Drivers of the libraries: load, pass data, compile, wait.
 
-Input: a kernel and its inputs as NumPy arrays. Output: a ``Contestant``: a compiled function, the same data as that
-library's kind of arrays, and how long the way from the plain function to machine code took. Exists so that the
-harness treats all of them alike. A library is imported only when it is measured.
+Input: a kernel and its inputs as NumPy arrays.
+Output: a ``Contestant``: a compiled function, the same data as that library's kind of arrays, and its compile time.
+Why: the harness treats all of them alike. A library is imported only when it is measured.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Inputs = tuple[np.ndarray, ...]
 
 
 class NotApplicable(Exception):
-    """This library cannot say this kernel; the text says why."""
+    """This library cannot express this kernel; the text says why."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class Peer:
     name = ""
     title = ""
     how = ""
-    cold = False  # whether what is built again is compiled again
+    cold = False  # whether a repeated build compiles again
 
     def load(self, threads: int) -> None:
         raise NotImplementedError
@@ -68,6 +68,8 @@ class Peer:
 
 
 class NumPy(Peer):
+    """NumPy itself: nothing is compiled."""
+
     name, title = "numpy", "NumPy"
     how = "the function as it stands"
 
@@ -82,6 +84,8 @@ class NumPy(Peer):
 
 
 class TCompile(Peer):
+    """tcompile."""
+
     name, title = "tcompile", "tcompile"
     how = "tcompile.compile of the NumPy function"
     cold = True
@@ -100,7 +104,7 @@ class TCompile(Peer):
         return {"tcompile": self.library.__version__, "llvmlite": importlib.import_module("llvmlite").__version__}
 
     def build(self, kernel: Kernel, inputs: Inputs) -> Contestant:
-        self.library.cache.clear()  # of what was built before: this one is a cold one, too
+        self.library.cache.clear()  # from earlier builds: this one is cold, too
         compiled = self.library.compile(fresh(kernel.numpy), backend=self.backend)
         phases: dict[str, float] = {}
 
@@ -121,6 +125,8 @@ class TCompile(Peer):
 
 
 class Torch(Peer):
+    """torch.compile on PyTorch's own operators."""
+
     name, title = "torch", "torch.compile"
     how = "torch.compile of its own operators, on a tensor over the same memory; first call less a later one"
 
@@ -129,7 +135,7 @@ class Torch(Peer):
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
         os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
-        warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")  # that is what was asked for
+        warnings.filterwarnings("ignore", message="dynamo_pgo force disabled")  # the message confirms the setting
         self.library = importlib.import_module("torch")
         self.library.set_num_threads(threads)
 
@@ -148,6 +154,8 @@ class Torch(Peer):
 
 
 class TorchOnNumPy(Torch):
+    """torch.compile on the NumPy function."""
+
     name, title = "torch_numpy", "torch.compile on NumPy"
     how = "torch.compile of the NumPy function, on the NumPy arrays; first call less a later one"
 
@@ -163,6 +171,8 @@ class TorchOnNumPy(Torch):
 
 
 class Jax(Peer):
+    """jax.jit."""
+
     name, title = "jax", "JAX"
     how = "jax.jit, CPU; compile time is lower().compile()"
     cold = True
@@ -184,6 +194,8 @@ class Jax(Peer):
 
 
 class Numba(Peer):
+    """numba.njit on loops by hand."""
+
     name, title = "numba", "Numba"
     how = "njit(parallel=True) of hand-written loops; sums may be reordered, NaN and inf keep their meaning"
 
@@ -203,6 +215,8 @@ class Numba(Peer):
 
 
 class NumExpr(Peer):
+    """numexpr's expressions."""
+
     name, title = "numexpr", "numexpr"
     how = "one expression; first call less a later one"
 

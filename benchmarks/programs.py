@@ -1,7 +1,10 @@
-"""Whole programs in plain NumPy, as people write them: what a scientist would run, nothing shaped for a compiler.
+"""Whole programs in plain NumPy, as scientists write them: nothing is shaped for a compiler.
 
-Output: ``PROGRAMS``, a table of name, function and inputs by size. ``tests/test_programs.py`` compares each, compiled
-on every backend, with plain Python at the small size; ``benchmarks/against_numpy.py`` times each at the large one.
+Input: nothing.
+Output: ``PROGRAMS``, a table of name, function and inputs by size.
+Why: ``tests/test_programs.py`` compares each, compiled on every backend, with plain Python at the small size;
+``benchmarks/against_numpy.py`` times each at the large one.
+
 Inputs are made anew for each run, since programs may write to their arguments or draw from a generator among them.
 """
 
@@ -16,8 +19,9 @@ import numpy as np
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """One program. ``function(*inputs(size))`` runs it; arrays differ from NumPy's by at most ``ulp`` units in the
-    last place of each array's typical magnitude: 8 where nothing is iterated, more where steps carry errors on."""
+    """One program. ``function(*inputs(size))`` runs it; arrays differ from NumPy's by at most ``ulp`` units in the last
+    place of each array's typical magnitude: 8 without iterations, more where steps accumulate errors.
+    """
 
     name: str
     about: str
@@ -293,7 +297,7 @@ def _black_scholes(n):
 
 
 def monte_carlo(rng, paths, steps):
-    """An Asian call: the mean of simulated paths, from a generator that goes on where it was."""
+    """An Asian call: the mean of simulated paths, from a generator that continues its stream."""
     dt = 1 / steps
     spot, total = np.full(paths, 100.0), np.zeros(paths)
     for _ in range(steps):

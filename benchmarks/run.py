@@ -1,7 +1,8 @@
 """The command: ``python -m benchmarks.run [--quick] [--shapes A,B] [--kernels a,b] [--peers a,b] [--out DIR] ...``.
 
-Input: the command line. Output: tables on the terminal; JSON, Markdown and pictures in a folder. Limits the process
-to its threads before any numerical library is imported, since some of them look only once.
+Input: the command line.
+Output: tables on the terminal; JSON, Markdown and pictures in a folder.
+Why: the process is limited to its threads before any numerical library is imported, since some of them look only once.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ def tell(line: str) -> None:
 
 
 def limit(threads: int) -> None:
-    """Gives every library the same number of threads: by its variable, and by the processors it may use at all."""
+    """Gives every library the same number of threads: by its variable, and by processor affinity."""
     for variable in (
         "OMP_NUM_THREADS",
         "MKL_NUM_THREADS",
@@ -110,7 +111,7 @@ def cores(allowed: set[int], count: int) -> set[int]:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on; no names of hosts or users."""
+    """The machine's properties that figures depend on; no names of hosts or users."""
     found: dict[str, Any] = {
         "processor": platform.processor() or platform.machine(),
         "processors": os.cpu_count(),

@@ -1,8 +1,10 @@
 """Small functions that a compiler can hardly make faster, and must not make slower.
 
-Output: ``SMALL``: name, function and inputs by number of elements. Among them are the shapes that loops of one's own
-lose at (strided, transposed, a tiny inner axis, sums over either axis) and what NumPy's own libraries do best (matrix
-products, sorting, Fourier transforms). ``benchmarks/against_numpy.py`` times them from 1 to 10^7 elements.
+Input: nothing.
+Output: ``SMALL``: name, function and inputs by number of elements.
+Why: among them are the cases in which generated loops lose (strided, transposed, a tiny inner axis, sums over either
+axis), and NumPy's own strengths (matrix products, sorting, Fourier transforms). ``benchmarks/against_numpy.py`` times
+them from 1 to 10^7 elements.
 """
 
 from __future__ import annotations

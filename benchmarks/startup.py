@@ -1,8 +1,9 @@
-"""What a process pays before its first compiled call.
+"""Start-up costs of a process before its first compiled call.
 
-Output: times of importing tcompile (and llvmlite, which it loads when the first kernel is made) in fresh processes,
-and the first call in a fresh process, with an empty cache on disk and with a full one. Exists apart from harness.py
-because each figure needs a process of its own.
+Input: the number of runs, and a backend.
+Output: times of importing tcompile (and llvmlite, which it loads when the first kernel is made), and of the first call,
+with an empty disk cache and with a full one.
+Why: each figure needs a fresh process of its own.
 """
 
 from __future__ import annotations

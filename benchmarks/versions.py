@@ -1,8 +1,10 @@
-"""Versions of CPython beside one another: what a call costs, how long compiling takes, and the kernels.
+"""Versions of CPython beside one another: call overhead, compile times, and the kernels.
 
-Input: interpreters that can import tcompile. Output: a table of each figure's median in each of them, and the ratio to
-the first one's; the exit status is 1 where a ratio is above 1.05. Why: nothing of tcompile's may become slower with a
-version of CPython. The interpreters take turns, so that a machine that slows down slows down all.
+Input: interpreters that can import tcompile.
+Output: a table of each figure's median in each of them, and the ratio to the first one's; the exit status is 1 where a
+ratio is above 1.05.
+Why: tcompile must not become slower with a new CPython. The interpreters take turns, so that a machine that slows down
+slows down all.
 
     python -m benchmarks.versions /opt/python3.13/bin/python /opt/python3.15/bin/python --turns 7
 """
@@ -86,7 +88,7 @@ def median(turns: Sequence[Figures]) -> Figures:
 
 
 def compared(medians: dict[str, Figures]) -> dict[str, Figures]:
-    """How many times the first interpreter's each figure is, for each interpreter.
+    """Each figure as a multiple of the first interpreter's, for each interpreter.
 
     >>> compared({"one": {"a": 2.0}, "other": {"a": 3.0}})
     {'one': {'a': 1.0}, 'other': {'a': 1.5}}

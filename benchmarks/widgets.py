@@ -1,14 +1,15 @@
-"""What an open dashboard costs: calls of compiled functions, compiles, and messages to the page.
+"""Costs of an open dashboard: calls of compiled functions, compiles, and messages to the page.
 
-Input: nothing. Output: a line for each figure, and ``build/widgets.json``. Why: a widget that slows down
-what it shows is worse than none.
+Input: nothing.
+Output: a line for each figure, and ``build/widgets.json``.
+Why: a widget must not slow down the code that it shows.
 
     python -m benchmarks.widgets
 
 - *calls*: blocks of calls of one compiled function, in turn with the dashboard closed and open, a million calls each
   way in all; the medians of the blocks are compared.
-- *compiles*: a thousand functions are compiled, once with the dashboard closed and once open: what it costs them, how
-  many messages go to the page, how large they are, and for how long the thread of the widgets is busy at a time.
+- *compiles*: a thousand functions are compiled, once with the dashboard closed and once open: the slowdown, the number
+  and sizes of messages to the page, and for how long the thread of the widgets is busy at a time.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ import tcompile
 
 
 class Messages:
-    """Counts what the widgets would send, in place of a page."""
+    """Counts the messages of the widgets, in place of a page."""
 
     def __init__(self) -> None:
         self.times: list[float] = []
@@ -66,7 +67,7 @@ def calls(blocks: int, size: int) -> dict[str, float]:
 
 
 def compiles(count: int, messages: Messages) -> dict[str, float]:
-    """Seconds that so many compiles take, closed and open, and what is sent meanwhile."""
+    """Seconds for so many compiles, closed and open, and the messages meanwhile."""
     x = np.ones(8)
 
     def run(offset: int) -> float:
@@ -78,7 +79,7 @@ def compiles(count: int, messages: Messages) -> dict[str, float]:
             tcompile.compile(space[f"f{n}"])(x)
         return time.perf_counter() - start
 
-    run(0)  # so that what is loaded once is not counted
+    run(0)  # so that first-use imports are not counted
     closed = run(10_000)
     busy: list[float] = []
     flush = feed.flush

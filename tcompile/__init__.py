@@ -52,7 +52,7 @@ from tcompile.api import (
 )
 from tcompile.backends import list_backends, register_backend
 from tcompile.backends.disk import cache
-from tcompile.backends.pool import memory
+from tcompile.backends.memory_pool import memory
 from tcompile.config import config
 from tcompile.observe.logs import set_logs
 from tcompile.stance import set_stance

@@ -28,7 +28,7 @@ from tcompile.annotations.treatments import (
     substitute_in_graph,
     treatment_of,
 )
-from tcompile.backends import check_backend, list_backends, preload, room, takes_option
+from tcompile.backends import check_backend, list_backends, memory_limits, preload, takes_option
 from tcompile.collector import no_collection
 from tcompile.config import on_new_premise
 from tcompile.errors import InvalidArgument, InvalidType, did_you_mean
@@ -68,7 +68,7 @@ def compile_region(
 
     Raises MemoryError where there is too little memory to compile in.
     """
-    room.ensure(room.FURTHER if _pipeline.cache_info().currsize else room.FIRST)
+    memory_limits.ensure(memory_limits.FURTHER if _pipeline.cache_info().currsize else memory_limits.FIRST)
     return _pipeline()(cache, region, values, reasons, compiler)
 
 

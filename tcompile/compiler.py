@@ -362,7 +362,7 @@ def _is_trifling(captured: Captured, compiled: Any) -> bool:
         return False
     if any(node.regions or node.op in _OWN for node in plan.graph.nodes):
         return False
-    answer: bool = plan.is_trifling(_FEW)
+    answer: bool = plan.computes_few_numbers(_FEW)
     return answer
 
 

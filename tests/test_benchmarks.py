@@ -33,7 +33,7 @@ from benchmarks import (
 from benchmarks.harness import Plan, Row
 from benchmarks.kernels import KERNELS
 from benchmarks.peers import PEERS, Contestant, NotApplicable, NumPy, Peer, TCompile, fresh
-from tcompile.backends.llvm.kernels.variants import Variant
+from tcompile.backends.llvm.kernels.variants import KernelVariant
 
 ROOT = Path(__file__).resolve().parent.parent
 TINY = Plan(((16, 16),), ("float32",), rounds=2, calls=2, seconds=60.0, overhead_rounds=2, import_runs=1, threads=2)
@@ -221,7 +221,7 @@ def test_a_missing_peer_is_skipped_and_said_to_be():
     assert [row.peer for row in result.tables[0].rows] == ["numpy", "copy"]
 
 
-def test_everybody_runs_once_an_iteration_and_the_order_shifts():
+def test_contestants_run_once_per_round_and_the_order_shifts():
     order = []
     runners = {name: (lambda name=name: order.append(name)) for name in "abc"}
     times = harness.rounds(runners, 3, 2)
@@ -292,11 +292,11 @@ def test_the_page_of_all_figures(tmp_path):
 
 def test_a_gpus_figures_say_what_was_chosen(monkeypatch):
     """Which choice of ``max-autotune`` won is known from its first call, and said below the table."""
-    monkeypatch.setattr("tcompile.backends.llvm.tuning.best", lambda *_: Variant(unroll=2))
+    monkeypatch.setattr("tcompile.backends.llvm.tuning.best", lambda *_: KernelVariant(unroll=2))
     x = np.linspace(0, 1, 64)
     result, told = gpu.first_run(lambda: tcompile.compile(lambda x: np.sqrt(x) + 1, mode="max-autotune")(x))
     assert (result == np.sqrt(x) + 1).all()
-    assert told == [Variant(unroll=2).text()]
+    assert told == [KernelVariant(unroll=2).text()]
     newest = performance.newest(ROOT / "benchmarks" / "results", "gpu-*-float32")
     data = json.loads(newest.read_text(encoding="utf-8"))
     for row in data["rows"]:
@@ -334,7 +334,7 @@ def test_figures(value, text):
     [
         ("programs", "blur;monte_carlo", "Geometric mean"),
         ("draws", "normal;bootstrap", "Geometric mean"),
-        ("everyday", "told_steps;peaks;groups", "another size ms"),
+        ("everyday", "printed_steps;peaks;groups", "another size ms"),
         ("small", "add;max", "Allowed: NumPy's time, 5% more"),
     ],
 )

@@ -118,23 +118,6 @@ def test_every_stance_is_described(page):
     assert re.findall(r"^\| `(\w+)` \|", text, flags=re.MULTILINE) == list(STANCES)
 
 
-# Modules that have other names now. Docstrings name modules in double backticks.
-RETIRED = {
-    "callsite", "element_blocks", "element_carry", "element_choices", "element_draws", "element_instructions",
-    "element_loops", "element_nodes", "element_steps", "element_translator", "element_versions", "foresight",
-    "guard_kinds", "holders", "loop_node", "nests", "new_arrays", "round_steps", "round_words", "scalar_bits",
-    "scalar_draws", "scalar_places", "scalar_ranges", "scalar_shape", "scalar_values", "scalar_vectors", "sheet",
-    "shortrows", "userline",
-}  # fmt: skip
-
-
-def test_modules_are_called_by_their_names():
-    for folder in ("tcompile", "jupyter_ext", "tests", "tools", "benchmarks", "docs"):
-        for path in (ROOT / folder).rglob("*.[pml][yd]*"):
-            named = re.findall(r"`(?:[\w./]*[./])?(\w+?)(?:\.py)?`", path.read_text(encoding="utf-8"))
-            assert not RETIRED & set(named), path
-
-
 @pytest.mark.parametrize("page", INTERNALS, ids=lambda page: page.stem)
 def test_the_examples_of_internals_run(page):
     failed, ran = doctest.testfile(str(page), module_relative=False)

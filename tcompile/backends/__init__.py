@@ -1,7 +1,11 @@
-"""Backends: a graph becomes a callable.
+"""Backends: compilers from graphs to callables.
 
-Input: a graph and the example inputs of one call. Output: a callable over the graph's inputs. ``registry`` knows them
-by name; ``schedule`` fuses graphs into kernels, ``llvm`` makes kernels machine code.
+Input: a graph and the example inputs of one call.
+Output: a callable over the graph's inputs.
+Why: the rest of tcompile sees one interface, whatever generates the code.
+
+``registry`` has the backends by name, ``schedule`` fuses graphs into kernels, ``llvm`` and ``triton`` generate code for
+them.
 """
 
 from tcompile.backends.registry import (

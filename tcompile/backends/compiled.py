@@ -1,8 +1,10 @@
-"""What a code generator makes of a graph: one callable, with its kernels.
+"""The compiled form of a graph: one callable, with its kernels.
 
-Input: a host program, the kernels that it starts, the schedule, and what the graph's regions were compiled to. Leaves:
-``CompiledGraph``, with a ``CompiledKernel`` for each kernel, which the code generators add their own to. Exists so that
-whoever shows kernels need not know which of them wrote these.
+Input: a host program, the kernels that it launches, the schedule, and the compiled regions.
+Output: ``CompiledGraph``, with a ``CompiledKernel`` for each kernel.
+Why: reports show kernels without knowing which code generator wrote them.
+
+Code generators subclass both, and add their own fields.
 """
 
 from __future__ import annotations
@@ -21,12 +23,12 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True)
 class CompiledKernel:
-    """One kernel as reports show it. ``nodes`` are its results, ``computed`` all that it computes.
+    """One kernel as reports show it. ``nodes`` are its results, ``computed`` all nodes that it computes.
 
-    ``lines`` are the user's lines it came from. A code generator adds what it has made of it.
+    ``lines`` are the user's lines it came from. Code generators add the generated code.
     """
 
-    language: ClassVar[str] = ""  # what ``ir`` is written in
+    language: ClassVar[str] = ""  # the language of ``ir``
 
     name: str
     nodes: tuple[Node, ...]
@@ -40,7 +42,7 @@ class CompiledKernel:
         raise NotImplementedError
 
     def assembly(self) -> str:
-        """The machine code as assembly text, made anew."""
+        """The machine code as assembly text, generated on demand."""
         raise NotImplementedError
 
     def listings(self) -> tuple[str, str]:
@@ -49,7 +51,7 @@ class CompiledKernel:
 
     def view(self) -> Any:
         """The data of its display: a ``tcompile.observe.display.kernels.KernelView``."""
-        from tcompile.graph.look import node_views
+        from tcompile.graph.display import node_views
         from tcompile.observe.display.kernels import KernelView
 
         ir, assembly = self.listings()
@@ -58,8 +60,8 @@ class CompiledKernel:
             ir=ir, assembly=assembly,
         )  # fmt: skip
 
-    def tell(self, graph: Graph, ms: float) -> None:
-        """Tells that it was compiled, in so many milliseconds."""
+    def report_compiled(self, graph: Graph, ms: float) -> None:
+        """Emits the event that says that it was compiled, in so many milliseconds."""
         if bus.active():
             bus.emit(
                 KernelCompiled(
@@ -107,7 +109,7 @@ class CompiledGraph(Generic[K]):
         self._take(kernels)
 
     def _take(self, kernels: list[K]) -> None:
-        """Notes its own kernels."""
+        """Records its own kernels, and those of its regions."""
         self._own = kernels
         self.kernels[:] = [*kernels, *(k for part in self.parts.values() for k in part.kernels)]
 
@@ -117,14 +119,14 @@ class CompiledGraph(Generic[K]):
 
     @property
     def iterations(self) -> frozenset[str]:
-        """Who runs the iterations of loops here and in regions: "machine code", "python iterations"."""
+        """How iterations of loops run, here and in regions: "machine code", "python iterations"."""
         return frozenset().union(*(part.iterations for part in self.parts.values()))
 
     def settle(self) -> None:
-        """Waits for its machine code where that is still being made. Raises what went wrong with it."""
+        """Waits for machine code that is still being compiled. Raises the compiler's error."""
 
     def groups(self) -> dict[Graph, dict[str, tuple[str, ...]]]:
-        """By graph, this one and those of its regions, and by kernel, the names of the nodes that it computes."""
+        """The names of nodes by graph (this one and those of its regions) and by kernel."""
         found = {
             self.schedule.graph: {kernel.name: tuple(node.name for node in kernel.computed) for kernel in self._own}
         }

@@ -1,9 +1,13 @@
-"""Arrays that are the same at every call: made once, when the graph is compiled.
+"""Constant arrays: computed once, when the graph is compiled.
 
-Input: a graph. Output: for each node that makes an array of literals (``np.array([1.0, 2.0])``, ``np.eye(3)``) that
-array, and which of these arrays some other code may come to hold. Plain Python makes a new array at every call, so
-nobody may ever see ours twice: what is returned, viewed by a result, or given to code that might keep it or write to it
-is a copy; only kernels and functions that are known to make a result of their own read the one array.
+Input: a graph.
+Output: for each node that makes an array of literals (``np.array([1.0, 2.0])``, ``np.eye(3)``) that array, and the set
+of those that escape.
+Why: kernels read one array in all calls instead of making it anew.
+
+Plain Python makes a new array in each call, so a shared one must not escape. A result, a view in a result, and an
+argument of code that may keep or write it are copies. Kernels, and functions that are known to return fresh memory,
+read the shared array.
 """
 
 from __future__ import annotations
@@ -16,7 +20,7 @@ from tcompile.backends import helpers
 from tcompile.graph import Graph, Node, SymInt, TensorType, ops
 from tcompile.strict import strict
 
-_MOST_BYTES = 1 << 16  # of one such array, which lives as long as the compiled code
+_MOST_BYTES = 1 << 16  # of one constant, which lives as long as the compiled code
 _OPS = (ops.EYE, ops.LINSPACE, ops.ARANGE)
 _TARGETS = ("numpy.array",)
 # Calls whose results share no memory with their operands.
@@ -40,7 +44,7 @@ def constants(graph: Graph) -> dict[Node, np.ndarray[Any, Any]]:
 
 
 def held(graph: Graph, nodes: dict[Node, np.ndarray[Any, Any]]) -> set[Node]:
-    """Those of ``nodes`` that may be seen outside the graph, or written to."""
+    """The constants among ``nodes`` that escape from the graph, or that may be written to."""
     shows: dict[Node, Node] = {node: node for node in nodes}
     found = set()
     for node in graph.nodes:
@@ -53,7 +57,7 @@ def held(graph: Graph, nodes: dict[Node, np.ndarray[Any, Any]]) -> set[Node]:
 
 
 def _made(node: Node) -> np.ndarray[Any, Any] | None:
-    """The array of a node; None where it depends on anything, is large, or cannot be made without a warning."""
+    """The array of a node; None where it depends on inputs, is large, or cannot be made without a warning."""
     if node.inputs or _varies((node.type, node.operands, node.attrs)):
         return None
     type = node.tensor
@@ -65,7 +69,7 @@ def _made(node: Node) -> np.ndarray[Any, Any] | None:
             value = node.op.reference(*node.operands, **node.attrs)
             helpers.checked(value, type, tuple(shape), type.c_contiguous)
             made = np.array(value, order="K")
-            made = made if value.flags.owndata else made[...]  # a view of an array that nobody else has
+            made = made if value.flags.owndata else made[...]  # a view of an array without other references
     except Exception:
         return None
     made.flags.writeable = False

@@ -1,12 +1,15 @@
-"""Machine code kept on disk, so that what was compiled once is only loaded the next time, also in another process.
+"""The disk cache of machine code, shared by all processes.
 
-Input: object code, under a key made of everything that it depends on (the intermediate code, the processor, the
-compiler's version). Output: the same bytes, or nothing. Exists as ``tcompile.cache``, where a person can look at it,
-empty it, and carry what it holds to another machine.
+Input: object code, under a key made of everything it depends on (the intermediate code, the processor, the compiler's
+version).
+Output: the same bytes, or nothing.
+Why: code that was compiled once is loaded later, also in another process.
 
-A file is its own proof: it begins with a digest of its key and contents, it is written under another name first, and
-it is read only from a directory that other users cannot write to. So no file is ever locked. What is damaged or foreign
-counts as not there. Where the disk is full or not to be written, compilation goes on without it.
+Users see it as ``tcompile.cache``: they can inspect it, empty it, and carry its contents to another machine.
+
+No file is ever locked. A file begins with a digest of its key and contents, and is renamed into place. It is read only
+from a directory that other users cannot write to. Damaged or foreign files count as missing. Where the disk is full or
+read-only, compilation goes on without the cache.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from tcompile import process
 from tcompile.errors import InvalidArgument, InvalidType
 
 try:
-    from _blake2 import blake2b  # hashlib's own; hashlib loads OpenSSL as well, which takes milliseconds
+    from _blake2 import blake2b  # as in hashlib, which would also load OpenSSL and take milliseconds
 except ImportError:
     from hashlib import blake2b
 from tcompile.records import dataclass
@@ -33,17 +36,17 @@ from tcompile.records import dataclass
 _MAGIC = b"tcompile object 1\n"
 _BUNDLE = b"tcompile objects 1\n"
 _SUFFIX = ".obj"
-_LARGEST = 64 << 20  # bytes: no file of ours is larger
-_LOOK_EVERY = 4 << 20  # bytes written between two looks at how much there is
-_FRESH = 24 * 3600.0  # seconds for which a file's time of use is not brought up to date
+_LARGEST = 64 << 20  # bytes: the cache writes no larger file
+_LOOK_EVERY = 4 << 20  # bytes written between two checks of the total size
+_FRESH = 24 * 3600.0  # seconds during which a file's time of use is not updated
 
 
 @dataclass(frozen=True)
 class CacheInfo:
-    """What ``tcompile.cache.info()`` tells.
+    """The result of ``tcompile.cache.info()``.
 
-    ``files`` and ``bytes`` count what is on disk, ``hits`` and ``misses`` what this process asked for. ``off`` says why
-    nothing is read or written; it is empty where the cache works.
+    ``files`` and ``bytes`` count what is on disk, ``hits`` and ``misses`` the lookups of this process. ``off`` is the
+    reason why nothing is read or written; it is empty where the cache works.
     """
 
     directory: str
@@ -68,8 +71,8 @@ class CacheInfo:
 class DiskCache:
     """The disk cache. ``directory`` and ``limit`` (bytes) can be assigned; a directory of None turns it off.
 
-    The directory is ``TCOMPILE_CACHE_DIR`` (empty: off), else ``tcompile`` in the user's cache directory. When there is
-    more than ``limit``, what was not used for longest is removed.
+    The directory is ``TCOMPILE_CACHE_DIR`` (empty: off), else ``tcompile`` in the user's cache directory. Above
+    ``limit``, the least recently used files are removed.
 
     >>> cache = DiskCache(None)
     >>> cache.keep("00", b"code"), cache.find("00"), cache.info().off
@@ -95,8 +98,8 @@ class DiskCache:
             raise InvalidType(f"cache.directory must be a path or None, got {type(value).__name__} {value!r}")
         self._directory = None if value is None else Path(value).expanduser()
         self._off = "" if self._directory else "no directory"
-        self._looked = False  # whether the directory was found to be ours alone
-        self._unseen = _LOOK_EVERY  # bytes written since the last look at how much there is: look at the first write
+        self._looked = False  # whether the directory was checked to be the user's alone
+        self._unseen = _LOOK_EVERY  # bytes written since the last check of the total size: the first write checks
 
     @property
     def limit(self) -> int:
@@ -111,9 +114,9 @@ class DiskCache:
             raise InvalidArgument(f"cache.limit must be at least 0, got {value}")
         self._limit = value
 
-    # -- what the code generators ask ------------------------------------------------------------------------------
+    # -- for code generators -------------------------------------------------------------------------------------------
     def find(self, key: str) -> bytes | None:
-        """What was kept under ``key`` (hexadecimal digits), or None."""
+        """The contents kept under ``key`` (hexadecimal digits), or None."""
         contents = self._read(key) if self._ready() else None
         if contents is None:
             self._misses += 1
@@ -146,16 +149,16 @@ class DiskCache:
         if self._unseen >= _LOOK_EVERY:
             self._trim()
 
-    # -- what people ask -------------------------------------------------------------------------------------------
+    # -- for users -----------------------------------------------------------------------------------------------------
     def info(self) -> CacheInfo:
-        """How much there is, and how often it served."""
+        """Counts files and bytes, hits and misses."""
         sizes = [size for _, size, _ in self._files()] if self._ready() else []
         return CacheInfo(
             str(self._directory or ""), len(sizes), sum(sizes), self._limit, self._hits, self._misses, self._off
         )
 
     def clear(self) -> int:
-        """Removes all files; returns how many there were. What is loaded stays loaded."""
+        """Removes all files; returns how many there were. Loaded code stays loaded."""
         removed = 0
         for path, _, _ in list(self._files()) if self._ready() else []:
             with contextlib.suppress(OSError):
@@ -164,7 +167,7 @@ class DiskCache:
         return removed
 
     def save(self, path: str | os.PathLike[str]) -> int:
-        """Writes what this process has used to one file, for ``load`` on a machine with the same processor.
+        """Writes the objects that this process has used to one file, for ``load`` on a machine with the same processor.
 
         Returns the number of objects. Raises OSError where the file cannot be written.
         """
@@ -179,10 +182,10 @@ class DiskCache:
         return count
 
     def load(self, path: str | os.PathLike[str]) -> int:
-        """Adds what ``save`` has written; returns the number of objects.
+        """Adds the objects of a file that ``save`` has written; returns their number.
 
-        The file holds machine code that will be run: load only what you or somebody you trust has saved. Raises
-        OSError where it cannot be read, InvalidArgument where it is damaged or no such file.
+        The file holds machine code that will be run: load only files from people you trust. Raises OSError where it
+        cannot be read, InvalidArgument where it is damaged or no such file.
         """
         data = Path(path).read_bytes()
         found: list[tuple[str, bytes]] = []
@@ -218,7 +221,7 @@ class DiskCache:
         return self._directory / f"{key}{_SUFFIX}"
 
     def _ready(self) -> bool:
-        """Whether the directory is there and nobody else can write to it."""
+        """Whether the directory exists and no other user can write to it."""
         if self._off or self._looked:
             return not self._off
         assert self._directory is not None
@@ -271,7 +274,7 @@ class DiskCache:
                         yield Path(entry.path), found.st_size, found.st_mtime
 
     def _trim(self) -> None:
-        """Removes what was not used for longest, where there is too much."""
+        """Removes the least recently used files while the total is above the limit."""
         with self._lock:
             self._unseen = 0
             files = sorted(self._files(), key=lambda file: file[2])
@@ -287,7 +290,7 @@ class DiskCache:
 
 
 def key_of(*parts: str) -> str:
-    """The key of what depends on these texts.
+    """The cache key of a list of texts.
 
     >>> key_of("a", "b") != key_of("ab", "")
     True
@@ -309,7 +312,7 @@ def _is_key(text: str) -> bool:
 
 
 def _place() -> Path | None:
-    """The directory of the user's choice, else the usual one; None where it is turned off, or there is no home."""
+    """The directory of the user's choice, else the default; None where the cache is off, or there is no home."""
     chosen = os.environ.get("TCOMPILE_CACHE_DIR")
     if chosen is not None:
         return Path(chosen) if chosen else None

@@ -1,10 +1,11 @@
-"""What generated host programs call.
+"""Run-time support of generated host programs.
 
-Input: status bits of kernels, library calls with their arguments. Output: nothing, or results; where plain
-NumPy would warn, raise or do something that only it knows, ``Replay``.
+Input: status bits of kernels, library calls with their arguments.
+Output: nothing, or results; ``Replay`` where plain NumPy would warn, raise, or do something that only NumPy does.
+Why: generated programs stay short.
 
-NumPy's error state is asked for when a flag was raised. The underflow flag is an exception: vector functions do
-not raise it as NumPy's do, so a program refuses to run at all where underflow is not ignored (``check_error_state``).
+NumPy's error state is read only after a flag was raised. The underflow flag is an exception: vector functions do not
+raise it as NumPy's do. So a program does not run at all where underflow is not ignored (``check_error_state``).
 """
 
 from __future__ import annotations
@@ -26,13 +27,13 @@ from tcompile.polls import Changed
 
 _CATEGORIES = ((DIVIDE, "divide"), (OVERFLOW, "over"), (INVALID, "invalid"), (INTEGER_OVERFLOW, "over"))
 
-# NumPy's error state is an opaque object in a context variable: where it is the same object, the state is the same.
+# NumPy's error state is an immutable opaque object in a context variable: the same object means the same state.
 _variable = np._core.umath._extobj_contextvar  # type: ignore[attr-defined]
 _state: Callable[[], object] = _variable.get
 _strict: tuple[object, object] = (None, None)  # a state, and the same with flags raising
-_gentle: object = None  # a state that asks for warnings at most, and the filters of warnings, none of which raises
+_gentle: object = None  # a state that reports by warnings at most, and the filters of warnings, none of which raises
 _filters: list[Any] = []
-harmless: list[object] = [None]  # the state that was looked at last; machine code reads it, too
+harmless: list[object] = [None]  # the state that was checked last; machine code reads it, too
 
 
 def check_error_state() -> None:
@@ -45,10 +46,10 @@ def check_error_state() -> None:
 
 
 def check_rewriting() -> None:
-    """Raises Replay where plain Python may end before it has written again what kernels write: by an exception."""
+    """Raises Replay where plain Python may end, by an exception, before it has written again what kernels write."""
     global _gentle, _filters
     state, filters = _state(), warnings.filters
-    if state is _gentle and filters == _filters:  # these very objects have been looked at
+    if state is _gentle and filters == _filters:  # these very objects were checked before
         return
     if any(how not in ("ignore", "warn") for how in np.geterr().values()):
         raise Replay("the error state asks for more than warnings")
@@ -63,7 +64,7 @@ def copy(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 def floating_point_report(status: int) -> None:
-    """Raises Replay where a kernel's flags mean that NumPy would warn, raise or call somebody."""
+    """Raises Replay where a kernel's flags mean that NumPy would warn, raise or call a callback."""
     if status & ONLY_NUMPY:
         raise Replay("a value that only NumPy knows how to treat")
     state = dict(np.geterr())
@@ -73,7 +74,7 @@ def floating_point_report(status: int) -> None:
 
 
 def undoing(paths: Sequence[Path]) -> Callable[..., None]:
-    """``floating_point_report`` for kernels that have written to arrays of the caller.
+    """Returns ``floating_point_report`` for kernels that have written to arrays of the caller.
 
     It takes the status, and for each path the array that was written there and the elements that were there before.
     """
@@ -91,7 +92,7 @@ def undoing(paths: Sequence[Path]) -> Callable[..., None]:
 
 
 def restore(*arrays: np.ndarray[Any, Any]) -> None:
-    """Puts back what parts of the caller's arrays held: pairs of a part and its copy."""
+    """Restores parts of the caller's arrays: takes pairs of a part and its copy."""
     for part, old in zip(arrays[::2], arrays[1::2], strict=True):
         part[...] = old
 
@@ -99,7 +100,7 @@ def restore(*arrays: np.ndarray[Any, Any]) -> None:
 def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls a library function; any exception or floating-point flag becomes Replay.
 
-    Functions that warn by themselves, not through floating-point flags, must not become nodes of a graph.
+    Functions that emit warnings themselves, not through floating-point flags, must not become nodes of a graph.
     """
     token = raise_on_flags()
     try:
@@ -111,7 +112,7 @@ def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
 
 def raise_on_flags() -> Any:
-    """Makes NumPy raise at floating-point flags; ``reset`` takes the result and ends that."""
+    """Makes NumPy raise at floating-point flags; ``reset`` takes the result and restores the state."""
     global _strict
     state, raising = _strict
     if _state() is not state:  # np.errstate makes such an object at every entry, which takes as long as ten calls
@@ -127,7 +128,7 @@ reset: Callable[[Any], None] = _variable.reset
 
 
 def replay(error: Exception) -> Replay | Changed:
-    """What to raise where a library call raised ``error``; raises what a signal's handler has raised meanwhile."""
+    """The exception that stands for ``error`` from a library call. Raises the error of a signal handler instead."""
     raise_if_callers(error)
     return error if isinstance(error, Replay | Changed) else Replay(f"{type(error).__name__}: {error}")
 
@@ -135,7 +136,7 @@ def replay(error: Exception) -> Replay | Changed:
 def checked(value: Any, type: TensorType, shape: tuple[int, ...], in_c_order: bool) -> None:
     """Raises Replay where a library call gave another dtype, shape or memory order than its frontend stated.
 
-    ``in_c_order`` says whether the type is contiguous in C order, which takes a while to find out.
+    ``in_c_order`` says whether the type is contiguous in C order, which is slow to compute.
     """
     usual = in_c_order and getattr(value, "dtype", None) is type.dtype and value.shape == shape
     if usual and (not shape or value.flags.c_contiguous):
@@ -154,28 +155,28 @@ def fit(*ints: int) -> None:
 
 
 def enough(x: Any, axis: tuple[int, ...], correction: float) -> None:
-    """Raises Replay where there are too few elements for a mean or variance, of which NumPy warns in words.
+    """Raises Replay where there are too few elements for a mean or variance: NumPy emits a RuntimeWarning then.
 
-    (Catching warnings would change the process' warning filters under other threads' feet.)
+    (Catching warnings would change the process's warning filters while other threads run.)
     """
     if math.prod(np.shape(x)[a] for a in axis) <= max(0, correction):
         raise Replay("too few elements for a mean or variance")
 
 
 def discard_imaginary(x: Any) -> None:
-    """A cast from complex to real numbers, of which NumPy warns in words."""
+    """Raises Replay for a cast from complex to real numbers, which emits a ComplexWarning in NumPy."""
     raise Replay("a cast discards imaginary parts")
 
 
 def with_sizes(region: Callable[..., tuple[Any, ...]], sizes: tuple[int, ...]) -> Callable[..., tuple[Any, ...]]:
-    """A region that takes sizes of the graph around it as its last inputs."""
+    """Binds sizes of the enclosing graph as the last inputs of a region."""
     return lambda *args: region(*args, *sizes)
 
 
 def settle(x: Any, dtype: np.dtype[Any], shape: tuple[int, ...], order: tuple[int, ...] | None) -> np.ndarray[Any, Any]:
-    """A library's result as the dense array, axes in this memory order (None: C), that kernels were made for.
+    """Returns a library's result as a dense array with axes in this memory order (None: C), as kernels expect it.
 
-    A copy is made only where the library chose another layout. Raises Replay where it is another kind of array.
+    It copies only where the library chose another layout. Raises Replay where it is another kind of array.
     """
     usual = order is None and x.__class__ is np.ndarray and x.dtype is dtype and x.shape == shape
     if usual and x.flags.c_contiguous:

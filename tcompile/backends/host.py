@@ -1,8 +1,10 @@
 """The host program: straight-line Python that allocates, launches kernels, calls libraries and makes views.
 
-Input: a ``Schedule``. Output: Python source and the function it defines. Sizes come from the input arrays' shapes;
-every array is dropped right after its last use, so that its memory serves the next one. How a kernel is launched, and
-where arrays come from, is each code generator's own: it extends ``Program``.
+Input: a ``Schedule``.
+Output: Python source and the function it defines.
+Why: one program serves every code generator; each subclasses ``HostProgram`` for launches and allocation.
+
+Sizes come from the input arrays' shapes. Every array is dropped right after its last use, so that its memory is reused.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.backends import helpers, parts
+from tcompile.backends import helpers, loop_runners
 from tcompile.backends.constants import constants, held
 from tcompile.backends.running import KEY, RunningLoops
 from tcompile.backends.schedule import Schedule
@@ -50,16 +52,16 @@ class Allocate:
 
 
 @dataclass(frozen=True)
-class Number:
-    """A number with a name, which later expressions use."""
+class NamedSize:
+    """An int with a name, which later expressions use."""
 
     name: str
     value: str
 
 
 @dataclass(frozen=True)
-class Onto:
-    """``key`` is the array of ``base``, which the next kernels write to."""
+class StoreTarget:
+    """``key`` is the array of ``base``, which the next kernels write to in place."""
 
     key: Node
     base: Node
@@ -67,15 +69,15 @@ class Onto:
 
 @dataclass(frozen=True, eq=False)
 class HostConstant:
-    """``key`` is an array that has been made already, which is only read."""
+    """``key`` is a constant array, which is only read."""
 
     key: Node
     array: np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)
-class Report:
-    """The bits that the kernels have returned so far go to ``helpers.floating_point_report``.
+class FlagReport:
+    """The status bits returned so far go to ``helpers.floating_point_report``.
 
     Or to ``undoing``, which takes ``arrays`` as well.
     """
@@ -85,21 +87,21 @@ class Report:
 
 
 @dataclass
-class Program:
-    """The text under construction and the names it uses."""
+class HostProgram:
+    """The program under construction: its text and the names it uses."""
 
     schedule: Schedule
     compile_region: Callable[[Graph], Callable[..., Any]]
     lines: list[str] = field(default_factory=list)
     names: dict[str, Any] = field(default_factory=dict)
     arrays: dict[Node, str] = field(default_factory=dict)
-    for_kernels: dict[Node, str] = field(default_factory=dict)  # where kernels read it, if not there
-    guarded: bool = False  # whether library calls raise at floating-point flags since the program sees to it
-    regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # those compiled: nodes may share one
-    steps: list[Any] = field(default_factory=list)  # the same without Python
+    for_kernels: dict[Node, str] = field(default_factory=dict)  # the array that kernels read, where it is another one
+    guarded: bool = False  # whether library calls raise at floating-point flags already
+    regions: dict[Graph, Callable[..., Any]] = field(default_factory=dict)  # the compiled ones: nodes may share one
+    steps: list[Any] = field(default_factory=list)  # the same program as records, to run without Python
     loop_calls: dict[str, str] = field(default_factory=dict)  # the name of the loop that a line runs
     overwritten: set[Node] = field(default_factory=set)
-    words: dict[str, None] = field(default_factory=dict)  # ints that kernels get, and that may need more than 64 bits
+    words: dict[str, None] = field(default_factory=dict)  # ints for kernels that may need more than 64 bits
 
     def build(self) -> tuple[str, Callable[..., tuple[Any, ...]]]:
         """Writes the program and executes its definition."""
@@ -130,7 +132,7 @@ class Program:
         saved = self._save()
         start = len(self.lines)
         self.words = {}
-        self._write(steps[last:], last)  # arrays of the caller are written from here on
+        self._write(steps[last:], last)  # from here on, arrays of the caller are written
         has_ints = any(axis is None for _, axis in graph.symbol_inputs().values())  # sizes alone fit
         if self.words and graph.updates and has_ints:
             self.lines.insert(start, f"fit({', '.join(self.words)})")
@@ -151,7 +153,7 @@ class Program:
         return source, program
 
     def _loops(self, source: str) -> RunningLoops:
-        """Where the program runs its loops, and which variables hold their results."""
+        """The lines at which the program runs loops, and the variables that hold their results."""
         texts = enumerate(map(str.strip, source.splitlines()), 1)
         results: dict[str, dict[int, str]] = {}
         for node in self.schedule.graph.nodes:
@@ -164,19 +166,19 @@ class Program:
         )
 
     def overwrites(self, node: Node) -> None:
-        """Notes that something is written to the array of a node, whose value is gone then."""
+        """Records that the array of a node is written to, so that its value is dead."""
         while node.op.kind == "view":
             node = node.inputs[0]
         self.overwritten.add(node)
 
     def _write(self, steps: Sequence[Step], first: int) -> None:
-        """Some steps, of which ``first`` is the number of the first one, and the report of their flags."""
+        """Writes some steps, of which ``first`` is the number of the first one, and the report of their flags."""
         calls = [step.node for step in steps if step.kind == "call" and step.node is not None]
         calls = [node for node in calls if node not in self._constants and node.op is not ops.GET]
-        # Regions report by themselves what NumPy would, by the error state that they find.
+        # Regions report flags themselves, by the error state in force.
         self.guarded = bool(calls) and not any(node.regions for node in calls)
         start = len(self.lines)
-        # Once something of the caller's is written, memory must not run out.
+        # No allocation may fail once an array of the caller is written.
         if (self.schedule.undo or self.is_resident) and first == self.schedule.last:
             for step in steps:
                 for node in step.writes if step.kernel is not None else ():
@@ -219,20 +221,20 @@ class Program:
         return f"shown({array}, {self._text(path)})" if path else array
 
     def _report(self, undo: Sequence[tuple[Node, Node]]) -> None:
-        """What the kernels have found; if that is for plain Python to tell, the caller's arrays are as they were."""
+        """Writes the report of the flags; before a replay, the caller's arrays are restored."""
         if not undo:
             self.lines += ["if status:", "    report(status)"]
-            self.steps.append(Report())
+            self.steps.append(FlagReport())
             return
         undoing = helpers.undoing([node.attrs["path"] for node, _ in undo])
         arrays = [array for pair in undo for array in pair]
         given = ", ".join(["status", *(self.arrays[array] for array in arrays)])
         self.lines += ["if status:", f"    {self._number(undoing)}({given})"]
-        self.steps.append(Report(undoing, tuple(arrays)))
+        self.steps.append(FlagReport(undoing, tuple(arrays)))
 
     # -- names ----------------------------------------------------------------------------------------------------
     def _name(self, node: Node) -> str:
-        """The node's own name where it is free: no keyword, symbol, helper or other array is called so."""
+        """The node's own name where it is free: not a keyword, symbol, helper or other array."""
         name = node.name if is_plain(node.name) else "value"
         if name.startswith(_RESERVED_STARTS):
             name = f"value_{name}"
@@ -248,11 +250,11 @@ class Program:
 
     @cached_property
     def _variables(self) -> set[str]:
-        """What the program assigns to."""
+        """The variables that the program assigns to."""
         return {*self.schedule.graph.symbol_inputs(), "status", "token", "error"}
 
     def _constant(self, name: str, value: Any) -> str:
-        """What the program calls a value that it holds: ``name``, unless that is a variable, or another value."""
+        """The name of a value that the program holds: ``name``, unless that is a variable or another value."""
         while name in self._variables or self.names.get(name, value) is not value:
             name += "_"
         self.names[name] = value
@@ -262,7 +264,7 @@ class Program:
         return str(size)
 
     def _word(self, size: SymInt) -> str:
-        """An int for a kernel. One that is computed may have more than 64 bits, which is seen before kernels write."""
+        """An int argument of a kernel. A computed one is checked for overflow of 64 bits before kernels write."""
         text = self._size(size)
         if not text.isidentifier():
             self.words[text] = None
@@ -279,7 +281,7 @@ class Program:
             self.lines.append(f"{name} = {source}" if axis is None else f"{name} = {source}.shape[{axis}]")
 
     def _rank_zero_inputs(self) -> None:
-        """NumPy scalars become 0-d arrays, which kernels can read."""
+        """Turns NumPy scalars into 0-d arrays, which kernels can read."""
         for node in self.schedule.graph.inputs:
             if node in self._read_by_kernels and isinstance(node.type, TensorType) and not node.type.ndim:
                 name = self.for_kernels[node] = self._fresh(f"{self.arrays[node]}_array")
@@ -293,7 +295,7 @@ class Program:
         return read | {node for step in steps if step.node is not None and step.node.regions for node in step.reads}
 
     def _settle(self, node: Node) -> None:
-        """Makes sure that what NumPy returned lies in memory as the type says, where a kernel will read it."""
+        """Makes sure that a library's result lies in memory as its type says, where a kernel will read it."""
         if node not in self._read_by_kernels or not isinstance(node.type, TensorType) or not node.type.layout.dense:
             return
         type = node.type
@@ -315,18 +317,18 @@ class Program:
                 dead.setdefault(position, []).append(node)
         return dead
 
-    # -- what each code generator does its own way -------------------------------------------------------------------
+    # -- overridden by code generators ---------------------------------------------------------------------------------
     def tools(self) -> dict[str, Any]:
-        """What the program calls ``launch``, and ``empty``, which makes an array: ``empty(shape, dtype, order)``."""
+        """The program's ``launch``, and its ``empty``, which makes an array: ``empty(shape, dtype, order)``."""
         raise NotImplementedError
 
     @cached_property
     def is_resident(self) -> bool:
-        """Whether all arrays are on the device of the kernels, which is not the CPU."""
+        """Whether all arrays are in the memory of a device that is not the CPU."""
         return False
 
     def launch(self, step: Step) -> None:
-        """Writes the launch of a kernel, whose results are there; its status goes to ``status``."""
+        """Writes the launch of a kernel, whose results are allocated; its status goes to ``status``."""
         raise NotImplementedError
 
     def launches(self, step: Step) -> bool:
@@ -342,26 +344,26 @@ class Program:
         (region,) = node.regions
         body, missing = self._compiled(region)
         native = self.native_parts(node, [body], len(operands) - 2)
-        own = parts.owner(node.regions, self.names["copy"])
-        made = TimedLoop(parts.PythonLoop(node.name, body, own, missing, native), line_of(node))
+        own = loop_runners.owner(node.regions, self.names["copy"])
+        made = TimedLoop(loop_runners.PythonLoop(node.name, body, own, missing, native), line_of(node))
         name = self._constant(f"{node.name}_iterations", made)
         sizes = [f"sizes=({', '.join(missing)},)"] if missing else []
         self.lines.append(f"{self.arrays[node]} = {name}({', '.join([*operands, *sizes])})")
         self.loop_calls[self.lines[-1]] = node.name
 
     def native_parts(self, node: Node, bodies: Sequence[Any], carried: int) -> Any:
-        """What runs an iteration of a loop, or its parts, without Python, as ``parts`` calls it; or None."""
+        """The native code for an iteration of a loop, or its parts, as ``loop_runners`` calls it; or None."""
         return None
 
     def exit_loop(self, node: Node, operands: Sequence[str]) -> None:
-        """Writes a loop whose iterations are in parts."""
+        """Writes a loop with early exits, whose iterations consist of parts."""
         compiled = [self._compiled(region) for region in node.regions]
         bodies = [body for body, _ in compiled]
         native = self.native_parts(node, bodies, len(operands) - 2)
         symbols = [missing for _, missing in compiled]
-        own = parts.owner(node.regions, self.names["copy"])
+        own = loop_runners.owner(node.regions, self.names["copy"])
         made = TimedLoop(
-            parts.PartLoop(node.name, bodies, own=own, symbols=symbols, native=native, **node.attrs),
+            loop_runners.PartLoop(node.name, bodies, own=own, symbols=symbols, native=native, **node.attrs),
             line_of(node), True,
         )  # fmt: skip
         name = self._constant(f"{node.name}_iterations", made)
@@ -373,7 +375,7 @@ class Program:
 
     def _launch(self, step: Step) -> None:
         for node in step.writes:
-            if node in self.arrays:  # made beforehand
+            if node in self.arrays:  # made before the program runs
                 continue
             target = step.onto.get(node)
             base = None if target is None else self.for_kernels.get(node.inputs[0], self.arrays[node.inputs[0]])
@@ -381,7 +383,7 @@ class Program:
             if target is None:
                 self._allocate(node)
             else:
-                self.steps.append(Onto(node, node.inputs[0]))
+                self.steps.append(StoreTarget(node, node.inputs[0]))
                 self.lines.append(f"{self.arrays[node]} = {base if target == 'base' else f'copy({base})'}")
                 if target == "base":
                     self.overwrites(node.inputs[0])
@@ -450,12 +452,12 @@ class Program:
 
     @cached_property
     def _shared(self) -> set[Node]:
-        """The constants that are one array at every call, since nobody outside ever sees them."""
+        """The constants that are one array in all calls, since they do not escape."""
         return self._constants.keys() - held(self.schedule.graph, self._constants)
 
     @property
     def fixed(self) -> dict[Node, np.ndarray[Any, Any]]:
-        """The same arrays, each with its node."""
+        """The shared constants, each with its node."""
         return {node: self._constants[node] for node in self._shared}
 
     def _constant_array(self, node: Node, made: np.ndarray[Any, Any]) -> None:
@@ -521,16 +523,16 @@ class Program:
         self._settle(node)
 
     def control(self, node: Node, operands: Sequence[str]) -> None:
-        """An operation with regions, in Python: its regions report what NumPy would, each by itself."""
+        """Writes an operation with regions as Python; each region reports flags by itself."""
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
         function = self._constant(f"numpy_{node.op}", node.op.reference)
         self.lines.append(f"{self.arrays[node]} = {function}({', '.join([*operands, *attrs])})")
 
     def _is_done_with(self, base: Node, step: Step, results: bool = False) -> bool:
-        """Whether a step may write over an operand: an array made in here that nothing else shows or reads later.
+        """Whether a step may overwrite an operand: an array of the program's own that is dead and has no alias.
 
-        ``results``: the step's own results may show it.
+        ``results``: the step's own results may be aliases of it.
         """
         steps, graph = self.schedule.steps, self.schedule.graph
         position = steps.index(step)
@@ -541,15 +543,15 @@ class Program:
             if results and node is step.node:
                 continue
             if node.op.kind in ("view", "control") and not shown.isdisjoint(node.inputs):
-                shown.add(node)  # what a loop carries may come out as it came in
+                shown.add(node)  # a carried value may be returned unchanged
         assert step.node is not None
         others = list(step.node.inputs)
-        others.remove(base)  # once: equal arrays may have become one
+        others.remove(base)  # once: equal arrays may have been merged
         needed = {*graph.outputs, *others, *(node for s in steps[position + 1 :] for node in s.reads)}
         return shown.isdisjoint(needed)
 
     def _is_own(self, node: Node) -> bool:
-        """Whether an array was made in here, by machine code or by a function that makes a copy to write to."""
+        """Whether the array is fresh: made by machine code, or by a function that makes a copy to write to."""
         steps = {made: step for step in self.schedule.steps for made in step.writes}
         step = steps.get(node)
         if step is None:
@@ -561,7 +563,7 @@ class Program:
         return step.kernel is not None or node.op in IN_PLACE
 
     def _library_call(self, node: Node, operands: Sequence[str]) -> None:
-        """A call with its arguments written out."""
+        """Writes a call with its arguments."""
         target = node.attrs["target"]
         function = self._constant(f"numpy_{target.rpartition('.')[2]}", resolve(target))
         arguments = [self._argument(item, operands) for item in node.attrs["args"]]
@@ -588,14 +590,14 @@ class Program:
         return repr(template) if type(template) in (bool, int, str, NoneType) else self._number(template)
 
     def _check(self, node: Node) -> None:
-        """Makes sure that a library gave what the frontend stated."""
+        """Writes the check that a library gave what the frontend stated."""
         name = self.arrays[node]
         type = self._constant(f"{name}_type", node.tensor)
         shape, in_c_order = self._shape(node.tensor.shape), node.tensor.c_contiguous
         self.lines.append(f"checked({name}, {type}, {shape}, {in_c_order})")
 
     def _region(self, node: Node, number: int) -> str:
-        """A compiled callable for a region; sizes of this graph that it reads are given to it, too."""
+        """The name of a compiled region; sizes of this graph that it reads are bound."""
         region = node.regions[number]
         body, missing = self._compiled(region)
         found = self._constant(f"{node.name}_region_{number}", body)

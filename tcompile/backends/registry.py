@@ -1,7 +1,11 @@
-"""The backends by name.
+"""The table of backends by name.
 
-Input: names and callables. Output: ``Backend`` records: what turns a graph into a callable. A backend is any
-``f(graph, example_inputs) -> callable``; the callable takes the graph's inputs and returns the sequence of its outputs.
+Input: names and callables.
+Output: ``Backend`` records, which compile a graph to a callable.
+Why: users select a backend by name, and add their own.
+
+A backend is any ``f(graph, example_inputs) -> callable``; the callable takes the graph's inputs and returns the
+sequence of its outputs.
 """
 
 from __future__ import annotations
@@ -24,10 +28,10 @@ _DEBUG_TAGS = ("debug", "experimental")
 
 @dataclass(frozen=True)
 class Backend:
-    """One backend. ``transformed``: it takes graphs after the transforms. ``builtin``: it is tcompile's own.
+    """One backend. ``transformed``: it takes graphs after the transforms. ``builtin``: it is part of tcompile.
 
-    ``devices`` says where the arrays of a graph may be, ``options`` which options the backend takes. ``under`` gives
-    what compiles under some of these; None: they make no difference.
+    ``devices`` says where the arrays of a graph may be, ``options`` which options the backend takes. ``under`` returns
+    the compile function for some of these options; None: they make no difference.
     """
 
     name: str
@@ -40,13 +44,14 @@ class Backend:
     under: Callable[[Mapping[str, Any]], Compile] | None = None
 
     def compiler(self, options: Mapping[str, Any]) -> Compile:
-        """What compiles a graph under these options."""
+        """The compile function under these options."""
         return self.compile if self.under is None else self.under(options)
 
 
 def _eager(graph: Graph, example_inputs: Sequence[Any]) -> Compiled:
     def run(*args: Any) -> Sequence[Any]:
-        # What NumPy would report becomes an error here, so that plain Python reports it from the user's own line.
+        # A condition that NumPy would report becomes an error here, so that plain Python reports it from the user's own
+        # line.
         report: Any = {category: "raise" for category, action in np.geterr().items() if action != "ignore"}
         with np.errstate(**report):
             return graph(*args)
@@ -172,7 +177,7 @@ def check_backend(backend: str | Compile) -> None:
 
 
 def registered_backend(backend: str | Compile) -> Backend | None:
-    """The backend of that name; None for a callable, for ``auto``, and for a name that this process does not know."""
+    """The backend of that name; None for a callable, for ``auto``, and for an unknown name."""
     return _BACKENDS.get(backend) if isinstance(backend, str) else None
 
 
@@ -182,14 +187,14 @@ def takes_option(backend: str | Compile, option: str) -> bool:
 
 
 def why_no_native() -> str | None:
-    """Why there is no native code in this process; None where there is. The first call loads LLVM."""
+    """The reason why this process has no native code; None where it has. The first call loads LLVM."""
     from tcompile.backends.llvm import native
 
     return native.unavailable()
 
 
 def why_not_on(device: str) -> str | None:
-    """Why no backend runs graphs over arrays on this kind of device now (``cuda``); None where one does."""
+    """The reason why no backend runs graphs over arrays on this kind of device now (``cuda``); None where one does."""
     if device != "cuda":
         return None
     from tcompile.backends.triton.devices import unavailable
@@ -198,7 +203,7 @@ def why_not_on(device: str) -> str | None:
 
 
 def find_backend(backend: str | Compile, device: str = "cpu") -> Backend:
-    """The record after a name or callable, for a graph over arrays on ``device``.
+    """The record of a name or callable, for a graph over arrays on ``device``.
 
     ``auto`` is ``llvm``, or ``aot_eager`` where there is no native code; for arrays on a GPU it is ``triton``. Raises
     BackendError where tcompile's own backend of that name does not run there, or ``llvm`` not at all.

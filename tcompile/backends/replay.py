@@ -1,8 +1,9 @@
-"""The exceptions by which compiled code gives a call back to plain Python.
+"""Exceptions by which compiled code returns a call to plain Python.
 
-Input: a reason. Output: ``Replay`` and ``Interrupted``. Why: compiled code raises and warns nothing of its
-own: whatever NumPy would report is reported by NumPy itself, from the user's own line, when the same stretch runs again
-in plain Python.
+Input: a reason.
+Output: ``Replay`` and ``Interrupted``.
+Why: compiled code reports no errors or warnings of its own. Plain Python runs the same stretch again, and NumPy reports
+them from the user's own line.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ class Replay(Exception):
 
 
 class Interrupted(Replay):
-    """A signal's handler has raised ``error`` in the middle of a loop: plain Python goes there, and raises it."""
+    """A signal handler has raised ``error`` in the middle of a loop: plain Python resumes there, and raises it."""
 
     def __init__(self, error: BaseException) -> None:
         super().__init__("a signal's handler has raised an exception")

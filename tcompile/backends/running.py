@@ -1,7 +1,9 @@
-"""Which loop of a graph runs in a thread, and what the loops before it have resulted in.
+"""The loop of a graph that a thread is running, and the results of the loops before it.
 
-Input: the Python frames below an entry, innermost first. Output: ``Running``. Why: what is changed by others while the
-second loop of a graph runs is met by the frame after the first loop, whose results only the running program has.
+Input: the Python frames below an entry, innermost first.
+Output: ``Running``.
+Why: after a change by another thread, a frame resumes after the last finished loop, whose results only the running
+program has.
 """
 
 from __future__ import annotations
@@ -25,7 +27,7 @@ class RunningLoops:
 
     Attributes:
         lines: the name of the loop that runs while the program is at a line.
-        results: for each loop, the variables that hold its results, by their number, as long as nothing writes to them.
+        results: for each loop, the variables that hold its results, by their number, until they are overwritten.
     """
 
     lines: Mapping[int, str]
@@ -33,13 +35,13 @@ class RunningLoops:
 
 
 class Running:
-    """A loop that runs, and the frame of the program that runs it."""
+    """A running loop, and the frame of the program that runs it."""
 
     def __init__(self, loop: str, frame: types.FrameType) -> None:
         self.loop, self._frame = loop, frame
 
     def earlier(self) -> dict[tuple[str, int], Any]:
-        """Copies of what other loops have resulted in, by their names and the numbers of the results."""
+        """Copies of the results of other loops, by their names and the numbers of the results."""
         known, loops = self._frame.f_locals, self._frame.f_globals.get(KEY)
         if isinstance(loops, RunningLoops):
             rows = loops.results.items()
@@ -51,7 +53,7 @@ class Running:
 
 
 def running(frames: Iterable[types.FrameType]) -> Running | None:
-    """The loop of the graph that the outermost of these frames run; None where that is not known."""
+    """The loop of the graph that the outermost of these frames runs; None where that is unknown."""
     found = None
     for frame in frames:
         loops = frame.f_globals.get(KEY)

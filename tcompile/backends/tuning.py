@@ -1,11 +1,12 @@
-"""``mode="max-autotune"``: the kernels of a graph in several variants, timed on the arrays at hand.
+"""``mode="max-autotune"``: variants of a graph's kernels, timed on the arrays at hand.
 
-Input: the variant that is right for most, what others are tried, how to make a program of one, and the inputs of the
-call that is being compiled. Output: the variant that was fastest, which is remembered, in this process and on disk.
-Exists for all code generators: each says what may vary, and by which key a choice is known again.
+Input: the default variant, the alternatives, a function that builds a program of one, and the inputs of the call that
+is being compiled.
+Output: the fastest variant, remembered in this process and on disk.
+Why: all code generators share the search; each states what may vary, and the key of a choice.
 
-One property of a variant is tried after the other. Those that compete run in turn, and their best times are compared,
-since what disturbs a measurement only ever makes it longer.
+One property of a variant is tried after the other. Competitors run in turn, and their best times are compared, since
+disturbances only ever make a measurement longer.
 """
 
 from __future__ import annotations
@@ -21,21 +22,21 @@ from tcompile.backends.replay import Interrupted, Replay
 from tcompile.errors import BackendError
 from tcompile.graph import Graph
 
-TURN_S = 100e-6  # a turn calls as often as this takes, at least once
-ITERATIONS_S = 0.05  # how long each competitor runs
-MOST_ROUNDS = 30
-GAIN = 0.97  # what is not faster than this much of the best so far is no better
+TURN_S = 100e-6  # a turn repeats the call until this time is over
+COMPETITOR_S = 0.05  # how long each competitor runs
+MOST_TURNS = 30
+GAIN = 0.97  # a variant has to take less than this share of the best time so far
 
 
-class Variant(Protocol):
+class Tunable(Protocol):
     """One way to write the kernels of a graph: a frozen record of plain properties."""
 
     def text(self) -> str:
-        """The same for reports and for the cache on disk."""
+        """The variant as text, for reports and for the disk cache."""
 
 
-V = TypeVar("V", bound=Variant)
-Program = Callable[..., Any]
+V = TypeVar("V", bound=Tunable)
+Runnable = Callable[..., Any]
 _known: dict[str, Any] = {}
 
 
@@ -44,15 +45,15 @@ def fastest(
     usual: V,
     tried: Mapping[str, Sequence[Any]],
     choices: Mapping[str, Sequence[Any]],
-    make: Callable[[V], Program],
+    make: Callable[[V], Runnable],
     graph: Graph,
     inputs: Sequence[Any],
     finish: Callable[[], object] = lambda: None,
 ) -> V:
-    """The fastest variant for ``inputs``, which are left as they are.
+    """The fastest variant for ``inputs``, which are left unchanged.
 
-    ``tried`` is what properties may be besides the ``usual``, ``choices`` what of it can matter here. ``make`` gives
-    the program of a variant, whose work is done when ``finish`` has returned.
+    ``tried`` has the alternatives of properties of ``usual``, ``choices`` those that matter for this graph. ``make``
+    gives the program of a variant, whose work is done when ``finish`` has returned.
     """
     found = _known.get(key) or _from_disk(key, usual, tried)
     if found is None:
@@ -62,7 +63,7 @@ def fastest(
             found = _search(usual, make, choices, given, finish)
         except Interrupted as error:
             raise error.error from None
-        except (Replay, ArithmeticError, Warning):  # plain Python has something to report for these values
+        except (Replay, ArithmeticError, Warning):  # plain Python reports something for these values
             return usual
         cache.keep(key, found.text().encode())
     _known[key] = found
@@ -70,12 +71,12 @@ def fastest(
 
 
 def sizes(inputs: Sequence[Any]) -> str:
-    """What a key says of the arrays at hand."""
+    """The part of a key that describes the arrays at hand."""
     return " ".join(f"{x.dtype}{x.shape}{x.strides}" if hasattr(x, "strides") else str(type(x)) for x in inputs)
 
 
 def _from_disk(key: str, usual: V, tried: Mapping[str, Sequence[Any]]) -> V | None:
-    """What an earlier process has found; None where it has not, or not with the properties that there are today."""
+    """The choice of an earlier process; None without one, or where it lacks today's properties."""
     contents = cache.find(key)
     if contents is None:
         return None
@@ -94,7 +95,7 @@ def _with(variant: V, values: Mapping[str, Any]) -> V:
 
 def _search(
     usual: V,
-    make: Callable[[V], Program],
+    make: Callable[[V], Runnable],
     choices: Mapping[str, Sequence[Any]],
     given: Sequence[Any],
     finish: Callable[[], object],
@@ -109,21 +110,21 @@ def _search(
     return found
 
 
-def _times(programs: Sequence[Program], given: Sequence[Any], finish: Callable[[], object]) -> list[float]:
-    """The best time of each program, in turn; that of one which cannot run here is infinite."""
+def _times(programs: Sequence[Runnable], given: Sequence[Any], finish: Callable[[], object]) -> list[float]:
+    """The best time of each program, in turn; infinite for one that cannot run here."""
     best = [math.inf] * len(programs)
     running = []
     for i, program in enumerate(programs):
         try:
             program(*given)
             finish()
-        except (BackendError, RuntimeError):  # more of the GPU's resources than there are
+        except (BackendError, RuntimeError):  # it needs more of the GPU's resources than there are
             if not i:
                 raise
         else:
             running.append(i)
 
-    def turn(program: Program, calls: int) -> float:
+    def turn(program: Runnable, calls: int) -> float:
         started = time.perf_counter()
         for _ in range(calls):
             program(*given)
@@ -132,10 +133,10 @@ def _times(programs: Sequence[Program], given: Sequence[Any], finish: Callable[[
 
     once = max(turn(programs[0], 1), 1e-7)
     calls = max(1, math.ceil(TURN_S / once))
-    for _ in range(min(MOST_ROUNDS, max(3, int(ITERATIONS_S / (calls * once))))):
+    for _ in range(min(MOST_TURNS, max(3, int(COMPETITOR_S / (calls * once))))):
         for i in running:
             best[i] = min(best[i], turn(programs[i], calls))
     return best
 
 
-__all__ = ["Variant", "fastest", "sizes"]
+__all__ = ["Tunable", "fastest", "sizes"]

@@ -1,8 +1,11 @@
 """Copies of arguments on which a call behaves as on the arguments themselves.
 
-Input: the arguments of a call. Output: deep copies that share nothing with them, in which arrays lie in memory as
-before: views of one array are views of one copy, strides and read-only flags included. What cannot be copied stays
-what it is.
+Input: the arguments of a call.
+Output: deep copies that share nothing with them.
+Why: a call can be repeated, whatever it writes.
+
+Arrays keep their memory order and aliasing: views of one array become views of one copy, with strides and read-only
+flags. An object that cannot be copied is shared.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ import numpy as np
 
 from tcompile.runtime.dispatch import CompiledFunction
 
-# What copies share: nothing of it is an argument's state.
+# Types that copies share: none of them has an argument's state.
 _SHARED = type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, CompiledFunction
 
 
@@ -35,7 +38,7 @@ def copied(value: Any) -> Any:
 def _deep(value: Any, memo: dict[int, Any]) -> Any:
     try:
         return copy.deepcopy(value, memo)
-    except Exception:  # something in it cannot be copied: a lock, a generator, a file
+    except Exception:  # it contains an object that cannot be copied: a lock, a generator, a file
         if type(value) in (tuple, list):
             return type(value)(_deep(item, memo) for item in value)
         if type(value) is dict:

@@ -1,9 +1,10 @@
-"""Which stage is at fault: the debugging ladder as one call.
+"""Diagnosis of the faulty stage, in one call.
 
-Input: a function, its arguments, and how to compile it with a given backend. Output: a ``Diagnosis``: for plain
-Python, ``eager`` (capture), ``aot_eager`` (the transforms) and the function's own backend, what came of a call; which
-of them is the first that differs; and, where that is not capture, the smallest graph that shows it, and the
-transform.
+Input: a function, its arguments, and how to compile it with a given backend.
+Output: a ``Diagnosis``: the outcome of a call in plain Python, under ``eager`` (capture), under ``aot_eager`` (the
+transforms) and under the function's own backend; the first of them that differs; and, where that is not capture, the
+smallest failing graph, and the transform.
+Why: users need not know the stages to report a bug.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from tcompile.records import dataclass
 from tcompile.stance import set_stance
 
 Backend = str | Callable[..., Any]
-_SECONDS = 20.0  # for the smallest graph
+_SECONDS = 20.0  # to search the smallest graph
 _MEANING = {
     "plain": "plain Python itself does not give the same twice: nothing can be compared",
     "capture": "the graph is not what the function does",
@@ -58,7 +59,7 @@ class Subject:
 
 @dataclass(frozen=True)
 class Stage:
-    """One rung of the ladder: what was run, what came of it ("" where it is the same as plain Python), and its time."""
+    """One stage: its name, its outcome ("" where it equals plain Python's), and its time."""
 
     name: str
     backend: str
@@ -68,9 +69,9 @@ class Stage:
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """What ``diagnose`` found. ``at_fault`` is "capture", "transforms" or "backend", "plain", or None.
+    """The result of ``diagnose``. ``at_fault`` is "capture", "transforms" or "backend", "plain", or None.
 
-    ``smallest`` is the smallest graph found that shows it, and ``transform`` the name of the pass that changes it.
+    ``smallest`` is the smallest failing graph found, and ``transform`` the name of the pass that changes it.
     """
 
     function: str
@@ -88,7 +89,7 @@ class Diagnosis:
 
     @property
     def headline(self) -> str:
-        """The answer in a line."""
+        """The result in one line."""
         if self.at_fault is None:
             return f"{self.function}: compiled code does what plain Python does"
         backend = next((s.backend for s in self.stages if s.name == self.at_fault), "")
@@ -129,7 +130,7 @@ class Diagnosis:
 
 @dataclass
 class _Outcome:
-    """What came of one call: what it returned or raised, and its arguments afterwards."""
+    """The outcome of one call: its result or exception, and its arguments afterwards."""
 
     result: Any = None
     error: str = ""
@@ -137,7 +138,7 @@ class _Outcome:
     ms: float = 0.0
 
     def trouble(self, plain: _Outcome, tolerance: float) -> str:
-        """How it differs from the plain one; "" where it does not."""
+        """The difference from the plain outcome; "" where there is none."""
         if self.error != plain.error:
             return f"raises {self.error or 'nothing'} where plain Python raises {plain.error or 'nothing'}"
         found = (
@@ -156,7 +157,7 @@ def _told(found: Difference, tolerance: float) -> str:
 def diagnose(
     subject: Subject, args: tuple[Any, ...], kwargs: dict[str, Any], isolate: bool, tolerance: float
 ) -> Diagnosis:
-    """Climbs the ladder for one call. Arguments are copied for each run; the arguments themselves are not touched."""
+    """Runs the stages for one call. Arguments are copied for each run; the arguments themselves are not touched."""
     ladder = _Ladder(subject, (args, kwargs), isolate, tolerance)
     with set_stance.block("default"):
         at_fault = ladder.climb()
@@ -168,6 +169,8 @@ def diagnose(
 
 
 class _Ladder:
+    """One diagnosis: the stages that have run, and the graphs recorded on the way."""
+
     def __init__(self, subject: Subject, call: Any, isolate: bool, tolerance: float) -> None:
         self.subject = subject
         self.call = call
@@ -179,7 +182,7 @@ class _Ladder:
         self.random = random.getstate(), np.random.get_state()
 
     def climb(self) -> str | None:
-        """Runs one stage after the other, until one differs."""
+        """Runs one stage after the other, until one differs; returns its name."""
         with set_stance.block("force_eager"):
             plain = self._run(self.subject.function)
             again = self._run(self.subject.function)
@@ -208,9 +211,10 @@ class _Ladder:
         return None
 
     def _run(self, function: Callable[..., Any]) -> _Outcome:
-        """A call on copies of the arguments, with the random numbers of the first one.
+        """Calls a function on copies of the arguments, with the random state of the first call.
 
-        Floating-point conditions are ignored: compiled code would leave them to plain Python, and nothing be compared.
+        Floating-point conditions are ignored: otherwise compiled code would replay in plain Python, and nothing would
+        be compared.
         """
         args, kwargs = copied(self.call)
         random.setstate(self.random[0])
@@ -230,7 +234,7 @@ class _Ladder:
         return outcome
 
     def _recording(self, graph: Graph, example_inputs: Sequence[Any]) -> Callable[..., Any]:
-        """The eager backend, which also keeps the graphs with the inputs that they are called with."""
+        """The eager backend, which also records the graphs with the inputs that they are called with."""
         compiled = find_backend("eager").compile(graph, example_inputs)
 
         def run(*args: Any) -> Sequence[Any]:
@@ -240,7 +244,7 @@ class _Ladder:
         return run
 
     def _in_another_process(self, name: str, backend: Backend) -> str:
-        """Where that is asked for: whether a graph crashes or hangs."""
+        """The crash or hang of a graph in another process, where isolation is requested."""
         if not self.isolate or name == "capture":
             return ""
         column = Column(backend, exact=self.subject.exact)
@@ -258,12 +262,12 @@ class _Ladder:
     def _asked(ask: Callable[[], Verdict]) -> Verdict:
         try:
             return ask()
-        except Exception as error:  # a graph that has no text
+        except Exception as error:  # a graph without a text
             return Verdict("invalid", f"{type(error).__name__}: {error}")
 
-    # -- within a stage ------------------------------------------------------------------------------------------------
+    # -- inside a stage ------------------------------------------------------------------------------------------------
     def locate(self, at_fault: str) -> tuple[Minified | None, str]:
-        """The smallest graph that shows the fault, and the transform that does it."""
+        """The smallest failing graph, and the transform that breaks it."""
         backend: Backend = "aot_eager" if at_fault == "transforms" else self.subject.backend
         column = Column(backend, exact=self.subject.exact)
         isolate = self.isolate and column.name() is not None
@@ -282,7 +286,7 @@ class _Ladder:
         return None, ""
 
     def _transform(self, graph: Graph, inputs: list[Any]) -> str:
-        """The first pass whose graph gives something else."""
+        """The first pass whose graph gives another result."""
         with np.errstate(all="ignore"):
             expected = graph(*copies(inputs))
             for name, transform in transforms.PIPELINE:

@@ -1,8 +1,8 @@
-"""How far two results are apart.
+"""The distance between two results.
 
-Input: what plain Python gave and what compiled code gave. Output: a ``Difference``: the largest distance
-between numbers, and the first place where anything but rounding differs. Exists so that a comparison that
-claims a speed-up has looked at the answers first, and as what ``diagnose`` finds a stage at fault by.
+Input: the results of plain Python and of compiled code.
+Output: a ``Difference``: the largest distance between numbers, and the first difference other than rounding.
+Why: benchmarks check results before they claim a speed-up, and ``diagnose`` finds the faulty stage by it.
 
 >>> import numpy as np
 >>> difference([np.float32([1, 2])], [np.float32([1, 2.5])]).largest
@@ -21,16 +21,16 @@ import numpy as np
 
 from tcompile.records import dataclass
 
-_DEEPEST = 40  # containers in containers
+_DEEPEST = 40  # depth of nested containers
 
 
 @dataclass(frozen=True)
 class Difference:
     """``largest`` is the largest absolute distance, ``relative`` the largest one relative to the plain value.
 
-    ``scaled`` is the largest one relative to the plain value and the mean size of the values around it, which numbers
-    near zero that are the rest of larger ones leave small; ``where`` is the place of that. ``mismatch`` is empty, or
-    says where the kind, type, shape or presence of something differs.
+    ``scaled`` is the largest one relative to the plain value and the mean size of the values around it, which stays
+    small for numbers near zero left by cancellation; ``where`` is the place of that. ``mismatch`` is empty, or names
+    the place where the kind, type, shape or presence of a value differs.
     """
 
     largest: float = 0.0
@@ -60,18 +60,18 @@ class Difference:
 
 
 def difference(plain: Any, compiled: Any, where: str = "the result", *, attributes: bool = False) -> Difference:
-    """Compares two values, containers included. Objects that are no data are compared by type alone.
+    """Compares two values, containers included. Other objects are compared by type alone.
 
-    attributes: or by what their attributes hold.
+    attributes: also by their attributes.
     """
     return _difference(plain, compiled, where, attributes, ())
 
 
 def _difference(plain: Any, compiled: Any, where: str, attributes: bool, above: tuple[int, ...]) -> Difference:
-    if id(plain) in above or len(above) > _DEEPEST:  # an object that holds itself
+    if id(plain) in above or len(above) > _DEEPEST:  # an object that contains itself
         return Difference()
     above = (*above, id(plain))
-    if _kind(plain) != _kind(compiled):  # by name: a cell that is run again makes its classes anew
+    if _kind(plain) != _kind(compiled):  # by name: a repeated cell makes its classes anew
         return Difference(mismatch=f"{where}: {_kind(plain)} became {_kind(compiled)}")
     if isinstance(plain, np.ndarray | np.generic):
         return _arrays(plain, compiled, where)
@@ -97,7 +97,7 @@ def _difference(plain: Any, compiled: Any, where: str, attributes: bool, above: 
 
 
 def _attributes(value: Any) -> dict[str, Any]:
-    """What an object of the user's holds; nothing for functions, modules and classes, which are no data."""
+    """The attributes of a user's object; nothing for functions, modules and classes, which are no data."""
     if isinstance(value, types.ModuleType | types.FunctionType | types.MethodType | type):
         return {}
     return dict(getattr(value, "__dict__", {}))

@@ -1,10 +1,12 @@
-"""Judges graphs in another process, which may crash or hang.
+"""Judging of graphs in another process, which may crash or hang.
 
-Input: graphs and inputs, one after the other. Output: verdicts; "crash" where the process died of it, "hang" where it
-did not answer in time. Why: a wrong pointer in a kernel ends the process that runs it. The other process is
-started once; where there is ``fork``, it judges each graph in a child of its own, which costs milliseconds.
+Input: graphs and inputs, one after the other.
+Output: verdicts; "crash" where the process died, "hang" where it did not answer in time.
+Why: a wrong pointer in a kernel ends the process that runs it.
 
-Run as a module (``python -m tcompile.debug.isolated``) this is the other process: a line of JSON in, a line out.
+The other process is started once; where there is ``fork``, it judges each graph in a child of its own, which costs
+milliseconds. Run as a module (``python -m tcompile.debug.isolated``) this is the other process: a line of JSON in, a
+line out.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ _START = 60.0  # seconds for the process to begin
 class Worker:
     """The other process, as a context manager.
 
-    Raises InvalidArgument for a column whose backend it could not find by name.
+    Raises InvalidArgument for a column whose backend another process cannot find by name.
     """
 
     def __init__(self, column: Column, patience: float = PATIENCE) -> None:
@@ -46,7 +48,7 @@ class Worker:
         self._process: subprocess.Popen[str] | None = None
 
     def use(self, column: Column) -> None:
-        """Judges by another column from now on. Raises InvalidArgument as the class does."""
+        """Switches to another column. Raises InvalidArgument as the class does."""
         name = column.name()
         if name is None:
             raise InvalidArgument(f"another process cannot find the backend {column.backend!r}: give it a module")
@@ -198,7 +200,7 @@ def _in_child(request: dict[str, Any]) -> Verdict:
 
 
 def serve() -> None:
-    """Answers requests on stdin until it ends. What judging prints goes to nobody."""
+    """Answers requests on stdin until it ends. The output of judged code is discarded."""
     out = os.fdopen(os.dup(1), "w")
     os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     print("ready", file=out, flush=True)

@@ -1,7 +1,8 @@
-"""Judges one graph: does a part of the compiler give what NumPy gives?
+"""Judging of one graph: whether a part of the compiler gives NumPy's result.
 
-Input: a graph, inputs, and a ``Column``: which part of the compiler to run it through. Output: a ``Verdict``. Exists
-as the one question that the minifier asks over and over, and that a script asks once.
+Input: a graph, inputs, and a ``Column``: the part of the compiler to run it through.
+Output: a ``Verdict``.
+Why: the minifier repeats this check, and a script makes it once.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from tcompile.observe.context import compiling
 from tcompile.records import dataclass
 
 STAGES = ("capture", "transforms")
-TOLERANCE = 1e-3  # relative; what is further off than this is wrong, and no matter of rounding
+TOLERANCE = 1e-3  # relative; larger differences are wrong, and not due to rounding
 _MOST = 1000  # characters of a detail
 
 
@@ -33,8 +34,8 @@ _MOST = 1000  # characters of a detail
 class Column:
     """A part of the compiler.
 
-    ``after`` says what its graphs have after them: after "capture" they go through the transforms, if the backend
-    takes graphs after these, and the backend; after "transforms" through the backend alone. ``backend`` is a name, or
+    ``after`` is the stage that made its graphs: after "capture" they go through the transforms, if the backend takes
+    graphs after these, and the backend; after "transforms" through the backend alone. ``backend`` is a name, or
     ``module:function`` for one that another process can find, or a callable; ``exact`` is the option of that name.
     """
 
@@ -55,7 +56,7 @@ class Column:
         return compile(graph, inputs)
 
     def found(self) -> str | Callable[..., Any]:
-        """The backend, imported where it is named by its place."""
+        """The backend, imported where it is given as ``module:function``."""
         if not isinstance(self.backend, str) or ":" not in self.backend:
             return self.backend
         module, _, name = self.backend.partition(":")
@@ -65,7 +66,7 @@ class Column:
         return found  # type: ignore[no-any-return]
 
     def name(self) -> str | None:
-        """The backend as text by which another process finds it; None where it cannot."""
+        """The backend as text by which another process finds it; None where there is none."""
         backend = self.backend
         if isinstance(backend, str):
             return backend
@@ -81,11 +82,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Verdict:
-    """How it went.
+    """The result of judging a graph.
 
     ``kind`` is "same", "wrong", "compile error", "run error", "crash", "hang", or "invalid" where NumPy itself cannot
-    run the graph. ``detail`` says more; of errors its first word is their class. ``off`` is how far a wrong result is
-    off, in tolerances.
+    run the graph. ``detail`` says more; for errors its first word is their class. ``off`` is the error of a wrong
+    result, in tolerances.
     """
 
     kind: str
@@ -102,7 +103,7 @@ class Verdict:
         return self.kind not in ("same", "invalid")
 
     def like(self, other: Verdict) -> bool:
-        """Whether both are the same failure, as far as can be told."""
+        """Whether both are the same failure, as far as is known."""
         return self.failed and self.kind == other.kind and _class_of(self) == _class_of(other)
 
     def __str__(self) -> str:
@@ -114,11 +115,10 @@ def _class_of(verdict: Verdict) -> str:
 
 
 def judge(graph: Graph, inputs: Sequence[Any], column: Column, tolerance: float | None = TOLERANCE) -> Verdict:
-    """Compares what ``column`` makes of ``graph`` with what NumPy does on copies of ``inputs``.
+    """Compares the result of ``column`` for ``graph`` with NumPy's on copies of ``inputs``.
 
-    ``tolerance`` is relative to the size of each result; None asks for as much as a single operation promises (a few
-    units in the last place), for graphs of one or two operations. Where the compiled code gives the call back to plain
-    Python nothing is wrong.
+    ``tolerance`` is relative to the size of each result; None asks for the accuracy of a single operation (a few units
+    in the last place), for graphs of one or two operations. A replay in plain Python is no failure.
 
     >>> from tcompile.graph.ops import apply
     >>> g = Graph("double")
@@ -129,7 +129,7 @@ def judge(graph: Graph, inputs: Sequence[Any], column: Column, tolerance: float 
     >>> str(judge(g, [np.ones(3)], Column(lambda graph, inputs: lambda x: (x * 3,))))
     'wrong: output 0: 3 of 3 elements differ, at (0,) 3.0 where NumPy has 2.0'
     """
-    # What is compiled here belongs to no compile that may be going on around us: its events say so.
+    # These compiles are not part of a compile that may be in progress: their events say so.
     with np.errstate(all="ignore"), warnings.catch_warnings(), compiling("", ""):
         warnings.simplefilter("ignore")
         try:
@@ -206,7 +206,7 @@ def _compare_arrays(one: Any, other: Any, tolerance: float | None, slack: float)
 
 
 def _slack(graph: Graph, inputs: Sequence[Any]) -> float:
-    """What rounding may add where elements are summed, in units of the last place: cancellation leaves it visible."""
+    """The rounding error that sums may add, in units of the last place: cancellation makes it visible."""
     if all(node.op.kind in ("pointwise", "view", "creation") for node in graph.nodes):
         return 0.0
     total = 0.0
@@ -218,8 +218,8 @@ def _slack(graph: Graph, inputs: Sequence[Any]) -> float:
     return 64 * total
 
 
-def made_up(graph: Graph, seed: int = 0) -> list[Any]:
-    """Inputs of the graph's types: floats around zero, small integers, sizes as at capture."""
+def random_inputs(graph: Graph, seed: int = 0) -> list[Any]:
+    """Random inputs of the graph's types: floats around zero, small integers, sizes as at capture."""
     rng = np.random.default_rng(seed)
     hints = dict(graph.env.hints)
     return [_made_up(node.type, rng, hints) for node in graph.inputs]
@@ -266,5 +266,6 @@ def _sizes(type: Any) -> Sequence[Any]:
 
 
 __all__ = [
-    "STAGES", "TOLERANCE", "Column", "Verdict", "arranged", "compare", "copies", "is_symbolic", "judge", "made_up",
+    "STAGES", "TOLERANCE", "Column", "Verdict", "arranged", "compare", "copies", "is_symbolic", "judge",
+    "random_inputs",
 ]  # fmt: skip

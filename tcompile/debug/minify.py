@@ -1,10 +1,12 @@
-"""The minifier: the smallest piece of a graph that still goes wrong in the same way.
+"""The minifier: the smallest piece of a graph that still fails in the same way.
 
-Input: a graph with inputs on which a part of the compiler fails. Output: ``Minified``: a piece of it, its inputs, and
-what was found. The steps: sizes fixed, one output instead of many, the shortest beginning that fails and the shortest
-end of that, then every run of operations that can be left out (what flowed out of them becomes an input), then smaller
-arrays. A drift that no few operations show at the tolerance asked for is looked for operation by operation, in units in
-the last place.
+Input: a graph with inputs on which a part of the compiler fails.
+Output: ``Minified``: a piece of it, its inputs, and the verdict.
+Why: a bug in a large graph is found by a few operations.
+
+The steps: sizes fixed, one output instead of many, the shortest failing beginning and the shortest end of that, then
+every run of operations that can be left out (their results become inputs), then smaller arrays. An error that
+accumulates over many operations is searched operation by operation, in units in the last place.
 """
 
 from __future__ import annotations
@@ -30,9 +32,10 @@ _MANY = 24
 
 @dataclass(frozen=True)
 class Minified:
-    """What is left. ``verdict`` is the failure of ``graph`` on ``inputs``; ``first`` was that of the whole graph.
+    """The result of the minifier. ``verdict`` is the failure of ``graph`` on ``inputs``; ``first`` was that of the
+    whole graph.
 
-    ``tolerance`` is the one at which it shows; None is that of single operations. ``checks`` graphs were tried.
+    ``tolerance`` is the one at which it fails; None is that of single operations. ``checks`` graphs were tried.
     """
 
     graph: Graph
@@ -76,10 +79,12 @@ def minify(
 
 
 class _OutOfTime(Exception):
-    pass
+    """The search has used up its time."""
 
 
 class _Search:
+    """One search: the best piece so far, and the remaining time."""
+
     def __init__(self, ask: Judge, tolerance: float | None, seconds: float) -> None:
         self.ask = ask
         self.tolerance = tolerance
@@ -110,7 +115,8 @@ class _Search:
             self._drift()
         self._smaller()
 
-    # -- asking --------------------------------------------------------------------------------------------------------
+    # -- checks
+    # ----------------------------------------------------------------------------------------------------------
     def _judge(self, graph: Graph, inputs: Sequence[Any], tolerance: float | None) -> Verdict:
         if time.monotonic() > self.deadline:
             raise _OutOfTime
@@ -181,7 +187,7 @@ class _Search:
         return done
 
     def _drift(self) -> None:
-        """An operation, or two, that is off by more than it may be, though less than the tolerance of the whole."""
+        """An operation, or two, whose error exceeds its bound, though not the tolerance of the whole."""
         if self.first.kind != "wrong" or self.tolerance is None:
             return
         graph, inputs = self.best

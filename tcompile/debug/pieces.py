@@ -1,7 +1,8 @@
-"""Cuts graphs: a part of a graph as a graph of its own, with the values that flow into it as inputs.
+"""Pieces of graphs: a part of a graph as a graph of its own, with its external operands as inputs.
 
-Input: a graph and its inputs. Output: smaller graphs with their inputs, for the minifier to try. No graph is edited in
-place.
+Input: a graph and its inputs.
+Output: smaller graphs with their inputs.
+Why: the minifier tries them. No graph is edited in place.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Piece = tuple[Graph, list[Any]]
 
 
 class Whole:
-    """A graph with the value of each of its nodes, of which pieces are cut."""
+    """A graph with the values of all its nodes, from which pieces are cut."""
 
     def __init__(self, graph: Graph, inputs: Sequence[Any]) -> None:
         self.graph = graph
@@ -34,7 +35,7 @@ class Whole:
         self.users = graph.users()
 
     def live_out(self, nodes: Iterable[Node]) -> list[Node]:
-        """Those of ``nodes`` that something else reads: nodes outside, or whoever called the graph."""
+        """The ``nodes`` with users outside, or that are outputs of the graph."""
         kept = set(nodes)
         returned = set(self.graph.outputs)
         return [
@@ -46,7 +47,7 @@ class Whole:
         ]
 
     def closed(self, nodes: Iterable[Node]) -> list[Node]:
-        """``nodes`` with what cannot be handed in as an input: operations with several results."""
+        """``nodes`` with those that cannot be inputs: operations with several results."""
         kept = set(nodes)
         for node in reversed(self.graph.nodes):
             if node in kept:
@@ -54,9 +55,10 @@ class Whole:
         return [node for node in self.graph.nodes if node in kept]
 
     def piece(self, nodes: Iterable[Node], outputs: Sequence[Node] | None = None) -> Piece:
-        """The graph of ``nodes`` alone, without what ``outputs`` (by default all that is read outside) do not need.
+        """The graph of ``nodes`` alone, without those that ``outputs`` (by default all that are read outside) do not
+        need.
 
-        Other values that they read become inputs. Raises GraphError where that cannot be.
+        Other operands become inputs. Raises GraphError where that is impossible.
         """
         kept = self.closed(nodes)
         returned = self.live_out(kept) if outputs is None else list(outputs)
@@ -76,7 +78,7 @@ class Whole:
 
         for node in self.graph.inputs:
             if symbolic or any(node in other.inputs for other in needed) or node in returned:
-                bring(node)  # every input, where one may say what a symbol is
+                bring(node)  # every input, since one may bind a symbol
         for node in needed:
             for operand in node.inputs:
                 if operand not in new:

@@ -1,8 +1,9 @@
-"""Graphs as files that run: what a script written by ``graph.script()`` does when it is run.
+"""Scripts of graphs: the behaviour of a file written by ``graph.script()``.
 
-Input: the script's own file and its inputs. Output: a line for each backend, saying whether it agrees with NumPy, and
-an exit status of 1 where one does not; with ``--minify``, a smaller script beside it. Exists so that a graph that goes
-wrong can be handed on as one file.
+Input: the script's own file and its inputs.
+Output: a line for each backend, saying whether it agrees with NumPy, and an exit status of 1 where one does not; with
+``--minify``, a smaller script beside it.
+Why: a failing graph can be shared as one file.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from typing import Any
 
 from tcompile.backends import list_backends
 from tcompile.debug.isolated import Worker, load, save
-from tcompile.debug.judge import STAGES, TOLERANCE, Column, judge, made_up
+from tcompile.debug.judge import STAGES, TOLERANCE, Column, judge, random_inputs
 from tcompile.debug.minify import SECONDS, Minified, minify
 from tcompile.errors import GraphError, InvalidArgument
 from tcompile.graph import Graph
@@ -34,10 +35,10 @@ def main(
     tolerance: float | None = TOLERANCE,
     exact: bool = False,
 ) -> None:
-    """Runs the graph in ``file``; its command line's options say how. Ends the process with status 1 on a failure.
+    """Runs the graph in ``file``, by the options of the command line. Ends the process with status 1 on a failure.
 
-    inputs: of these, None stands for one that is in the file ``data`` beside the script, or is made up. backend: the
-    one to look at, by default every backend of tcompile's own.
+    inputs: of these, None stands for one that is in the file ``data`` beside the script, or is random. backend: the one
+    to check, by default every backend of tcompile's own.
     """
     parser = argparse.ArgumentParser(description="Compares backends with NumPy on the graph in this file.")
     parser.add_argument("--backend", default=backend, help="one backend: a name, or module:function (default: all)")
@@ -94,7 +95,7 @@ def graph_in(text: str) -> Graph:
 def _complete(graph: Graph, inputs: Sequence[Any], data: Path | None, seed: int) -> list[Any]:
     if inputs and len(inputs) != len(graph.inputs):
         raise InvalidArgument(f"the graph has {len(graph.inputs)} inputs, the script {len(inputs)}")
-    rest = load(data) if data is not None else made_up(graph, seed)
+    rest = load(data) if data is not None else random_inputs(graph, seed)
     given = list(inputs) or [None] * len(rest)
     return [other if value is None else value for value, other in zip(given, rest, strict=True)]
 
@@ -110,7 +111,7 @@ def write_script(path: Path, graph: Graph, inputs: Sequence[Any], about: str, op
 
 
 def write_minified(path: Path, done: Minified) -> Path:
-    """Writes what the minifier found."""
+    """Writes the minifier's result."""
     about = f"{done.ops_before} operations reduced to {done.graph.op_count}.\n{done.verdict}"
     return write_script(path, done.graph, done.inputs, about, options_of(done.column, done.tolerance))
 

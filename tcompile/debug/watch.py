@@ -1,14 +1,14 @@
-"""Catches graphs that go wrong while a program runs: ``TCOMPILE_REPRO_AFTER``.
+"""Catching of failing graphs while a program runs: ``TCOMPILE_REPRO_AFTER``.
 
-Input: every graph that is compiled, with the inputs of the call that it is compiled for. Output: scripts, in a
-folder, for those that fail. Exists for a program that goes wrong somewhere: run it again under the variable, and what
-is left is a file of a few lines that shows the fault.
+Input: every graph that is compiled, with the inputs of the call that it is compiled for.
+Output: scripts, in a folder, for those that fail.
+Why: a failure somewhere in a program becomes a file of a few lines, by running it again under the variable.
 
-``TCOMPILE_REPRO_AFTER`` says which graph is looked at: "capture" the one that capture makes, which goes through the
-transforms and the backend; "transforms" the one after the transforms, so that only the backend can be at fault.
-``TCOMPILE_REPRO_LEVEL`` says how much is done: 1 writes a graph that cannot be compiled or run, 2 (which it is where
-nothing is said) makes it as small as it gets, 3 writes every graph, failing or not, 4 is like 2 and also compares every
-result with NumPy's. A graph whose compiled code ends the process is left behind as it is.
+``TCOMPILE_REPRO_AFTER`` selects the graph: "capture" the one that capture makes, which goes through the transforms and
+the backend; "transforms" the one after the transforms, so that only the backend can be at fault.
+``TCOMPILE_REPRO_LEVEL`` selects the work: 1 writes a graph that cannot be compiled or run, 2 (the default) minifies it,
+3 writes every graph, failing or not, 4 is like 2 and also compares every result with NumPy's. A graph whose compiled
+code ends the process is written before that, unminified.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ VARIABLE = "TCOMPILE_REPRO_AFTER"
 LEVEL = "TCOMPILE_REPRO_LEVEL"
 FOLDER = "tcompile_repro"
 LEVELS = {1: "write", 2: "write the smallest", 3: "write all", 4: "compare results too"}
-_ELSEWHERE = {"dynamo": "capture", "aot": "transforms"}  # what torch.compile calls these stages
+_ELSEWHERE = {"dynamo": "capture", "aot": "transforms"}  # torch.compile's names of these stages
 _SECONDS = 30.0  # for one graph
 
 
 class Watcher:
-    """What stands around the compile of each graph. ``written`` are the scripts of those that failed."""
+    """A wrapper around the compile of each graph. ``written`` are the scripts of those that failed."""
 
     def __init__(
         self,
@@ -87,12 +87,12 @@ class Watcher:
         return compiled
 
     def _subject(self, graph: Graph, backend: Backend) -> Graph:
-        """The graph that is written: the captured one, or the one after the transforms."""
+        """The graph to write: the captured one, or the one after the transforms."""
         if self.after == "capture" or not backend.transformed:
             return graph
         try:
             return transforms.run(graph)
-        except Exception:  # compiling it will say so
+        except Exception:  # compiling it will report it
             return graph
 
     def _write(self, graph: Graph, inputs: Sequence[Any], column: Column) -> Path | None:
@@ -129,7 +129,7 @@ class Watcher:
                 return Verdict("invalid", f"{type(error).__name__}: {error}")
 
     def _failed(self, path: Path | None, graph: Graph, inputs: Sequence[Any], column: Column, verdict: Verdict) -> None:
-        """Writes the script that stays. What goes wrong here is told, and never reaches the program."""
+        """Writes the final script. Errors in here are reported as events, and never reach the program."""
         _say(f"{graph.name}: {verdict}")
         if path is None:
             return

@@ -1,7 +1,9 @@
-"""The graph language: types, nodes, the op table, verifier, printer, drawing and reference evaluation.
+"""The graph IR: types, nodes, the op table, verifier, printer, drawing and reference evaluation.
 
-Input: values built by a frontend. Output: ``Graph``. Why: it is the language between all stages; it imports nothing of
-tcompile but ``errors``, ``records``, ``polls`` and ``observe``. Modules inside import one another, never this one.
+Input: values built by a frontend.
+Output: ``Graph``.
+Why: it is the one representation between all stages; it imports nothing of tcompile but ``errors``, ``records``,
+``polls`` and ``observe``. Modules inside import one another, never this one.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,7 +49,7 @@ def _svg(
 
 
 def _view(graph: Graph, draw: bool) -> Any:
-    from tcompile.graph.look import view
+    from tcompile.graph.display import view
 
     return view(graph, draw)
 

@@ -1,7 +1,8 @@
-"""Adding operations to a graph.
+"""Construction of graphs: operations with inferred types.
 
-Input: an operation, or its name, and its operands. Output: the node, with the type that the operation's rule works out.
-Why: code that builds graphs states no types, and operands that do not fit are refused where they are given.
+Input: an operation, or its name, and its operands.
+Output: the node, with the type that the operation's rule infers.
+Why: code that builds graphs states no types, and ill-typed operands are refused at once.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from tcompile.graph.ir import Graph, Location, Node, Operand
 from tcompile.graph.op import Op, op_named
 from tcompile.graph.types import TensorType
 
-MOST_AXES = 64  # of NumPy's arrays
+MOST_AXES = 64  # the limit of NumPy's arrays
 
 
 def operand_type(operand: Operand) -> TensorType | None:
-    """The type that a type rule sees: a tensor type, or None for anything weakly typed."""
+    """The operand's type for type rules: a tensor type, or None for a weakly typed number."""
     if isinstance(operand, Node) and isinstance(operand.type, TensorType):
         return operand.type
     return None

@@ -1,11 +1,12 @@
-"""Draws graphs as SVG.
+"""Drawings of graphs as SVG.
 
-Input: a ``Graph``, and perhaps which nodes each kernel holds. Output: the text of an SVG picture. Exists so that a
-graph is something to look at in a notebook, with nothing installed and no script.
+Input: a ``Graph``, and perhaps the nodes of each kernel.
+Output: the text of an SVG picture.
+Why: a notebook shows a graph without installing anything and without scripts.
 
-A value is a box coloured by its kind of operation, with the operation and its numbers above, the type and the number
-of the user's line below; its tooltip has the whole text and that line. Sub-graphs are drawn inside their operation,
-kernels as tinted ground after their nodes. Colours follow the theme of JupyterLab or VS Code where there is one, and
+A value is a box coloured by its kind of operation, with the operation and its numbers above, the type and the number of
+the user's line below; its tooltip has the whole text and that line. Sub-graphs are drawn inside their operation,
+kernels as tinted frames around their nodes. Colours follow the theme of JupyterLab or VS Code where there is one, and
 else the system's.
 """
 
@@ -19,7 +20,7 @@ from itertools import pairwise
 
 from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
-from tcompile.graph.layout import Placed, Point, layered
+from tcompile.graph.layout import LayeredDrawing, Point, layered
 from tcompile.graph.ops.control import FOREVER, is_branch
 from tcompile.graph.printer import attribute_texts, call_text, key_text, literal, short_place, type_text
 from tcompile.observe.display.html import GROUNDS, INKS, theme
@@ -78,16 +79,16 @@ class _Box:
 
 @dataclass
 class _Drawing:
-    """A graph that has been placed: its boxes and edges, and what stands above it."""
+    """A graph with positions: its boxes and edges, and its heading."""
 
     boxes: list[_Box]
-    placed: Placed
+    placed: LayeredDrawing
     caption: str = ""
     groups: _Groups = field(default_factory=dict)
 
     @property
     def lead(self) -> float:
-        """The room above the boxes."""
+        """The height of the heading above the boxes."""
         return (_LINE if self.caption else 0.0) + (_LINE if self.groups else 0.0)
 
     @property
@@ -122,7 +123,7 @@ def svg(graph: Graph, groups: _Groups | None = None, inner: Mapping[Graph, _Grou
     return "".join(parts)
 
 
-# -- what is drawn ---------------------------------------------------------------------------------
+# -- boxes and edges ------------------------------------------------------------------------------------
 
 
 def _place(graph: Graph, groups: Mapping[Graph, _Groups], caption: str = "") -> _Drawing:
@@ -182,7 +183,7 @@ def _box(
 
 
 def _iterations(node: Node) -> str:
-    """How many iterations a loop has."""
+    """The trip count of a loop, as text."""
     start, stop = (*node.operands, 0, 0)[:2]
     if isinstance(stop, int) and stop == FOREVER:
         return "until a test leaves it"
@@ -196,14 +197,14 @@ def _iterations(node: Node) -> str:
 
 
 def kind_of(node: Node) -> str:
-    """Which of ``KINDS`` a node is of."""
+    """The member of ``KINDS`` for a node."""
     return node.op.kind
 
 
 def _call(node: Node) -> str:
     try:
         return call_text(node)
-    except TypeError:  # drawings are also made of graphs that have gone wrong
+    except TypeError:  # drawings are also made of malformed graphs
         return node.op.name
 
 
@@ -247,7 +248,7 @@ def _drawn(box: _Box, x: float, y: float) -> Iterator[str]:
     radius = min(box.height, 40.0) / 2 if box.kind in ("input", "output") else 6.0
     size = (0.0, 0.0, box.width, box.height, radius)
     dashes = ' stroke-dasharray="4 2.5"' if box.kind == "output" else ""
-    name = f' data-node="{_text(box.name)}"' if box.name else ""  # by which a front end knows what was clicked
+    name = f' data-node="{_text(box.name)}"' if box.name else ""  # by which a front end identifies a clicked node
     yield f'<g{name} transform="translate({_n(x)} {_n(y)})"><title>{_text(box.tip)}</title>'
     yield _rect(*size, 'class="bg" fill="#ffffff"')
     yield _rect(*size, f'class="b" fill="{colour}" fill-opacity=".13" stroke="{colour}" stroke-width="1.2"{dashes}')
@@ -270,7 +271,7 @@ def _drawn(box: _Box, x: float, y: float) -> Iterator[str]:
 
 
 def _frames(drawing: _Drawing, groups: _Groups) -> Iterator[str]:
-    """Tinted ground after each group: a frame where that holds no other box, else a band along its nodes."""
+    """Tinted frames of the groups: a rectangle where it holds no other box, else a band along its nodes."""
     where = _where(drawing)
     for number, (name, members) in enumerate(groups.items()):
         inside = [member for member in dict.fromkeys(members) if member in where]
@@ -288,7 +289,7 @@ def _frames(drawing: _Drawing, groups: _Groups) -> Iterator[str]:
 
 
 def _labels(drawing: _Drawing, groups: _Groups) -> Iterator[str]:
-    """The groups' names, over the edges, above their frame or their first node."""
+    """The groups' names, on top of the edges, above their frame or their first node."""
     where = _where(drawing)
     for name, members in groups.items():
         inside = [member for member in members if member in where]
@@ -360,7 +361,7 @@ def _n(number: float) -> str:
 
 
 def _text(text: str) -> str:
-    """Escaped for SVG, without what XML does not allow."""
+    """The text escaped for SVG, without characters that XML does not allow."""
     return escape("".join(c if c == "\n" or c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text))
 
 

@@ -1,7 +1,9 @@
 """Reference evaluation: runs a graph in NumPy, node by node.
 
-Input: a graph and its input values. Output: the tuple of output values. Exists as the meaning of a graph: the
-``eager`` backend is this function, and every other backend is compared with it.
+Input: a graph and its input values.
+Output: the tuple of output values.
+Why: it defines the meaning of a graph. The ``eager`` backend is this function, and every other backend is compared with
+it.
 """
 
 from __future__ import annotations
@@ -48,8 +50,8 @@ def run(
 ) -> tuple[Any, ...]:
     """Runs ``graph`` on ``args`` and returns its outputs.
 
-    ``symbols`` is given for regions: those that are bound outside of it. ``spy(node, value)`` sees every value.
-    ``known`` are values of nodes, which are not computed.
+    ``symbols`` is given for regions: those that are bound outside of it. ``spy(node, value)`` is called with every
+    value. ``known`` are values of nodes, which are not computed.
     """
     if len(args) != len(graph.inputs):
         raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
@@ -70,13 +72,13 @@ def run(
         op = node.op
         if op.memory is Aliasing.VIEW:
             (viewed,) = node.inputs
-            if isinstance(values[viewed], np.generic):  # all views show one array, where NumPy has given a scalar
+            if isinstance(values[viewed], np.generic):  # all views share one array, where NumPy has given a scalar
                 values[viewed] = np.asarray(values[viewed])
         try:
             values[node] = op.reference(*map(value_of, node.operands), **attrs)
         except Changed as changed:
             changed.loop = node.name if symbols is None and len(changed.results) else ""
-            if symbols is not None:  # in the middle of an iteration of the loop around
+            if symbols is not None:  # in the middle of an iteration of the enclosing loop
                 changed.results = ()
             raise
         if op is CALL:
@@ -87,7 +89,7 @@ def run(
 
 
 def conforms(value: Any, type: TensorType, shape: tuple[int, ...]) -> bool:
-    """Whether a library's result has the dtype, the shape and the memory order that its type says."""
+    """Whether a library's result has the dtype, the shape and the memory order of its type."""
     if value.dtype != type.dtype or value.shape != shape:
         return False
     if value.flags.c_contiguous:
@@ -113,7 +115,7 @@ def _check_call(node: Node, value: Any, symbols: Mapping[str, int]) -> None:
 
 
 def leaves(values: Any) -> list[Any]:
-    """The arrays in nested tuples and lists, as ``get`` counts them."""
+    """The arrays in nested tuples and lists, as ``get`` numbers them."""
     if isinstance(values, tuple | list):
         return [leaf for value in values for leaf in leaves(value)]
     return [values]

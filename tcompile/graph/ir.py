@@ -1,12 +1,13 @@
-"""The graph: typed, in single-assignment form, with regions.
+"""The graph IR: typed, in single-assignment form, with regions.
 
-Input: nodes, appended in an order in which every operand stands before its user. Output: a ``Graph`` that runs
-(call it), prints as Python (``code``, ``readable``), draws itself (``_repr_mimebundle_``) and is what every later
-stage takes. Why: it is the one language between capture, transforms and backends.
+Input: nodes, appended so that every operand precedes its users.
+Output: a ``Graph``, which runs (call it), prints as Python (``code``, ``readable``) and draws itself
+(``_repr_mimebundle_``).
+Why: it is the one representation between capture, transforms and backends.
 
-Operands are nodes, or bare Python numbers, which take the dtype of the node beside them (``x * 2``). Operations
-are rows of ``graph.ops``; keyword attributes are plain immutable values. Operations with sub-graphs (``cond``,
-``while_loop``, ``scan``, …) keep them in ``regions``. What runs, prints and draws graphs is above this module, and
+Operands are nodes, or bare Python numbers, which take the dtype of the node beside them (``x * 2``). Operations are
+rows of ``graph.ops``; keyword attributes are plain immutable values. Operations with sub-graphs (``cond``,
+``while_loop``, ``scan``, …) keep them in ``regions``. Modules that run, print and draw graphs are above this one, and
 registered in ``PRESENTERS``.
 """
 
@@ -25,9 +26,9 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True)
 class Location:
-    """Where in the user's code a value was made: file, 1-based line, 0-based columns, function, source line.
+    """The place in the user's code where a value was made: file, 1-based line, 0-based columns, function, source line.
 
-    ``end_line`` is set, and is the one that ``end_column`` counts in, where the expression goes over several lines.
+    ``end_line`` is set where the expression spans several lines; ``end_column`` counts in it.
     """
 
     file: str
@@ -71,12 +72,12 @@ class Node:
 
     @property
     def device(self) -> str:
-        """Where the result is; numbers are the CPU's."""
+        """The device of the result; numbers are on the CPU."""
         type = self.type[0] if isinstance(self.type, tuple) and self.type else self.type
         return type.device if isinstance(type, TensorType) else "cpu"
 
     def move(self, device: str) -> None:
-        """Says that the result is on another device."""
+        """Sets another device for the result."""
         if isinstance(self.type, tuple):
             self.type = tuple(on_device(type, device) for type in self.type)
         else:
@@ -94,9 +95,9 @@ class Graph:
     """A function over arrays, as a list of nodes.
 
     ``inputs`` are ``input`` nodes, ``outputs`` any nodes (the same one may be returned twice). ``env`` holds the
-    symbols that occur in shapes. ``updates`` tells, by their numbers, of outputs that the caller will write into the
-    memory of an input: a backend may do that itself, and return the input. ``compiled`` gives what the backend has made
-    of it, as long as that is in use.
+    symbols that occur in shapes. ``updates`` maps, by number, outputs to the inputs in whose memory the caller will
+    store them: a backend may do that itself, and return the input. ``compiled`` refers to the backend's result, as long
+    as that is alive.
 
     >>> import numpy as np
     >>> from tcompile.graph import ops
@@ -135,7 +136,7 @@ class Graph:
         location: Location | None = None,
         regions: tuple[Graph, ...] = (),
     ) -> Node:
-        """Adds a node whose type is already known (``ops.apply`` works it out). It is where its operands are."""
+        """Adds a node whose type is already known (``ops.apply`` infers it). Its device is that of its operands."""
         node = Node(op, tuple(operands), dict(attrs), type, self._unique(name or op.name), location, regions)
         device = next((d for other in node.inputs if (d := other.device) != "cpu"), "cpu")
         if device != "cpu":
@@ -153,7 +154,7 @@ class Graph:
     # -- reading ---------------------------------------------------------------------------------------------
     @property
     def device(self) -> str:
-        """Where its arrays are: on the CPU, unless an input says otherwise."""
+        """The device of its arrays: the CPU, unless an input says otherwise."""
         return next((device for node in self.inputs if (device := node.device) != "cpu"), "cpu")
 
     def __iter__(self) -> Iterator[Node]:
@@ -172,11 +173,11 @@ class Graph:
         replace: Callable[[Graph, Node, tuple[Operand, ...]], Node | None],
         given: Callable[[Graph, Node], Node | None] = lambda graph, node: None,
     ) -> Graph:
-        """A new graph in which ``replace(graph, node, operands)`` decides what stands for each node.
+        """Returns a new graph in which ``replace(graph, node, operands)`` gives the replacement of each node.
 
-        ``operands`` are already those of the new graph; None keeps the node as it is. This is how a transform is
-        written: it sees the nodes in order and never edits a graph in place. ``given(graph, node)`` may add another
-        input in the place of one, and says what stands for it.
+        ``operands`` are already those of the new graph; None keeps the node unchanged. A transform is written so: it
+        visits the nodes in order and never edits a graph in place. ``given(graph, node)`` may add another input in the
+        place of one, and returns its replacement.
         """
         result = Graph(self.name, self.env, scratch=self.scratch)
         new: dict[Node, Node] = {}
@@ -202,7 +203,7 @@ class Graph:
         return sum(1 + sum(region.op_count for region in node.regions) for node in self.nodes)
 
     def symbol_inputs(self) -> dict[str, tuple[int, int | None]]:
-        """Where each symbol is read at run time: input number and axis (axis None: the Python int itself)."""
+        """The input that binds each symbol at run time: input number and axis (axis None: the Python int itself)."""
         found: dict[str, tuple[int, int | None]] = {}
         for position, node in enumerate(self.inputs):
             places: list[tuple[Size | None, int | None]] = []
@@ -215,7 +216,7 @@ class Graph:
                     found.setdefault(str(size), (position, axis))
         return found
 
-    # -- being looked at -------------------------------------------------------------------------------------
+    # -- display ---------------------------------------------------------------------------------------------
     def __call__(self, *args: Any) -> tuple[Any, ...]:
         """Runs the graph with NumPy and returns the tuple of its outputs."""
         results: tuple[Any, ...] = PRESENTERS["run"](self, args)
@@ -233,7 +234,7 @@ class Graph:
         return text
 
     def script(self, about: str = "", inputs: Sequence[Any] | None = None) -> str:
-        """The text of a file that runs the graph and compares the backends on it; ``about`` stands at its top."""
+        """The text of a file that runs the graph and compares the backends on it; ``about`` is its heading."""
         text: str = PRESENTERS["script"](self, about, inputs)
         return text
 
@@ -250,9 +251,9 @@ class Graph:
         return text
 
     def fused(self) -> tuple[Graph, dict[Graph, dict[str, tuple[str, ...]]]] | None:
-        """What runs in this graph's place: the graph after the transforms; by graph and kernel the names of nodes.
+        """The compiled graph: the graph after the transforms; by graph and kernel the names of nodes.
 
-        None where it has not been compiled into kernels, or where these are gone.
+        None where it has not been compiled into kernels, or where these are dead.
         """
         made = self.compiled() if self.compiled is not None else None
         return None if made is None else (made.schedule.graph, made.groups())
@@ -272,7 +273,7 @@ class Graph:
         return f"<Graph {self.name}: {len(self.inputs)} inputs, {self.op_count} ops, {len(self.outputs)} outputs>"
 
 
-# How a graph runs, prints and draws itself, by the names of the functions: set by ``graph/__init__``.
+# The functions by which a graph runs, prints and draws itself, by name: set by ``graph/__init__``.
 PRESENTERS: dict[str, Callable[..., Any]] = {}
 
 __all__ = ["PRESENTERS", "Graph", "Location", "Node", "Operand", "ScalarType", "TensorType", "Type"]

@@ -1,12 +1,13 @@
-"""Places boxes in layers: the geometry of graph drawings.
+"""Layered layout: positions of boxes and routes of edges in drawings of graphs.
 
-Input: the sizes of boxes, in an order in which every edge leads forward, and the edges. Output: a place
-for each box and a route for each edge. Exists so that graphs can be drawn with nothing installed.
+Input: the sizes of boxes, in topological order, and the edges.
+Output: a position for each box and a route for each edge.
+Why: graphs can be drawn without installing anything.
 
-The method is that of Sugiyama, Tagawa and Toda (1981): layers by longest path, long edges made of short
-ones through empty places, few crossings by barycentres, and then straight edges. For the last step each
-layer's boxes are put as near as possible, in least squares, to what they are connected with: that is
-isotonic regression, which pooling adjacent violators solves exactly.
+The method is that of Sugiyama, Tagawa and Toda (1981): layers by longest path, long edges made of short ones through
+dummy boxes, few crossings by barycentres, and then straight edges. The last step moves each layer's boxes as near as
+possible, in least squares, to their neighbours: that is isotonic regression, which pooling adjacent violators solves
+exactly.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from tcompile.records import dataclass
 Point = tuple[float, float]
 
 _SWEEPS = 12
-_LONGEST = 24  # edges over more layers than this do not keep a way free for themselves
+_LONGEST = 24  # edges over more layers than this reserve no path
 
 
 @dataclass
-class Placed:
-    """Where things are: top left corners of the boxes, points of each edge's route, the size of it all."""
+class LayeredDrawing:
+    """Positions: top left corners of the boxes, points of each edge's route, the size of it all."""
 
     corners: list[Point]
     routes: list[list[Point]]
@@ -35,7 +36,7 @@ class Placed:
 
 @dataclass
 class _Item:
-    """A box, or the place that a long edge takes in a layer."""
+    """A box, or the dummy box of a long edge in a layer."""
 
     width: float
     height: float
@@ -54,17 +55,17 @@ def layered(
     *,
     gap: float = 22,
     rise: float = 26,
-) -> Placed:
+) -> LayeredDrawing:
     """Places ``boxes`` (widths and heights) so that every edge (from, to; from < to) leads down.
 
-    ``gap`` is the room between boxes of one layer, ``rise`` that between layers, in pixels.
+    ``gap`` is the distance between boxes of one layer, ``rise`` that between layers, in pixels.
 
     >>> placed = layered([(10, 10), (10, 10)], [(0, 1)])
     >>> placed.corners, placed.routes
     ([(0.0, 0.0), (0.0, 37.5)], [[(5.0, 10.0), (5.0, 37.5)]])
     """
     if not boxes:
-        return Placed([], [], 0.0, 0.0)
+        return LayeredDrawing([], [], 0.0, 0.0)
     ranks = _ranks(len(boxes), edges)
     items = [_Item(width, height, rank) for (width, height), rank in zip(boxes, ranks, strict=True)]
     layers: list[list[_Item]] = [[] for _ in range(max(ranks) + 1)]
@@ -89,7 +90,7 @@ def layered(
     shift = -min([0.0, *(x for route in routes for x, _ in route)])
     corners = [(item.x - item.width / 2 - left + shift, item.y) for item in items]
     routes = [[(x + shift, y) for x, y in route] for route in routes]
-    return Placed(corners, routes, right + shift, bottoms[-1])
+    return LayeredDrawing(corners, routes, right + shift, bottoms[-1])
 
 
 def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
@@ -111,7 +112,7 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]]) -> list[int]:
 def _connect(
     items: list[_Item], layers: list[list[_Item]], edges: Sequence[tuple[int, int]]
 ) -> dict[int, dict[int, _Item]]:
-    """Joins neighbours, through one chain of places for all long edges of a box, by box and layer."""
+    """Joins neighbours, through one chain of dummy boxes for all long edges of a box, by box and layer."""
     ways: dict[int, dict[int, _Item]] = {}
     for source, target in edges:
         a, b = items[source], items[target]
@@ -133,7 +134,7 @@ def _connect(
 
 
 def _order(layers: list[list[_Item]]) -> None:
-    """Sorts each layer by barycentres, down and up in turn, and keeps the order with the fewest crossings."""
+    """Sorts each layer by barycentres, alternately down and up, and keeps the order with the fewest crossings."""
     best, fewest = [list(layer) for layer in layers], None
     for sweep in range(_SWEEPS):
         for layer in layers:
@@ -158,7 +159,7 @@ def _order(layers: list[list[_Item]]) -> None:
 
 
 def _crossings(layer: list[_Item]) -> int:
-    """How often the edges from this layer to the next one cross."""
+    """Counts the crossings of edges from this layer to the next one."""
     seen: list[int] = []
     count = 0
     for item in layer:
@@ -182,7 +183,7 @@ def _straighten(layers: list[list[_Item]], gap: float) -> None:
             wanted, weights = [], []
             for item in layer:
                 near = item.above if down else item.below
-                # Boxes count before ways: a long edge that arrives must not pull a chain aside.
+                # Boxes come before paths: a long edge that arrives must not pull a chain aside.
                 near = [other for other in near if other.box] or near
                 wanted.append(_middle([other.x for other in near]) if near else item.x)
                 weights.append((2.0 if item.box else 1.0) if near else 0.05)
@@ -197,7 +198,7 @@ def _middle(places: list[float]) -> float:
 
 
 def _apart(layer: list[_Item], wanted: list[float], weights: list[float], gap: float) -> None:
-    """The places nearest to ``wanted``, in weighted least squares, that keep order and distance."""
+    """The positions nearest to ``wanted``, in weighted least squares, that keep order and distance."""
     offset = 0.0
     offsets: list[float] = []
     blocks: list[tuple[float, float, int]] = []  # mean, weight, items
@@ -249,4 +250,4 @@ def _routes(
     return routes
 
 
-__all__ = ["Placed", "layered"]
+__all__ = ["LayeredDrawing", "layered"]

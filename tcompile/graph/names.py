@@ -1,7 +1,8 @@
-"""The user's names in the text of programs.
+"""Quoting of the user's names in the text of programs.
 
-Input: names that ``setattr``, keyword arguments and dicts may hold, which are any texts. Output: Python code that
-means them. Why: the parser takes some of them for others, refuses some, and runs the rest.
+Input: names that ``setattr``, keyword arguments and dicts may hold, which are arbitrary texts.
+Output: Python code that refers to them.
+Why: the parser normalises some of them, refuses some, and runs the rest.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ from unicodedata import normalize
 
 
 def is_plain(name: str) -> bool:
-    """Whether a name, written into a program, is a name there, and the same one.
+    """Whether a name, written into a program, is parsed as the same name.
 
-    >>> is_plain("rate"), is_plain("lambda"), is_plain("\N{LATIN SMALL LIGATURE FI}")
+    >>> is_plain("rate"), is_plain("lambda"), is_plain("ﬁ")
     (True, False, False)
     """
     return name.isidentifier() and normalize("NFKC", name) == name and not iskeyword(name) and name != "__debug__"

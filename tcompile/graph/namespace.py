@@ -1,8 +1,9 @@
 """The array namespace ``xp`` over which printed graphs run.
 
-Input: calls written in a printed graph, ``xp.sum(x, axis=(1,), keepdims=False)``. Output: NumPy values.
-Exists so that the text of ``graph.code`` can be run, edited and run again with nothing but NumPy: every row
-of the op table is a function here.
+Input: calls written in a printed graph, ``xp.sum(x, axis=(1,), keepdims=False)``.
+Output: NumPy values.
+Why: the text of ``graph.code`` can be run, edited and run again with NumPy alone; every row of the op table is a
+function here.
 """
 
 from __future__ import annotations

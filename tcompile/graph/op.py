@@ -1,9 +1,12 @@
-"""What an operation is: one row of the op table, with all that is known of it.
+"""Operations: rows of the op table, with all facts about each.
 
-Input: rows (``Op``), one for each operation, from the modules of ``graph.ops``. Output: ``OPS``, the rows by name.
-Why: facts about operations stand once, in the operation's own row. Passes, schedules and code generators ask
-``node.op.memory`` or ``node.op.cost``; lists of names elsewhere would miss the next operation. What differs by backend
-lies in tables keyed by the operation (its lowerings), and a test says of each table that no operation is missing.
+Input: rows (``Op``), one for each operation, from the modules of ``graph.ops``.
+Output: ``OPS``, the rows by name.
+Why: facts about operations stand once, in the operation's own row. Passes, schedules and code generators read
+``node.op.memory`` or ``node.op.cost``; lists of names elsewhere would miss the next operation.
+
+Facts that differ by backend lie in tables keyed by the operation (its lowerings). A test checks each table for missing
+operations.
 """
 
 from __future__ import annotations
@@ -24,11 +27,11 @@ _FUSION: dict[Kind, Fusion] = {"pointwise": "map", "creation": "map", "reduction
 
 @dataclass(frozen=True)
 class Effects:
-    """When an operation may warn or raise, besides giving its result.
+    """The conditions under which an operation may warn or raise.
 
     ``signals`` is ``always`` (on any dtype), ``inexact`` (not on integers and booleans, whose arithmetic wraps
-    silently), ``casts`` (where the cast loses values) or ``never``. ``loud`` are the characters of the operand dtypes
-    on which it may even so.
+    silently), ``casts`` (where the cast loses values) or ``never``. ``loud`` are the characters of further operand
+    dtypes on which it may.
     """
 
     signals: Literal["always", "inexact", "casts", "never"] = "always"
@@ -39,7 +42,7 @@ SIGNALS, QUIET, INEXACT, CASTS = Effects(), Effects("never"), Effects("inexact")
 
 
 class Aliasing(Enum):
-    """Where the elements of an operation's result lie."""
+    """The relation between the memory of an operation's result and that of its operands."""
 
     FRESH = "a new array, which owns its memory"
     COPY = "new memory, of which the library's result may be a view"
@@ -56,15 +59,15 @@ EVERYWHERE = "*"
 class Op:
     """One operation. Operations are compared, and hashed, by identity; pickles hold their names.
 
-    ``kind`` says how its result comes from its operands: ``pointwise`` (element by element, broadcasting),
-    ``reduction`` (over the attribute ``axis``), ``view op`` (a view of the same elements), ``creation`` (no tensor
+    ``kind`` says how its result depends on its operands: ``pointwise`` (element by element, broadcasting),
+    ``reduction`` (over the attribute ``axis``), ``view`` (a view of the same elements), ``creation`` (no tensor
     operands), ``opaque`` (one library call), ``control`` (has regions). ``arity`` is None where it varies.
-    ``type_rule`` maps operand types (None for a bare Python number) and attributes to the result type; it is None
-    where the code that builds a node states the type. ``reference`` computes the result from NumPy arrays.
+    ``type_rule`` maps operand types (None for a bare Python number) and attributes to the result type; it is None where
+    the code that builds a node states the type. ``reference`` computes the result from NumPy arrays.
 
-    ``effects`` and ``memory`` say what running it does besides. ``exact`` are the kinds of dtypes on which kernels give
-    NumPy's bits (``f``, ``c``, or ``EVERYWHERE``). ``cost`` is the work for one element, in vector additions.
-    ``fusion`` says how it takes part in a kernel; without it, that follows from ``kind``.
+    ``effects`` and ``memory`` are its side effects and aliasing. ``exact`` are the kinds of dtypes on which kernels
+    give NumPy's bits (``f``, ``c``, or ``EVERYWHERE``). ``cost`` is the work for one element, in vector additions.
+    ``fusion`` is its role in a kernel; by default it follows from ``kind``.
     """
 
     name: str
@@ -84,7 +87,7 @@ class Op:
             object.__setattr__(self, "fusion", _FUSION.get(self.kind, "opaque"))
 
     def infer(self, types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-        """The result's type. Raises GraphError where the operands do not fit, or no rule works it out."""
+        """The result's type. Raises GraphError where the operands are ill-typed, or no rule infers it."""
         if self.type_rule is None:
             raise GraphError(f"{self.name}: no rule works out its type; Graph.append states it")
         return self.type_rule(types, attrs)
@@ -122,7 +125,7 @@ def _no_reference(*operands: Any) -> Any:
     raise GraphError("the value of an input is given, and not computed")
 
 
-# What makes the inputs of a graph: no row, for it is no operation that a graph may hold.
+# The operation of a graph's inputs: not a row, since no node of a graph may have it otherwise.
 INPUT = Op("input", "input", 0, None, _no_reference, effects=QUIET, memory=Aliasing.MAY_ALIAS)
 
 __all__ = [

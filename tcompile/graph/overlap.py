@@ -1,9 +1,11 @@
-"""Views of one array: whether they share memory, and how NumPy copies from one to another.
+"""Overlap of views of one array, and NumPy's order of copies between them.
 
-Input: nodes that are written to, and nodes whose elements are. Output: what may overlap, and ``in_turn``. Exists
-because NumPy copies what overlaps before it writes only where the target has several axes or the two lead in opposite
-directions. Else it goes from element to element, forwards, or backwards where the source begins before the target and
-reaches into it, and may read what it has just written, which no kernel does (NumPy's ``PyArray_AssignArray``).
+Input: nodes that are written to, and nodes whose elements are.
+Output: whether they may overlap, and ``in_turn``.
+Why: NumPy makes a temporary copy for an overlap only where the target has several axes or the two have opposite
+directions. Else it copies element by element, forwards, or backwards where the source begins before the target and
+reaches into it. So it may read an element that it has just written, which no kernel does (NumPy's
+``PyArray_AssignArray``).
 """
 
 from __future__ import annotations
@@ -19,24 +21,24 @@ from tcompile.records import dataclass
 
 
 def is_view(node: Node) -> bool:
-    """Whether a node shows elements of another one (or copies them, where a view op must)."""
+    """Whether a node is a view of another one (or a copy, where a view op must make one)."""
     return node.op.memory is Aliasing.VIEW
 
 
 def root(node: Node) -> Node:
-    """What made the elements that a node shows."""
+    """The node that owns a node's elements."""
     while is_view(node):
         node = node.inputs[0]
     return node
 
 
 def share_memory(target: Node, other: Node) -> bool:
-    """Whether two different views may have elements in common."""
+    """Whether two different views may overlap."""
     return target is not other and root(target) is root(other)
 
 
 def in_turn(target: Node, source: Node) -> bool:
-    """Whether elements of ``source`` may be read after they have been written to where it is copied to ``target``."""
+    """Whether elements of ``source`` may be read after they were overwritten, when it is copied to ``target``."""
     if target.tensor.ndim != 1 or not share_memory(target, source):
         return False
     if not source.tensor.ndim or is_one(source.tensor.size) or is_one(target.tensor.size):
@@ -69,16 +71,16 @@ def _differ(a: Size, b: Size) -> bool:
 
 
 def _outside(place: Size, start: Size, step: int, count: Size) -> bool:
-    """Whether an index is none of ``count`` from ``start`` on."""
+    """Whether an index is outside of ``count`` indices from ``start`` on."""
     low, high = (start, start + (count - 1) * step) if step > 0 else (start + (count - 1) * step, start)
     return always(lambda: place < low) or always(lambda: place > high)
 
 
 @dataclass(eq=False)
 class _View:
-    """A view as indices into an array: where it starts, and for each of its axes, which one it follows in what steps.
+    """A view as indices into an array: its start, and for each of its axes, the array's axis and the step.
 
-    Axes that follow none have one element, or repeat one.
+    Axes without one have one element, or repeat one.
     """
 
     whole: Node
@@ -87,7 +89,7 @@ class _View:
 
 
 def _view(node: Node) -> _View | None:
-    """What a node shows; None where that is not so simple."""
+    """The view of a node; None where it is no such view."""
     if not is_view(node):
         ndim = node.tensor.ndim
         return _View(node, [0] * ndim, [(axis, 1) for axis in range(ndim)])
@@ -112,7 +114,7 @@ def _view(node: Node) -> _View | None:
 
 
 def _index(view: _View, key: list[Any], shape: tuple[Size, ...]) -> None:
-    """Takes the part of a view that a key names."""
+    """Applies a key to a view."""
     axes: list[tuple[int | None, int]] = []
     place = 0
     for item in key:

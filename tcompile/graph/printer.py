@@ -1,12 +1,13 @@
-"""Prints graphs: as Python that runs, and as a listing to read.
+"""Printing of graphs: as Python that runs, and as a listing to read.
 
-Input: a ``Graph``. Output: text. Exists so that every stage's work can be looked at, run, changed and read
-back: ``from_code(code(graph))`` is the same graph again (``reader`` is the way back).
+Input: a ``Graph``.
+Output: text.
+Why: every stage's output can be inspected, run, changed and read back: ``from_code(code(graph))`` is the same graph
+again (see ``reader``).
 
-In the printed function, operations are calls on an array namespace ``xp``, each with its result's type as a
-comment, under a comment with the user's line. Sizes left open are bound at the top. Sub-graphs are nested
-functions, handed to their operation. Operations whose type no rule works out say it in the argument
-``type``.
+In the printed function, operations are calls on an array namespace ``xp``, each with its result's type as a comment,
+under a comment with the user's line. Open sizes are bound at the top. Sub-graphs are nested functions, passed to their
+operation. Operations without type inference have an argument ``type``.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def _statement(node: Node, functions: list[str], names: _Names) -> str:
 
 
 def states_type(node: Node) -> bool:
-    """Whether the printed form has to say the type: no rule works it out from the operands."""
+    """Whether the printed form has to state the type: no rule infers it from the operands."""
     return node.op.type_rule is None and node.op is not GET
 
 
@@ -126,7 +127,7 @@ def type_text(type: Type | tuple[Type, ...]) -> str:
 
 
 def _signature_type(type: Type | tuple[Type, ...]) -> str:
-    """The text of a type from which ``parse_type`` makes an equal one."""
+    """The text of a type, which ``parse_type`` parses to an equal one."""
     text = str(type)
     if isinstance(type, TensorType) and parse_type(text, None).layout != type.layout:  # type: ignore[union-attr]
         word = "ranks" if type.layout.dense else "strided"
@@ -171,7 +172,7 @@ def _float(value: float) -> str:
 
 
 class _Names:
-    """Names for one printed function's values: identifiers, each once, that hide nothing the text uses."""
+    """Unique names for one printed function's values, which shadow nothing that the text uses."""
 
     def __init__(self, used: set[str]) -> None:
         self.used = set(used)
@@ -252,7 +253,7 @@ def call_text(node: Node) -> str:
 
 
 def attribute_texts(node: Node, most: bool = False) -> list[str]:
-    """The attributes as a person wants to see them: of a program, what it consists of. ``most`` leaves out False."""
+    """The attributes for human readers: a program is summarised. ``most`` leaves out False."""
     if node.op is SCALAR_LOOP:
         return [about(node.attrs["program"])]
     attrs = dict(node.attrs)
@@ -262,7 +263,7 @@ def attribute_texts(node: Node, most: bool = False) -> list[str]:
 
 
 def _step_text(step: tuple[str, tuple[tuple[str, Any], ...]]) -> str:
-    """One view op on the way to the part that is written: ``[1:-1, 0]``, ``.transpose(axes=(1, 0))``."""
+    """One view op of a path: ``[1:-1, 0]``, ``.transpose(axes=(1, 0))``."""
     op, attrs = step
     if op == INDEX.name:
         return f"[{', '.join(map(key_text, dict(attrs)['key']))}]"

@@ -1,8 +1,8 @@
-"""Reads printed graphs back.
+"""Parsing of printed graphs.
 
-Input: text in the form that ``printer.code`` writes, edited by hand or not. Output: a ``Graph``, with
-types worked out anew by the op table and the user's lines taken from the comments. Exists so that a graph
-can be kept as a file that a person can read, run and shrink.
+Input: text in the form that ``printer.code`` writes, edited by hand or not.
+Output: a ``Graph``, with types inferred again by the op table and the user's lines taken from the comments.
+Why: a graph can be kept as a file that a person can read, run and shrink.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ _BUILTINS = {"slice": slice, "complex": complex}
 def from_code(text: str) -> Graph:
     """The graph that ``text`` describes: one function in the form that ``code`` prints.
 
-    Types are worked out anew. Raises GraphError where the text is not of that form, or an operation does
-    not fit.
+    Types are inferred again. Raises GraphError where the text is not of that form, or an operation is ill-typed.
 
     >>> text = '''def double(x: "f32[3]"):
     ...     multiply = xp.multiply(x, 2.0)
@@ -53,7 +52,7 @@ def from_code(text: str) -> Graph:
 def parse_type(text: str, size: Callable[[str], Size] | None) -> Type:
     """The type that ``text`` names: ``f32[3, s0]{order 1,0}``, ``float``, ``int s0``.
 
-    ``size`` gives the value of a size's expression; None stands for sizes that do not matter.
+    ``size`` evaluates a size's expression; None stands for sizes that do not matter.
     """
     sized: Callable[[str], Size] = size if size is not None else lambda _: 2
     if text == "float" or text == "int":
@@ -81,7 +80,7 @@ def parse_type(text: str, size: Callable[[str], Size] | None) -> Type:
 
 
 class _Reader:
-    """One text on its way back: its lines, the symbols met so far, the environment that they belong to."""
+    """The state of parsing one text: its lines, the symbols so far, and their environment."""
 
     def __init__(self, text: str) -> None:
         self.env = ShapeEnv()
@@ -162,7 +161,7 @@ class _Reader:
         return value
 
     def _location(self, function: ast.FunctionDef, statement: ast.stmt) -> Location | None:
-        """The place named by the nearest comment above ``statement`` that stands in ``function`` itself."""
+        """The place named by the nearest comment above ``statement`` in ``function`` itself."""
         indent = " " * statement.col_offset
         for line in reversed(self.lines[function.lineno : statement.lineno - 1]):
             if line.startswith(f"{indent}# "):

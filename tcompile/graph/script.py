@@ -1,8 +1,8 @@
-"""A graph as a file that runs.
+"""Scripts of graphs: files that run by themselves.
 
-Input: a ``Graph``, and inputs for it where there are some. Output: the text of a script: the graph as Python, its
-inputs, and a last line by which running the file compares the backends on it. Exists so that a graph that goes wrong
-can be kept, sent, edited and run again with nothing else at hand.
+Input: a ``Graph``, and inputs for it where there are some.
+Output: the text of a script: the graph as Python, its inputs, and a last line that compares the backends on it.
+Why: a failing graph can be kept, sent, edited and run again with nothing else.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 from tcompile.graph.ir import Graph
 from tcompile.graph.printer import code
 
-SMALL = 64  # elements of an array that is written out
+SMALL = 64  # elements of an array that is written as a literal
 
 
 def script(graph: Graph, about: str = "", inputs: Sequence[Any] | None = None, options: str = "") -> str:

@@ -1,7 +1,9 @@
-"""What running a node does besides making its value: floating-point conditions and exceptions.
+"""Signals of nodes: floating-point conditions and exceptions.
 
-Input: a node. Output: whether it may signal. Why: NumPy tells the user of divisions by zero, overflows and invalid
-operations even where the result is never read; such a node is not dead code.
+Input: a node.
+Output: whether it may signal.
+Why: NumPy reports divisions by zero, overflows and invalid operations even where the result is never read; such a node
+is not dead code.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Symbolic sizes: integers that a graph leaves open.
 
-Input: arithmetic on ``SymInt`` values by type rules and frontends. Output: canonical polynomials whose text is
-a Python expression over symbol names. Why: a graph compiled for a *size that varies* must carry
-``s0`` where a static graph carries ``4096``, and because every question asked about such a size ("is it 1?")
-has to be remembered as a guard.
+Input: arithmetic on ``SymInt`` values by type rules and frontends.
+Output: canonical polynomials whose text is a Python expression over symbol names.
+Why: a graph for a *size that varies* carries ``s0`` where a static graph carries ``4096``, and every comparison of such
+a size ("is it 1?") becomes a guard.
 
-A ``SymInt`` is a polynomial with integer coefficients over atoms; an atom is a symbol, or a floor division or
-remainder that does not simplify. Two sizes are equal as far as the compiler knows exactly when their
-polynomials are equal. Questions that the polynomials cannot answer are answered with the hint (the value seen
-at capture) and recorded in the ``ShapeEnv``; a frozen environment refuses them instead. So is the question what a
-polynomial comes to that would grow without bounds, as ``k = k * k % 7`` does in iterations that are written out.
+A ``SymInt`` is a polynomial with integer coefficients over atoms; an atom is a symbol, or a floor division or remainder
+that does not simplify. Two sizes are provably equal exactly when their polynomials are equal. Comparisons that the
+polynomials cannot decide are answered by the hint (the value seen at capture) and recorded in the ``ShapeEnv``; a
+frozen environment refuses them instead. A polynomial that would grow without bounds, as ``k = k * k % 7`` does in
+unrolled iterations, is fixed to its hint likewise.
 """
 
 from __future__ import annotations
@@ -23,36 +23,36 @@ from tcompile.records import dataclass
 
 Size: TypeAlias = Union[int, "SymInt"]
 _Monomial: TypeAlias = tuple[str, ...]  # atom texts, sorted; () is the constant term
-_Range: TypeAlias = tuple[int | None, int | None]  # the least and the largest value
+_Range: TypeAlias = tuple[int | None, int | None]  # the bounds
 
-# The characters of a division, the terms of a sum, and the factors of a product: what has more is fixed to its hint.
-# Each division is in brackets, of which Python reads no more than two hundred in one another.
+# The limits of a division's characters, a sum's terms, and a product's factors: a larger size is fixed to its hint.
+# Divisions are in brackets, of which Python parses no more than two hundred nested ones.
 _LONGEST, _MOST_TERMS, _MOST_FACTORS = 500, 256, 32
 
 
 class UnprovableSizeError(Exception):
-    """A question about symbolic sizes that a frozen environment can neither prove nor guard."""
+    """A comparison of symbolic sizes that a frozen environment can neither prove nor guard."""
 
 
 class VariesInLoop(UnprovableSizeError):
-    """A question about a loop's counter that not all iterations of the loop answer alike."""
+    """A comparison of a loop's induction variable with different answers in different iterations."""
 
 
 class VariesUnevenly(VariesInLoop):
-    """The same where a counter is divided: what holds for some iterations comes again."""
+    """The same for a divided induction variable: its answers are periodic."""
 
 
 @dataclass(frozen=True)
 class Division:
-    """The quotient (``//``) or the rest (``%``) of a division that does not come out even, as Python has it."""
+    """The quotient (``//``) or the remainder (``%``) of a division that does not simplify, with Python's rounding."""
 
     left: SymInt
     sign: str
     right: Size
 
     def __call__(self, values: Mapping[str, int]) -> int:
-        """What it comes to where the symbols have these values."""
-        if values is self.left.env.hints:  # asked for again and again, of divisions in one another
+        """Its value where the symbols have these values."""
+        if values is self.left.env.hints:  # repeated for nested divisions
             a, b = self.left.hint, hint(self.right)
         else:
             a, b = self.left.evaluate(values), evaluate(self.right, values)
@@ -61,21 +61,20 @@ class Division:
 
 @dataclass
 class ShapeEnv:
-    """The symbols of one capture, their hints, and what was assumed about them.
+    """The symbols of one capture, their hints, and the assumptions about them.
 
     Symbols made by ``symbol`` are assumed to be at least ``minimum`` (2 for array sizes, because 0 and 1 are
     specialised; nothing for Python ints), and at most ``maximum``. ``guards`` are relations between sizes, over the
-    names of symbols, with what was assumed: whether they hold. ``on_guard`` hears of each new one.
-    ``counters`` gives the first and the last value of each symbol that counts the iterations of a loop: what is asked
-    of such a symbol is asked of all iterations, and the answer must be one. ``facts`` are the bounds of an atom that
-    follow from guards, by the guards' texts: those that were taken back say nothing any more. ``names`` says what
-    symbols are called, by what they stand for: where several captures of the same code share it, a name means one thing
-    in all.
+    names of symbols, with the assumption: whether they hold. ``on_guard`` is called with each new one. ``counters`` has
+    the first and the last value of each induction variable: a comparison of one must have the same answer in all
+    iterations. ``facts`` are bounds of an atom that follow from guards, by the guards' texts: those of removed guards
+    are void. ``names`` has the names of symbols, by what they stand for: where several captures of the same code share
+    it, a name has one meaning in all.
     """
 
     hints: dict[str, int] = field(default_factory=dict)
     minimum: dict[str, int | None] = field(default_factory=dict)
-    maximum: dict[str, int] = field(default_factory=dict)  # for those that have one
+    maximum: dict[str, int] = field(default_factory=dict)  # for symbols with one
     guards: dict[str, bool] = field(default_factory=dict)
     frozen: bool = False
     atoms: dict[str, Division] = field(default_factory=dict)
@@ -88,7 +87,7 @@ class ShapeEnv:
         self, hint: int, minimum: int | None = None, maximum: int | None = None, stands_for: Any = None
     ) -> SymInt:
         """Makes a new symbol ``s0``, ``s1``, … with the value seen at capture."""
-        number = 0  # of those that stand for the same
+        number = 0  # among symbols that stand for the same
         while (name := self.names.setdefault((stands_for, number), f"s{len(self.names)}")) in self.hints:
             number += 1
         self.hints[name] = hint
@@ -98,13 +97,13 @@ class ShapeEnv:
         return SymInt(self, {(name,): 1})
 
     def counter(self, last: Size, stands_for: Any = None) -> SymInt:
-        """Makes a symbol that counts the iterations of a loop, from 0 to ``last``."""
+        """Makes the symbol of an induction variable, from 0 to ``last``."""
         made = self.symbol(hint(last) // 2, 0, last if isinstance(last, int) else None, stands_for)
         self.counters[str(made)] = 0, last
         return made
 
     def adopt(self, size: Size) -> Size:
-        """A size of another capture of the same code, whose symbols are called the same, as one of this capture."""
+        """Converts a size of another capture of the same code, with the same symbol names, to one of this capture."""
         if isinstance(size, int):
             return size
         for name, value in size.env.atoms.items():
@@ -112,7 +111,7 @@ class ShapeEnv:
         return SymInt(self, size.terms)
 
     def decide(self, text: str, hint: bool) -> bool:
-        """Answers a question by its hint and records it; where no guard can be added any more, by those there are."""
+        """Answers a comparison by its hint and records it; by existing guards where none can be added."""
         if self.counters and not self.counters.keys().isdisjoint(re.findall(r"\w+", text)):
             raise VariesInLoop(f"{text} is not the same in all iterations of the loop")
         if self.frozen:
@@ -126,7 +125,7 @@ class ShapeEnv:
         return hint
 
     def range_of(self, atom: str) -> _Range:
-        """The least and the largest value of an atom (None: unbounded), by what is assumed and by what was asked.
+        """The bounds of an atom (None: unbounded), by assumptions and by guards.
 
         >>> env = ShapeEnv()
         >>> n = env.symbol(5)
@@ -198,20 +197,20 @@ class SymInt:
 
     @property
     def names(self) -> frozenset[str]:
-        """The symbols that it depends on, those that are divided included."""
+        """The symbols that it depends on, those in divisions included."""
         if self._names is None:
             self._names = frozenset(re.findall(r"[A-Za-z_]\w*", " ".join(self.symbols())))
         return self._names
 
     def counters(self) -> list[str]:
-        """The symbols in it that count iterations of loops, the innermost loop's first."""
+        """The induction variables in it, the innermost loop's first."""
         if not self.env.counters:
             return []
         found = self.env.counters.keys() & self.names
         return [name for name in reversed(self.env.counters) if name in found]
 
     def varies_unevenly(self) -> bool:
-        """Whether the counter of a loop is divided in it."""
+        """Whether an induction variable is divided in it."""
         return any(atom in self.env.atoms for atom in self.symbols()) and bool(self.counters())
 
     def at(self, name: str, value: Size) -> Size:
@@ -247,7 +246,7 @@ class SymInt:
         return result if known is None else known
 
     def _bounded(self, result: Size, grown: bool) -> Size:
-        """The result, fixed where it has grown too much and can still be fixed."""
+        """The result, fixed to its hint where it has grown too large and can still be fixed."""
         return result.specialise() if grown and isinstance(result, SymInt) and not self.env.frozen else result
 
     def __add__(self, other: Size) -> Size:
@@ -330,7 +329,7 @@ class SymInt:
             quotient[tuple(rest)] = c // coefficient
         return self._with(quotient)
 
-    # -- questions -------------------------------------------------------------------------------------------
+    # -- comparisons -----------------------------------------------------------------------------------------------
     def _ask(self, other: object, sign: str) -> bool:
         if not isinstance(other, int | SymInt):
             return NotImplemented  # type: ignore[no-any-return]  # as the comparison methods hand it on
@@ -355,14 +354,14 @@ class SymInt:
                 return difference._ask_iterations(counters[0], sign)
         text = f"{difference} {sign} 0"
         if sign == "==" and self.env.frozen and text not in self.env.guards:
-            text = f"{-difference} == 0"  # as it was asked the other way round
+            text = f"{-difference} == 0"  # in the opposite order
         answer = self.env.decide(text, compare(difference.hint))
         if not self.env.frozen and sign != "==":
             difference._note(text, sign, answer)
         return answer
 
     def _note(self, text: str, sign: str, answer: bool) -> None:
-        """Notes what the answer to ``self sign 0`` says of the only atom there is."""
+        """Records the bound of the only atom that follows from the answer to ``self sign 0``."""
         (monomial, factor), *others = sorted(self.terms.items(), key=_order)
         if len(monomial) != 1 or any(rest for rest, _ in others):
             return
@@ -375,10 +374,11 @@ class SymInt:
         self.env.facts.setdefault(monomial[0], {})[text] = (value, None) if least else (None, value)
 
     def _ask_iterations(self, name: str, sign: str) -> bool:
-        """The answer to ``self sign 0`` in all iterations that ``name`` counts.
+        """The answer to ``self sign 0`` in all iterations of ``name``'s loop.
 
-        What is linear in the counter lies between what it is in the first and in the last iteration. Where it is known
-        whether it grows, one end is enough: a loop that may have no iterations, has none for which the other is wrong.
+        A size that is linear in the induction variable is bounded by its values in the first and in the last iteration.
+        Where its direction is known, one end is enough: a loop that may have no iterations has none for which the other
+        is wrong.
         """
         if any(monomial.count(name) > 1 for monomial in self.terms):
             raise VariesInLoop(f"{self} is not linear in the iterations of the loop")
@@ -402,9 +402,9 @@ class SymInt:
         raise VariesInLoop(f"{self} {sign} 0 is not the same in all iterations of the loop")
 
     def bounds(self) -> _Range:
-        """Lower and upper bound that follow from what is known of the symbols (None: unbounded).
+        """The bounds that follow from facts about the symbols (None: unbounded).
 
-        A size that is linear in the iterations of a loop lies between what it is in the first and in the last one.
+        A size that is linear in an induction variable is bounded by its values in the first and in the last iteration.
 
         >>> env = ShapeEnv()
         >>> n = env.symbol(5, minimum=2)
@@ -419,7 +419,7 @@ class SymInt:
         return low, high
 
     def _bounds_of_terms(self) -> _Range:
-        """The same where nothing is known of how the terms go together."""
+        """The bounds without relations between the terms."""
         low: int | None = 0
         high: int | None = 0
         for monomial, coefficient in self.terms.items():
@@ -431,8 +431,8 @@ class SymInt:
         return low, high
 
     def _at_an_end(self, sign: int) -> Size | None:
-        """The size in those iterations in which it is the largest (``sign`` 1) or the least; None where that is not
-        known.
+        """The size in those iterations in which it is the largest (``sign`` 1) or the least; None where that is
+        unknown.
 
         A loop that may have no iterations has none for which the answer is wrong.
         """
@@ -447,7 +447,7 @@ class SymInt:
         return size
 
     def _range(self, monomial: _Monomial) -> _Range:
-        """The smallest and the largest value of a product of atoms, as far as they are known."""
+        """The bounds of a product of atoms, as far as they are known."""
         if len(monomial) == 1:
             return self.env.range_of(monomial[0])
         least: int | None = 1
@@ -496,7 +496,7 @@ def _order(item: tuple[_Monomial, int]) -> tuple[int, _Monomial]:
 
 
 def counters_in(value: Any) -> set[str]:
-    """The counters of loops that sizes in a value depend on: in a path, a shape, or a size itself."""
+    """The induction variables that sizes in a value depend on: in a path, a shape, or a size itself."""
     return {name for size in _sizes_in(value) for name in size.counters()}
 
 
@@ -517,7 +517,7 @@ def _sizes_in(value: Any) -> Iterator[SymInt]:
 
 
 def always(test: Callable[[], bool]) -> bool:
-    """Whether ``test`` holds in all iterations of the loops around, as far as that is known."""
+    """Whether ``test`` holds in all iterations of the enclosing loops, as far as that is known."""
     try:
         return test()
     except VariesInLoop:
@@ -550,7 +550,7 @@ def is_one(size: Size) -> bool:
 
 
 def known_one(size: Size) -> bool:
-    """Whether a size is one, a symbolic one by what has been asked of it; never records a guard.
+    """Whether a size is one; for a symbolic one, by its existing guards. Never records a guard.
 
     >>> n = ShapeEnv().symbol(2)
     >>> known_one(n - 1), n - 1 == 1, known_one(n - 1)
@@ -572,15 +572,15 @@ def may_be(size: Size, few: int) -> bool:
     return low is None or low <= few
 
 
-def turns_out_one(size: Size) -> bool:
-    """Whether a size is one, which is asked of one that may be, and so guarded."""
+def guarded_one(size: Size) -> bool:
+    """Whether a size is one; a symbolic one that may be is guarded."""
     if not isinstance(size, SymInt) or not may_be_one(size):
         return is_one(size)
     try:
         return size == 1
     except VariesInLoop:
         raise
-    except UnprovableSizeError:  # after capture, where nothing depends on what capture has not asked
+    except UnprovableSizeError:  # after capture, where nothing depends on sizes that capture has not guarded
         return False
 
 

@@ -1,8 +1,9 @@
-"""The types of graph values.
+"""Types of graph values.
 
-Input: dtypes, shapes and memory layouts. Output: immutable ``TensorType`` and ``ScalarType`` values. Exists so
-that every later stage can know, without running anything, what a value is, where it lives and in what order its
-elements lie in memory (NumPy lets a user see that order, so it is part of the type).
+Input: dtypes, shapes and memory layouts.
+Output: immutable ``TensorType`` and ``ScalarType`` values.
+Why: every later stage knows, without running anything, a value's dtype, shape, device and memory order (which NumPy's
+users can see, so it is part of the type).
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ _LONG = {short: long for long, short in _SHORT.items()}
 
 @dataclass(frozen=True)
 class Layout:
-    """How the elements of an array lie in memory, as far as the compiler relies on it.
+    """The memory order of an array, as far as the compiler relies on it.
 
-    ``ranks[i]`` orders the strides: a larger rank is a larger absolute stride, 0 is stride zero (a broadcast
-    axis). Axes of size one carry no information whatever their rank. ``dense`` says that the strides follow
-    from the shape and the ranks; otherwise they are known at run time only. The ranks of axes whose strides are
-    multiples of one stride, as those of windows are, share their integer part: ``k`` times the stride of rank
-    ``r`` has the rank ``r + 1 - 1/k``.
+    ``ranks[i]`` orders the strides: a larger rank is a larger absolute stride, 0 is stride zero (a broadcast axis).
+    Axes of size one carry no information whatever their rank. ``dense`` says that the strides follow from the shape and
+    the ranks; otherwise they are known at run time only. The ranks of axes whose strides are multiples of one stride,
+    as those of windows are, share their integer part: ``k`` times the stride of rank ``r`` has the rank ``r + 1 -
+    1/k``.
     """
 
     ranks: tuple[float, ...]
@@ -72,7 +73,7 @@ class TensorType:
     device: str = "cpu"
 
     def __post_init__(self) -> None:
-        if self.layout is None or not self.shape:  # one element has no gaps, whatever it is a view of
+        if self.layout is None or not self.shape:  # one element has no gaps, also in a view
             object.__setattr__(self, "layout", Layout.c(len(self.shape)))
 
     @property
@@ -92,13 +93,13 @@ class TensorType:
 
     @property
     def in_c_order(self) -> bool:
-        """Whether strides fall from axis to axis, gaps or not; axes of size one and broadcast ones do not count."""
+        """Whether strides decrease from axis to axis, gaps or not; axes of size one and broadcast ones do not count."""
         ranks = [r for r, n in zip(self.layout.ranks, self.shape, strict=True) if r and not is_one(n)]
         return all(a > b for a, b in pairwise(ranks))
 
     @property
     def never_c_contiguous(self) -> bool:
-        """Whether no value of this type is in C order, which some are where a symbolic size turns out to be one."""
+        """Whether no value of this type is in C order; a symbolic size may equal one, and then some are."""
         if not self.layout.dense or may_be_empty(self.shape):
             return False
         ranks = [r for r, n in zip(self.layout.ranks, self.shape, strict=True) if not may_be_one(n)]
@@ -152,5 +153,5 @@ def short_dtype(dtype: DType) -> str:
 
 
 def long_dtype(name: str) -> DType:
-    """The dtype after a printed name."""
+    """The dtype of a printed name."""
     return np.dtype(_LONG.get(name, name))

@@ -1,12 +1,13 @@
-"""Checks that a graph is well formed.
+"""The verifier: checks that a graph is well formed.
 
-Input: a ``Graph``. Output: nothing, or a GraphError that names the node and the user's line. Exists so
-that a transform that breaks a graph is found where it ran, in tests and under ``config.verify``, and not by
-a wrong number three stages later.
+Input: a ``Graph``.
+Output: nothing, or a GraphError that names the node and the user's line.
+Why: a transform that breaks a graph is found where it ran, in tests and under ``config.verify``, and not by a wrong
+number three stages later.
 
-Checked: every operand is a value of the same graph and stands before its user; names occur once; each type
-is the one that the op table's rule works out from the operands; sub-graphs take and give what their
-operation needs; every symbolic size can be read from an input.
+Checked: every operand is a value of the same graph and precedes its user; names are unique; each type is the one that
+the op table's rule infers from the operands; sub-graphs have the signatures that their operation needs; every symbolic
+size can be read from an input.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _check_type(graph: Graph, node: Node, op: Op) -> None:
         type = op.type_rule([operand_type(operand) for operand in node.operands], node.attrs)
     except UnprovableSizeError:
         raise
-    except Exception as error:  # a rule may fail in any way on attributes that it was not made for
+    except Exception as error:  # a rule may fail in any way on unexpected attributes
         raise _error(graph, node, f"its operands do not fit: {error}") from error
     _expect(graph, node, node.type, type, "has the type", "its operation gives")
 
@@ -123,7 +124,7 @@ def _expect(graph: Graph, node: Node, have: object, want: Type, says: str, gives
 
 
 def fits(a: Type, b: Type) -> bool:
-    """Whether two types are the same as far as a value can tell; never records a guard."""
+    """Whether a value can have both types; never records a guard."""
     if isinstance(a, TensorType) and isinstance(b, TensorType):
         return a.dtype == b.dtype and same_shape(a.shape, b.shape) and _order(a) == _order(b)
     if isinstance(a, ScalarType) and isinstance(b, ScalarType):
@@ -135,8 +136,9 @@ def fits(a: Type, b: Type) -> bool:
 
 
 def _order(type: TensorType) -> Layout:
-    """The layout without what cannot be seen: the places of axes of size one, gaps between ranks, and all of it where
-    there are no elements."""
+    """The observable part of a layout: without the positions of axes of size one and gaps between ranks, and without an
+    order of empty arrays.
+    """
     if any(isinstance(n, int) and not n for n in type.shape):
         return Layout.c(type.ndim)
     ranks = [0 if known_one(n) else r for n, r in zip(type.shape, type.layout.ranks, strict=True)]
@@ -169,7 +171,7 @@ def _sizes(value: Any) -> Iterator[SymInt]:
 
 
 def _types(graph: Graph, node: Node, operands: Sequence[Any]) -> list[Type]:
-    """The types of operands that go into a region; bare numbers have none, and must not."""
+    """The types of operands that go into a region; bare numbers have none, and are refused."""
     types = []
     for operand in operands:
         if not isinstance(operand, Node) or isinstance(operand.type, tuple):
@@ -246,7 +248,7 @@ def _check_fori(graph: Graph, node: Node) -> None:
     results, carried = _results(graph, node), _types(graph, node, node.operands[2:])
     (body,) = node.regions
     _carries(graph, node, carried, results)
-    _takes(graph, node, body, [None, *carried])  # the counter may have any integer type
+    _takes(graph, node, body, [None, *carried])  # the induction variable may have any integer type
     _gives(graph, node, body, results)
 
 
@@ -281,7 +283,7 @@ def _check_map(graph: Graph, node: Node) -> None:
     rows = _rows(graph, node, results, length)
     if len(region.outputs) != len(rows):
         raise _error(graph, node, f"its region returns {len(region.outputs)} values, needs {len(rows)}")
-    for inner, row in zip(region.outputs, rows, strict=True):  # stacking makes new arrays: any order goes in
+    for inner, row in zip(region.outputs, rows, strict=True):  # stacking makes new arrays, from any memory order
         have = inner.type
         if not (isinstance(have, TensorType) and have.dtype == row.dtype and same_shape(have.shape, row.shape)):
             raise _error(graph, node, f"its region returns {have}, needs {row}")
@@ -338,7 +340,7 @@ def _shown(node: Node) -> str:
 
 
 def user_line(location: Location) -> UserLine:
-    """The place as events carry it."""
+    """The location as events carry it."""
     return UserLine(
         file=location.file, line=location.line, column=location.column, end_column=location.end_column,
         function=location.function, text=location.text, end_line=location.end_line,
@@ -347,9 +349,9 @@ def user_line(location: Location) -> UserLine:
 
 @contextlib.contextmanager
 def _asking(env: ShapeEnv) -> Iterator[None]:
-    """Lets type rules ask about sizes, and takes back what that recorded."""
+    """Lets type rules compare sizes, and removes the guards that they record."""
     guards, frozen = dict(env.guards), env.frozen
-    env.frozen = False  # the answers were given when the nodes were made
+    env.frozen = False  # the comparisons were answered when the nodes were made
     try:
         yield
     finally:

@@ -174,7 +174,7 @@ def _longest(cache: FunctionCache, hits: Mapping[Entry, int] | None = None) -> f
     The latter is decided by all that has been compiled, of the functions called from there, too; the former by what has
     been called since the entries had these ``hits``.
     """
-    from tcompile.backends.llvm.exactness import is_exact_throughout  # who has no kernels need not wait for it
+    from tcompile.backends.llvm.bitwise_exact import is_exact_throughout  # who has no kernels need not wait for it
 
     limits = set[float]()
     for entry in _entries(cache):

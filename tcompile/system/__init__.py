@@ -1,8 +1,8 @@
-"""The layer between tcompile and the operating system, chosen here and nowhere else.
+"""The operating system layer between tcompile and the platform, chosen here and nowhere else.
 
-Input: the platform, and ``TCOMPILE_OS_LAYER``. Output: the IR texts of the layer's threads, pages and clock, and what
-only the system tells: symbols, sizes, the bounds of stacks. Why: the thread pool, the memory pool and interrupts are
-written once, over functions that each system has in a text of its own.
+Input: the platform, and ``TCOMPILE_OS_LAYER``.
+Output: the IR texts of the layer's threads, pages and clock; the system's symbols, sizes, and bounds of stacks.
+Why: the thread pool, the memory pool and interrupts are written once, over functions that each system implements.
 
 The layers are ``linux`` (futex, mmap, processor affinity), ``posix`` (pthread mutexes and conditions, mmap), which is
 macOS's and runs on Linux too, and ``windows`` (WaitOnAddress, CreateThread, VirtualAlloc). Each text defines the same
@@ -32,7 +32,7 @@ from typing import Any
 
 VARIABLE = "TCOMPILE_OS_LAYER"
 _USUAL = {"linux": "linux", "darwin": "posix", "win32": "windows"}
-_FURTHER = {"linux": ("posix",)}  # which a platform can run beside its own
+_FURTHER = {"linux": ("posix",)}  # layers that a platform can run beside its own
 _SIGNALS = {"linux": 2}  # SIG_SETMASK; 3 elsewhere
 _ANONYMOUS = {"linux": 0x22}  # MAP_PRIVATE | MAP_ANONYMOUS; 0x1002 elsewhere
 # Numbers of the system calls futex and gettid.
@@ -47,7 +47,7 @@ CODE_MODEL = "small" if JIT_LINK else "large"
 STACK_PROBES = '"probe-stack"="inline-asm"' if sys.platform != "win32" else ""
 # Where Windows has the functions that IR texts declare, the C library that Python and NumPy use first.
 _DLLS = ("ucrtbase", "kernel32", "kernelbase", "ntdll", "vcruntime140")
-# What LLVM calls of itself. ``_fltused`` is a mark that Microsoft's linker looks for.
+# Symbols that LLVM itself refers to. ``_fltused`` is a mark that Microsoft's linker looks for.
 _OF_LLVM = ("memcpy", "memmove", "memset", "memcmp", "__chkstk", "fmod", "fmodf", "fma", "fmaf")
 
 
@@ -58,7 +58,7 @@ def layer() -> str:
 
 
 def refusal() -> str | None:
-    """Why there is no layer, in one sentence; None where there is one."""
+    """The reason why there is no layer, in one sentence; None where there is one."""
     usual = _USUAL.get(sys.platform)
     if usual is None:
         return f"native code is not supported on {sys.platform}"
@@ -124,7 +124,7 @@ def page_size() -> int:
 
 
 def memory_size() -> int | None:
-    """How many bytes of memory the machine has; None where it does not tell."""
+    """The machine's memory in bytes; None where the system does not report it."""
     if sys.platform == "win32":
         status = (ctypes.c_uint64 * 8)(64)  # a MEMORYSTATUSEX: its length and the load, then the total
         return status[1] if _windows("GlobalMemoryStatusEx", "kernel32")(status) else None
@@ -135,7 +135,7 @@ def memory_size() -> int | None:
 
 
 def library_symbols(ir: str) -> dict[str, int]:
-    """Addresses of C's and the system's functions that ``ir`` declares, where the linker must be told which is meant.
+    """Addresses of C's and the system's functions that ``ir`` declares, where the linker could choose the wrong one.
 
     Several libraries of a Windows process have a ``sin`` of their own. Elsewhere there is one, which the linker finds.
     """
@@ -149,7 +149,7 @@ def library_symbols(ir: str) -> dict[str, int]:
 @cache
 def _address(name: str) -> int:
     for library in _DLLS:
-        for exported in (name, f"_{name}"):  # headers of Microsoft's say that ``hypotf`` is ``_hypotf``
+        for exported in (name, f"_{name}"):  # Microsoft's headers define ``hypotf`` as ``_hypotf``
             try:
                 return ctypes.cast(_windows(exported, library), ctypes.c_void_p).value or 0
             except (OSError, AttributeError):
@@ -168,7 +168,7 @@ def read_function() -> Callable[..., int]:
 
 
 def stack_bounds() -> tuple[int, int]:
-    """The lowest address of this thread's stack, and its bytes; (0, 0) where nothing is known."""
+    """The lowest address of this thread's stack, and its size in bytes; (0, 0) where they are unknown."""
     return {"linux": _linux_stack, "darwin": _mac_stack, "win32": _windows_stack}.get(sys.platform, lambda: (0, 0))()
 
 

@@ -15,7 +15,7 @@ define i64 @tc_now() nounwind {
   ret i64 %now
 }
 
-; Between giving the GIL up and taking it again: who waits wakes up meanwhile, else this thread would always be the first.
+; Between releasing the GIL and taking it again: waiting threads wake up meanwhile, else this one would always be first.
 define internal void @let_others() nounwind {
   %slept = call i32 @usleep(i32 50)
   ret void

@@ -1,8 +1,11 @@
-"""The transforms: Graph to Graph, one pass a file, run as one column.
+"""Transforms: passes from Graph to Graph, one a file, in a fixed order.
 
-Input: a captured graph. Output: an equivalent graph of fewer and simpler operations. No pass edits a graph
-in place, and each keeps every bit, every floating-point condition and which results share memory. ``rewrite`` is how
-a pass is written.
+Input: a captured graph.
+Output: an equivalent graph of fewer and simpler operations.
+Why: backends get canonical graphs.
+
+No pass edits a graph in place, and each preserves every bit, every floating-point condition and the aliasing of
+results. ``rewrite`` is the framework of a pass.
 """
 
 from __future__ import annotations
@@ -13,23 +16,23 @@ from collections.abc import Callable
 from tcompile.graph import Graph
 from tcompile.observe import bus
 from tcompile.observe.events import Lazy, PassFinished
-from tcompile.transforms.cse import merge_common
-from tcompile.transforms.dce import drop_dead
+from tcompile.transforms.cse import eliminate_common_subexpressions
+from tcompile.transforms.dce import eliminate_dead_code
 from tcompile.transforms.decompose import decompose
 from tcompile.transforms.fold import fold
-from tcompile.transforms.places import store_parts
 from tcompile.transforms.rewrite import Pass
 from tcompile.transforms.rolls import merge_rolls
 from tcompile.transforms.sinks import sink_views
+from tcompile.transforms.store_parts import store_parts
 
 PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("decompose", decompose),  # means, variances and clips into primitive rows
     ("fold", fold),  # constants, casts of casts, views of views
-    ("cse", merge_common),  # equal nodes become one
-    ("sinks", sink_views),  # in loops, views are made where they are read
-    ("dce", drop_dead),  # what nobody can notice goes
+    ("cse", eliminate_common_subexpressions),  # common subexpression elimination
+    ("sinks", sink_views),  # in loops, views are sunk to their uses
+    ("dce", eliminate_dead_code),  # dead code elimination
     ("rolls", merge_rolls),  # rolls of one array become slices of one copy
-    ("places", store_parts),  # in loops, parts of joined arrays are stored where they belong
+    ("store_parts", store_parts),  # in loops, parts of joined arrays are stored in place
 )
 
 
@@ -38,10 +41,10 @@ def run(
     verify: Callable[[Graph], None] | None = None,
     on_pass: Callable[[str, Graph], None] | None = None,
 ) -> Graph:
-    """Runs the column on ``graph``, and returns the last graph.
+    """Runs the passes on ``graph``, and returns the last graph.
 
-    ``verify(graph)`` checks the result of every pass (it raises GraphError), ``on_pass(name, graph)`` sees
-    it. Each pass is told to the event stream.
+    ``verify(graph)`` checks the result of every pass (it raises GraphError), ``on_pass(name, graph)`` is called with
+    it. Each pass emits an event.
     """
     for name, transform in PIPELINE:
         before, started = graph.op_count, time.perf_counter()
@@ -58,4 +61,14 @@ def run(
     return graph
 
 
-__all__ = ["PIPELINE", "Pass", "decompose", "drop_dead", "fold", "merge_common", "merge_rolls", "run", "sink_views"]
+__all__ = [
+    "PIPELINE",
+    "Pass",
+    "decompose",
+    "eliminate_common_subexpressions",
+    "eliminate_dead_code",
+    "fold",
+    "merge_rolls",
+    "run",
+    "sink_views",
+]

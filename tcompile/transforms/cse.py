@@ -1,8 +1,11 @@
-"""What is computed twice is computed once.
+"""Common subexpression elimination.
 
-Input: a graph. Output: one in which nodes that say the same are one node. Two results that Python code can
-tell apart (two outputs, or views of them) keep arrays of their own: a node whose memory may reach an output
-is never merged into another, nor is one that is written to: that would cost a copy.
+Input: a graph.
+Output: one in which equal nodes are one node.
+Why: equal values are computed once.
+
+Two results that Python code can tell apart (two outputs, or views of them) keep arrays of their own. A node that an
+output may alias is never merged into another, nor is one that is written to: that would cost a copy.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from tcompile.graph.ops.scalar_loop import written_roots
 from tcompile.transforms.rewrite import keep, rewrite
 
 
-def merge_common(graph: Graph) -> Graph:
+def eliminate_common_subexpressions(graph: Graph) -> Graph:
     """Merges equal nodes."""
     again = _repeated(graph)
     made: dict[Node, Node] = {}
@@ -28,13 +31,13 @@ def merge_common(graph: Graph) -> Graph:
         made[node] = keep(result, node, operands) if first is None else made[first]
         return made[node]
 
-    return rewrite(graph, rule, merge_common, again.__contains__)
+    return rewrite(graph, rule, eliminate_common_subexpressions, again.__contains__)
 
 
 def _repeated(graph: Graph) -> dict[Node, Node]:
-    """The nodes that say what an earlier one says, each with that one."""
+    """The nodes that equal an earlier one, each with that one."""
     escaping = escaping_nodes(graph)
-    escaping |= {target for node in graph.nodes for target in _targets(node)}  # to be written in their places
+    escaping |= {target for node in graph.nodes for target in _targets(node)}  # to be written in place
     seen: dict[Hashable, Node] = {}
     again: dict[Node, Node] = {}
     for node in graph.nodes:
@@ -48,14 +51,14 @@ def _repeated(graph: Graph) -> dict[Node, Node]:
 
 
 def _targets(node: Node) -> Sequence[Node]:
-    """What a node writes to."""
+    """The nodes that a node writes to."""
     if node.op is ops.SCALAR_LOOP:
         return [node.inputs[number] for number in written_roots(node.attrs["shows"], node.attrs["program"])]
     return node.inputs[:1] if node.op.memory is Aliasing.WRITES else ()
 
 
 def escaping_nodes(graph: Graph) -> set[Node]:
-    """The nodes whose memory may be that of an output: outputs, and what they may be views of."""
+    """The nodes that an output may alias: outputs, and the bases of views."""
     escaping: set[Node] = set()
     waiting = list(graph.outputs)
     while waiting:
@@ -71,7 +74,7 @@ def escaping_nodes(graph: Graph) -> set[Node]:
 def _operand_key(operand: Operand) -> Hashable:
     if isinstance(operand, Node):
         return id(operand)
-    return (type(operand).__name__, repr(operand))  # tells 1, 1.0 and True apart, and -0.0 from 0.0
+    return (type(operand).__name__, repr(operand))  # distinguishes 1, 1.0 and True, and -0.0 from 0.0
 
 
 def _frozen(value: Any) -> Hashable:

@@ -1,7 +1,8 @@
-"""What nobody can notice is not computed.
+"""Dead code elimination: removes nodes without live users; nodes that may warn or raise are live.
 
-Input: a graph. Output: one without the nodes that no output needs. A node that may warn or raise is needed:
-plain NumPy would have told the user of the division by zero, though the quotient is thrown away.
+Input: a graph.
+Output: one with only live nodes.
+Why: plain NumPy would have reported the division by zero, though the quotient is never used.
 """
 
 from __future__ import annotations
@@ -11,14 +12,14 @@ from tcompile.graph.signals import may_signal
 from tcompile.transforms.rewrite import keep, through_regions
 
 
-def drop_dead(graph: Graph) -> Graph:
-    """Drops nodes that nothing needs. Inputs stay, for they are the graph's signature."""
+def eliminate_dead_code(graph: Graph) -> Graph:
+    """Removes dead nodes. Inputs stay, since they are the graph's signature."""
     needed: set[Node] = set(graph.outputs)
     for node in reversed(graph.nodes):
         if node in needed or may_signal(node):
             needed.add(node)
             needed.update(node.inputs)
-    regions = through_regions(graph, drop_dead)
+    regions = through_regions(graph, eliminate_dead_code)
     if all(old is new for old, new in regions.items()) and all(node in needed for node in graph.nodes):
         return graph
     result = Graph(graph.name, graph.env)

@@ -1,9 +1,12 @@
-"""Means, variances, clips and places of extrema become the primitive rows of the op table.
+"""Decomposition of means, variances, clips and positions of extrema into primitive operations.
 
-Input: a graph. Output: one without ``mean``, ``var``, ``std`` and ``clip``, wherever their parts have the
-same bits, and without ``argmax`` and ``argmin`` where their parts are faster. Exists so that backends fuse these parts
-with what is around them. The order of the arithmetic and the dtype of each step are NumPy's: a sum, a division by the
-count as float64, the deviations, their squares, their sum.
+Input: a graph.
+Output: one without ``mean``, ``var``, ``std`` and ``clip``, wherever their parts have the same bits, and without
+``argmax`` and ``argmin`` where their parts are faster.
+Why: backends fuse the parts with their neighbours.
+
+The order of the arithmetic and the dtype of each step are NumPy's: a sum, a division by the count as float64, the
+deviations, their squares, their sum.
 """
 
 from __future__ import annotations
@@ -24,20 +27,20 @@ _MEANS = ("float32", "float64", "complex64", "complex128")
 _STATISTICS = (ops.MEAN, ops.VAR, ops.STD)
 _POSITIONS = {ops.ARGMAX: ops.MAX, ops.ARGMIN: ops.MIN}
 COMPOSED = frozenset((*_STATISTICS, ops.CLIP, *_POSITIONS))
-# NumPy looks for an extremum along rows that lie in one piece in one pass; its parts take two. They are faster in rows
-# of at most so many elements, and where a call of the library takes longer than so many elements of one.
+# NumPy searches contiguous rows for an extremum in one pass; the decomposition takes two. It is faster in rows of at
+# most so many elements, and where a library call takes longer than so many elements of one.
 _SHORT, _FEW = 32, 4096
 
 
 def decompose(graph: Graph) -> Graph:
-    """Means, variances, standard deviations, clips and places of extrema in primitive operations."""
+    """Decomposes means, variances, standard deviations, clips and positions of extrema."""
     return rewrite(graph, _rule, decompose, lambda node: node.op in COMPOSED)
 
 
 def _rule(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
     build: Callable[[_Parts, Node, Node, tuple[Operand, ...]], Node | None]
     if node.op in _STATISTICS:
-        # Half precision accumulates in other dtypes, and complex numbers have squares of their own.
+        # Half precision accumulates in other dtypes, and complex numbers have other squares.
         if node.tensor.dtype.name not in (_MEANS if node.op is ops.MEAN else ("float32", "float64")):
             return None
         build = _statistic
@@ -96,8 +99,8 @@ def _freedom(count: Size, correction: float) -> Size | float:
 def _divided(op: _Parts, total: Node, count: Size | float, dtype: DType) -> Node:
     """``total / count``, which NumPy computes in float64 for a float32 total, complex ones likewise.
 
-    For a count that float32 holds exactly the quotient rounded twice is the quotient rounded once (float64
-    has more than twice the digits), so it is computed in float32 there. Complex division rounds several times.
+    For a count that float32 holds exactly the quotient rounded twice is the quotient rounded once (float64 has more
+    than twice the digits), so it is computed in float32 there. Complex division rounds several times.
     """
     whole = isinstance(count, int) and 0 < count <= _EXACT_IN_FLOAT32 and dtype.kind == "f"
     if dtype.itemsize * (1 if dtype.kind == "f" else 0.5) == 8 or whole:
@@ -108,16 +111,14 @@ def _divided(op: _Parts, total: Node, count: Size | float, dtype: DType) -> Node
 
 
 def _position(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) -> Node | None:
-    """The first place where an element is the extremum, or a NaN."""
+    """The first index of the extremum, or of a NaN."""
     type, axis = x.tensor, node.attrs["axis"]
     count = type.shape[axis]
     in_one_piece = type.layout.order[-1] == axis
     if type.dtype.kind not in "iuf" or type.dtype.name == "float16" or hint(count) >= 1 << 31:
         return None
     size = product(type.shape)
-    is_iteration = (
-        op.graph.scratch and hint(size) <= _FEW
-    )  # machine code goes through all iterations, or Python through each
+    is_iteration = op.graph.scratch and hint(size) <= _FEW  # all iterations run in machine code, or each in Python
     if in_one_piece and not (is_iteration or _at_most(count, _SHORT) or _at_most(size, _FEW)):
         return None
     extremum = op(_POSITIONS[node.op], x, axis=(axis,), keepdims=True)
@@ -131,7 +132,7 @@ def _position(op: _Parts, x: Node, node: Node, operands: tuple[Operand, ...]) ->
 
 
 def _at_most(size: Size, most: int) -> bool:
-    """Whether a size is no larger, in all calls: one that is open may be anything at the next one."""
+    """Whether a size is no larger, in all calls: an open one may have any value in the next call."""
     high = size.bounds()[1] if isinstance(size, SymInt) else size
     return high is not None and high <= most
 

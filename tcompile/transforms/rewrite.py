@@ -1,8 +1,8 @@
-"""How a pass is written: one rule for nodes, applied in order, sub-graphs first.
+"""The framework of passes: one rule for nodes, applied in order, sub-graphs first.
 
-Input: a graph, and a rule as ``Graph.rebuild`` takes it. Output: a new graph, or the same one where there is nothing
-to do, as there mostly is not. Exists so that every pass goes through the regions of control-flow operations without
-saying so.
+Input: a graph, and a rule as ``Graph.rebuild`` takes it.
+Output: a new graph, or the same one where nothing changes, the usual case.
+Why: every pass visits the regions of control-flow operations without code of its own.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rule: TypeAlias = Callable[[Graph, Node, tuple[Operand, ...]], Node | None]
 def rewrite(graph: Graph, rule: Rule, inner: Pass, concerns: Callable[[Node], bool] = lambda node: True) -> Graph:
     """``graph`` with ``rule`` applied to every node, and ``inner`` to every sub-graph of a node.
 
-    A graph without any node that the rule ``concerns`` stays as it is, if its sub-graphs do.
+    A graph without any node that the rule ``concerns`` is returned unchanged, if its sub-graphs are.
     """
     done = through_regions(graph, inner)
     if all(old is new for old, new in done.items()) and not any(map(concerns, graph.nodes)):
@@ -37,7 +37,7 @@ def rewrite(graph: Graph, rule: Rule, inner: Pass, concerns: Callable[[Node], bo
 
 
 def through_regions(graph: Graph, inner: Pass) -> dict[Graph, Graph]:
-    """What ``inner`` makes of the sub-graphs of nodes; one that several nodes share stays one."""
+    """Applies ``inner`` to the sub-graphs of nodes; one that several nodes share stays shared."""
     done: dict[Graph, Graph] = {}
     for node in graph.nodes:
         for region in node.regions:
@@ -47,7 +47,7 @@ def through_regions(graph: Graph, inner: Pass) -> dict[Graph, Graph]:
 
 
 def keep(result: Graph, node: Node, operands: tuple[Operand, ...], regions: tuple[Graph, ...] = ()) -> Node:
-    """``node`` as it is, on new operands."""
+    """``node`` unchanged, on new operands."""
     return result.append(
         node.op,
         operands,
@@ -60,7 +60,7 @@ def keep(result: Graph, node: Node, operands: tuple[Operand, ...], regions: tupl
 
 
 def same_type(a: Type | tuple[Type, ...], b: Type | tuple[Type, ...]) -> bool:
-    """Whether two types say the same of a value; how axes of size one are placed in memory says nothing."""
+    """Whether two types are indistinguishable; positions of axes of size one in memory do not count."""
     if not isinstance(a, TensorType) or not isinstance(b, TensorType):
         return a == b
     alike = a.dtype == b.dtype and same_shape(a.shape, b.shape) and a.device == b.device

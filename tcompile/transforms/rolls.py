@@ -1,8 +1,10 @@
-"""Rolls of one array become slices of one copy with wrapped edges.
+"""Fusion of rolls: rolls of one array become slices of one copy with wrapped edges.
 
-Input: a graph. Output: one in which several ``np.roll`` of the same array by a few places are slices of a single
-``wrap`` of it, wherever only kernels read them. Exists since periodic stencils (waves, the Game of Life) roll
-one array in every direction: each roll is a copy made by NumPy, while slices are read inside the kernel.
+Input: a graph.
+Output: one in which several ``np.roll`` of the same array by a few places are slices of a single ``wrap`` of it,
+wherever only kernels read them.
+Why: periodic stencils (waves, the Game of Life) roll one array in every direction. Each roll is a copy made by NumPy,
+while slices are read inside the kernel.
 """
 
 from __future__ import annotations
@@ -17,19 +19,19 @@ from tcompile.graph.sizes import SymInt
 from tcompile.records import dataclass
 from tcompile.transforms.rewrite import rewrite
 
-FARTHEST = 16  # places; beyond them the copy would have wide edges
+FARTHEST = 16  # places; for larger shifts the copy would have wide edges
 _FUSED = ("pointwise", "reduction")
 
 
 @dataclass
 class _Rolled:
-    """An array and what is rolled of it: ``shifts`` has the places along each axis for each roll."""
+    """An array and its rolls: ``shifts`` has the places along each axis for each roll."""
 
     source: Node
     shifts: dict[Node, tuple[int, ...]] = field(default_factory=dict)
 
     def widths(self) -> tuple[tuple[int, int], ...]:
-        """How far the copy reaches beyond each axis, before and after."""
+        """The widths of the copy's edges along each axis, before and after."""
         columns = list(zip(*self.shifts.values(), strict=True))
         return tuple((max(0, *column), max(0, *(-shift for shift in column))) for column in columns)
 
@@ -43,7 +45,7 @@ def merge_rolls(graph: Graph) -> Graph:
         group = groups.get(node)
         if group is None:
             before, after = (getattr(o[0], "type", None) if o else None for o in (node.operands, operands))
-            if node.op.kind == "view" and before != after:  # what it moves is no dense array now
+            if node.op.kind == "view" and before != after:  # its operand is no dense array now
                 return apply(result, node.op, *operands, location=node.location, **node.attrs)
             return None
         widths = group.widths()
@@ -68,7 +70,7 @@ def _groups(graph: Graph) -> dict[Node, _Rolled]:
     rolled = {node: found for node in graph.nodes if (found := shifts(node)) is not None}
 
     def fused(node: Node) -> bool:
-        """Whether only kernels read the node, and rolls, which are asked for themselves."""
+        """Whether only kernels read the node, and rolls, which are checked themselves."""
         return node not in outputs and all(
             user in good if user in rolled
             else user.op.kind in _FUSED or (user.op.kind == "view" and fused(user))

@@ -1,8 +1,10 @@
-"""In the iterations of loops, views that branches and loops inside only read are made there.
+"""Sinking of views into loop bodies and branches that only read them.
 
-Input: a graph. Output: one in whose loop bodies a view that a region is given, and hands back as it is, is the
-region's own: it is given the array. Why: kernels read parts of arrays where they are, while a view that is
-handed on has to be made by somebody: an iteration with ``row = x[i]`` and a branch on it would be Python's.
+Input: a graph.
+Output: one in whose loop bodies a loop-invariant view that a region takes is made inside the region, which takes the
+base array.
+Why: kernels read parts of arrays in place, while a view that is passed on has to be made by Python: an iteration with
+``row = x[i]`` and a branch on it would run in Python.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from tcompile.transforms.rewrite import keep, through_regions
 
 _VIEWS = (ops.INDEX, ops.PERMUTE_DIMS)
 _LOOPS = (ops.EXIT_LOOP, ops.FORI_LOOP)
-_Views = Mapping[int, tuple[Node, Sequence[Node]]]  # by position: an array, and the views of it, the last one is given
+_Views = Mapping[
+    int, tuple[Node, Sequence[Node]]
+]  # by position: an array, and its views, of which the last one is passed
 
 
 def sink_views(graph: Graph) -> Graph:
@@ -53,7 +57,7 @@ def sink_views(graph: Graph) -> Graph:
 
 
 def _sunk(graph: Graph) -> dict[Node, _Views]:
-    """The loops with views among what they carry that stay as they are."""
+    """The loops with views among their invariant carried values."""
     users = graph.users()
     found: dict[Node, _Views] = {}
     for node in graph.nodes:
@@ -75,7 +79,7 @@ def _sunk(graph: Graph) -> dict[Node, _Views]:
 
 
 def _stays(node: Node, position: int) -> bool:
-    """Whether all parts of an iteration hand on what they are given."""
+    """Whether all parts of an iteration carry a value unchanged."""
     return all(
         region.outputs[position] is region.inputs[position + 1] and position + 1 not in region.updates.values()
         for region in node.regions
@@ -83,7 +87,7 @@ def _stays(node: Node, position: int) -> bool:
 
 
 def _chain(view: Node) -> tuple[Node, list[Node]]:
-    """The array after views, and these, the innermost first."""
+    """The base of views, and these, the innermost first."""
     chain: list[Node] = []
     while view.op in _VIEWS:
         chain.insert(0, view)
@@ -92,7 +96,7 @@ def _chain(view: Node) -> tuple[Node, list[Node]]:
 
 
 def _with_views(region: Graph, views: _Views) -> Graph:
-    """The region, given arrays, with the views made in it."""
+    """The region with arrays as inputs, in which the views are made."""
     by_input = {region.inputs[position + 1]: found for position, found in views.items()}
 
     def given(result: Graph, node: Node) -> Node | None:

@@ -56,7 +56,7 @@ def allocated(nbytes: int) -> Pointer:
 
 
 class Pool:
-    """Memory that is used again, filled with what nobody wants to read."""
+    """Memory that is used again, filled with garbage."""
 
     limit = 1 << 40  # bytes; beyond, what is free is given back to CUDA
 

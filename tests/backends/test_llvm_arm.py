@@ -135,7 +135,7 @@ def test_conversions_can_be_made(source, to):
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("name", [name for name in KERNELS if name != "pairwise"])
 def test_wider_registers(name, dtype):
-    """SVE's, where they are wider than NEON's; but shuffles there are dear. Rows of a few elements fit NEON's."""
+    """SVE's, where they are wider than NEON's; but shuffles there are expensive. Rows of a few elements fit NEON's."""
     kernel = KERNELS[name]
     text = assembly(graph_of(kernel.numpy, *kernel.inputs(SHAPES.get(name, (1024, 1024)), np.dtype(dtype))), WIDE)
     if name == "transpose_add":

@@ -8,8 +8,8 @@ import random
 import numpy as np
 import pytest
 
-from tcompile.backends.schedule.apart import apart
 from tcompile.backends.schedule.boxes import box_of, common, extents_of, meet, without
+from tcompile.backends.schedule.disjoint import disjoint
 from tcompile.backends.schedule.kernel import Access, Axis, Buffer
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.sizes import ShapeEnv
@@ -52,7 +52,7 @@ def test_apart_is_never_wrong(seed):
             accesses.append((tuple(steps), offset))
         held = draw.choice(buffers)
         accesses = [Access(held, *access) for access in accesses]
-        answer = apart(*accesses, axes)
+        answer = disjoint(*accesses, axes)
         meets = any(
             reached(accesses[0], axes, {str(n): size}, 2) & reached(accesses[1], axes, {str(n): size}, 2)
             for size in (2, 3, 7, 8)

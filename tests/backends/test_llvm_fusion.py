@@ -144,7 +144,7 @@ def test_several_outputs_share_one_kernel():
     check(build, a, ulp=4, rtol=1e-5, kernels=1)
 
 
-def test_dear_values_are_stored_once():
+def test_expensive_values_are_stored_once():
     a = sample("float32", (40, 3000))
 
     def build(op, x, v):
@@ -154,7 +154,7 @@ def test_dear_values_are_stored_once():
     check(build, a, sample("float32", 3000), rtol=1e-6, kernels=2)
 
 
-def test_a_dear_value_along_the_rows_is_stored_however_many_rows_there_are():
+def test_an_expensive_value_along_the_rows_is_stored_however_many_rows_there_are():
     def build(op, x, w):
         return op("multiply", x, op("exp", w))
 

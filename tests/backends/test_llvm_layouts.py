@@ -64,7 +64,7 @@ def test_three_axes(order):
             check(lambda op, x: [op(n, x, axis=axis, keepdims=keepdims) for n in ("sum", "max")], a, ulp=8, rtol=1e-4)
 
 
-def test_movement_inside_kernels():
+def test_view_ops_inside_kernels():
     a, v = sample("float32", (6, 35)), sample("float32", 35)
     one = {"kernels": 1}
     check(lambda op, x: op("add", op("permute_dims", x, axes=(1, 0)), 1.0), a, **one)

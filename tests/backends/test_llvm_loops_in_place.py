@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tcompile.backends.parts import PartLoop, PythonLoop
+from tcompile.backends.loop_runners import PartLoop, PythonLoop
 from tcompile.backends.timed import TimedLoop
 from tests.differential import check
 
@@ -77,7 +77,7 @@ def test_only_what_is_written_is_copied(function):
     (compiled,) = check(function, lambda: arguments("plain"), backends=["llvm"])
     lines = compiled.entries[0].compiled_graph.source.splitlines()
     # Once something has changed that the loop reads, its results are copied before what was written is put back.
-    copies = [line for line in lines if "copy(" in line and "raise told(" not in line]
+    copies = [line for line in lines if "copy(" in line and "raise with_results(" not in line]
     assert copies and all("= copy(part_" in line for line in copies)
 
 

@@ -33,7 +33,7 @@ SHAPES = {"columns": (250, 40), "some columns": (80, 200)}
 
 def called_for(f, args, dynamic, monkeypatch, near=1 << 15):
     """The offsets of what each kernel calls for, where so many bytes are near."""
-    monkeypatch.setattr(Nest.call_ahead, "__defaults__", (Nest.call_ahead.__defaults__[0], near))
+    monkeypatch.setattr(Nest.prefetch_ahead, "__defaults__", (Nest.prefetch_ahead.__defaults__[0], near))
     monkeypatch.setattr(tiles, "NEAR", near)
     nests, begin = [], Nest.begin
     monkeypatch.setattr(Nest, "begin", lambda nest: (nests.append(nest), begin(nest))[1])

@@ -1,4 +1,4 @@
-"""Loops whose rows get shorter from round to round, with sizes that are open: they run in machine code all the same."""
+"""Loops whose rows get shorter in each iteration, with open sizes: they run in machine code all the same."""
 
 from __future__ import annotations
 

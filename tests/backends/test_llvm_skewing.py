@@ -14,7 +14,7 @@ import pytest
 import tcompile
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.loop_program import build, skewing
-from tcompile.backends.llvm.loop_program.ir import Copy
+from tcompile.backends.llvm.loop_program.ir import CopyStep
 from tcompile.backends.llvm.loop_program.skewing import Band, SlabAccess, conflict, skew
 from tests.differential import check
 
@@ -231,12 +231,12 @@ def test_arrays_that_change_places_in_a_circle_are_not_copied(monkeypatch):
     """Of three arrays the oldest is written to: no iteration copies, whatever their number."""
     made = []
     loop = build.Iterations
-    original = loop._exchange
-    monkeypatch.setattr(loop, "_exchange", lambda self, **how: (original(self, **how), made.append(self)))
+    original = loop._swap_buffers
+    monkeypatch.setattr(loop, "_swap_buffers", lambda self, **how: (original(self, **how), made.append(self)))
     for count in range(8, 15):
         check(wave, lambda count=count: [np.random.default_rng(0).random((9, 9)), count])
     assert made
-    assert not any(isinstance(step, Copy) for loop in made for step in loop.steps)
+    assert not any(isinstance(step, CopyStep) for loop in made for step in loop.steps)
 
 
 def test_a_value_that_two_names_get():

@@ -10,7 +10,7 @@ from tcompile.backends import llvm
 from tcompile.backends import tuning as shared
 from tcompile.backends.disk import cache
 from tcompile.backends.llvm import tuning
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.observe import bus
 from tcompile.observe.events import KernelCompiled
 from tests.differential import check
@@ -19,7 +19,7 @@ from tests.differential import check
 @pytest.fixture(autouse=True)
 def afresh(monkeypatch):
     monkeypatch.setattr(shared, "_known", {})
-    monkeypatch.setattr(shared, "ITERATIONS_S", 0.0)
+    monkeypatch.setattr(shared, "COMPETITOR_S", 0.0)
     monkeypatch.setattr(llvm, "NONTEMPORAL_BYTES", 1 << 14)
 
 
@@ -65,7 +65,7 @@ def test_every_variant_gives_the_same_bits(function, monkeypatch):
     expected = run(USUAL)
     names = list(tuning._TRIED)
     for values in itertools.product(*((getattr(USUAL, name), tuning._TRIED[name][-1]) for name in names)):
-        assert run(Variant(**dict(zip(names, values, strict=True)))) == expected
+        assert run(KernelVariant(**dict(zip(names, values, strict=True)))) == expected
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -116,7 +116,7 @@ def test_the_winner_is_remembered_and_told(monkeypatch, tmp_path):
     finally:
         stop()
     assert timed and len(timed) == len(set(tuning._TRIED) - {"strip_rows"})
-    wanted = Variant(chunk=4.0, past_the_cache=False, unroll=4).text()
+    wanted = KernelVariant(chunk=4.0, past_the_cache=False, unroll=4).text()
     told = [event.description for event in seen if isinstance(event, KernelCompiled)]
     assert len(told) == 2 and all(wanted in text for text in told)
     assert wanted in f.entries[0].kernels[0].description

@@ -56,7 +56,7 @@ def test_offsets_of_64_bits_compile():
 def test_machine_code_comes_from_the_disk(monkeypatch):
     build, arrays = CASES["pointwise"]
     ((function,),) = [kernel.functions for kernel in on_interpreter(graph_of(build, *arrays)).kernels]
-    variant = cubins.Variant(False, (True, True, True))
+    variant = cubins.ArgumentFacts(False, (True, True, True))
     first = cubins.compiled(function, 90, variant)
     monkeypatch.setattr(cubins, "_compile", lambda *_: pytest.fail("compiled again"))
     assert cubins.compiled(function, 90, variant) == first
@@ -69,7 +69,7 @@ def test_a_gpu_that_is_too_old_is_refused_in_words():
     build, arrays = CASES["pointwise"]
     ((function,),) = [kernel.functions for kernel in on_interpreter(graph_of(build, *arrays)).kernels]
     with pytest.raises(BackendError, match=r"compute capability 7.5; kernels are compiled for 8.0"):
-        cubins.compiled(function, 75, cubins.Variant(False, (True, True, True)))
+        cubins.compiled(function, 75, cubins.ArgumentFacts(False, (True, True, True)))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])

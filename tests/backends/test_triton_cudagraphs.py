@@ -6,7 +6,7 @@ import pytest
 import tcompile
 from tcompile.backends import triton
 from tcompile.backends.triton import cudagraphs, rows
-from tcompile.backends.triton.configs import Config
+from tcompile.backends.triton.configs import TilingConfig
 from tcompile.errors import InvalidArgument
 from tcompile.observe import bus
 from tests.backends.fake_cupy import FakeArray, LaunchGraph, Pool
@@ -61,7 +61,7 @@ def test_a_graph_is_recorded_once_and_launched_at_every_call(gpu, reasons, setti
 def test_counters_are_not_where_other_launches_write(gpu, reasons, monkeypatch):
     """Of a second kernel: temporary arrays of the first one, which are given back, use memory in turn."""
     gpu()
-    monkeypatch.setattr(triton, "RESIDENT", Config(elements=16, rows=4, chunk=32, tile=None))
+    monkeypatch.setattr(triton, "RESIDENT", TilingConfig(elements=16, rows=4, chunk=32, tile=None))
     monkeypatch.setattr(rows, "IN_REGISTERS", 16)
 
     def spread(x):

@@ -9,7 +9,7 @@ import tcompile
 from tcompile.backends import triton
 from tcompile.backends.replay import Replay
 from tcompile.backends.triton import products
-from tcompile.backends.triton.configs import RESIDENT, Config
+from tcompile.backends.triton.configs import RESIDENT, TilingConfig
 from tcompile.config import config
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
@@ -76,7 +76,7 @@ def test_what_a_factor_is_computed_from_is_computed_in_the_kernel():
     compare(build, x, w, sample("float32", (50,)))
 
 
-def test_what_is_dear_is_computed_once():
+def test_expensive_values_are_computed_once():
     x, w = sample("float32", (90, 70)), sample("float32", (70, 80))
     made = check(lambda op, x, w: op("matmul", op("exp", x), w), x, w, rtol=1e-4, kernels=2)
     assert [kernel.description.split()[0] for kernel in made.kernels] == ["flat", "dots"]
@@ -193,13 +193,13 @@ def test_open_sizes():
 
 @pytest.mark.parametrize("tile", [(16, 16, 16), (32, 64, 32), (128, 256, 32)], ids=str)
 def test_every_tile(tile, monkeypatch):
-    monkeypatch.setattr(triton, "USUAL", Config(tile=tile))
+    monkeypatch.setattr(triton, "USUAL", TilingConfig(tile=tile))
     made = compare(layer, sample("float32", (150, 40)), sample("float32", (40, 300)), sample("float32", (300,)))
     assert dict(made.kernels[0].functions[0].blocks) == dict(zip(("TALL", "WIDE", "DEEP"), tile, strict=True))
 
 
 def test_without_tiles_products_are_the_librarys(monkeypatch):
-    monkeypatch.setattr(triton, "USUAL", Config(tile=None))
+    monkeypatch.setattr(triton, "USUAL", TilingConfig(tile=None))
     made = check(layer, sample("float32", (15, 40)), sample("float32", (40, 30)), sample("float32", (30,)), rtol=1e-5)
     assert [kernel.description.split()[0] for kernel in made.kernels] == ["flat"]
 
@@ -233,7 +233,7 @@ def made_for(gpu, function, chosen, monkeypatch, *arrays):
 
 
 @pytest.mark.parametrize("function", [dense, lambda x, w, b: np.dot(x, w) + b])
-@pytest.mark.parametrize("chosen, steps", [(RESIDENT, 2), (Config(tile=(64, 64, 32)), 1)])
+@pytest.mark.parametrize("chosen, steps", [(RESIDENT, 2), (TilingConfig(tile=(64, 64, 32)), 1)])
 def test_products_of_cupy_are_cublas_or_ours(gpu, monkeypatch, function, chosen, steps):
     arrays = sample("float32", (70, 50)), sample("float32", (50, 90)), sample("float32", (90,))
     got, made = made_for(gpu, function, chosen, monkeypatch, *arrays)
@@ -244,7 +244,7 @@ def test_products_of_cupy_are_cublas_or_ours(gpu, monkeypatch, function, chosen,
 @pytest.mark.parametrize("tile", [None, (64, 64, 32)])
 def test_rows_of_odd_length_are_filled_up(gpu, monkeypatch, tile):
     arrays = sample("float32", (70, 51)), sample("float32", (51, 90)), sample("float32", (90,))
-    got, made = made_for(gpu, dense, Config(tile=tile, padded=True), monkeypatch, *arrays)
+    got, made = made_for(gpu, dense, TilingConfig(tile=tile, padded=True), monkeypatch, *arrays)
     np.testing.assert_allclose(got, dense(*arrays), rtol=1e-4, atol=1e-4)
     assert any(node.tensor.shape in ((70, 52), (52, 92)) for step in made.schedule.steps for node in step.writes)
 

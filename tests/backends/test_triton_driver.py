@@ -6,7 +6,7 @@ import types
 import pytest
 
 from tcompile.backends.triton import driver
-from tcompile.backends.triton.launches import Launch
+from tcompile.backends.triton.launches import GpuLaunch
 
 
 class Driver:
@@ -54,8 +54,8 @@ def cuda_of(fake):
 
 
 LAUNCHES = [
-    Launch(types.SimpleNamespace(ptr=11), (3, 1, 1), (128, 1, 1), 64, (1 << 40, -7)),
-    Launch(types.SimpleNamespace(ptr=12), (1 << 20, 1, 1), (32, 1, 1), 0, (5, 6)),
+    GpuLaunch(types.SimpleNamespace(ptr=11), (3, 1, 1), (128, 1, 1), 64, (1 << 40, -7)),
+    GpuLaunch(types.SimpleNamespace(ptr=12), (1 << 20, 1, 1), (32, 1, 1), 0, (5, 6)),
 ]
 
 

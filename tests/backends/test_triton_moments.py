@@ -8,9 +8,9 @@ pytest.importorskip("triton")
 from tcompile.backends import triton
 from tcompile.backends.triton import kernels, moments
 from tcompile.backends.triton import rows as rows_module
-from tcompile.backends.triton.configs import Config
+from tcompile.backends.triton.configs import TilingConfig
 from tests.backends.llvm_cases import graph_of, same, sample
-from tests.backends.test_triton_parts import normal, variance
+from tests.backends.test_triton_complex_and_half import normal, variance
 from tests.backends.triton_cases import compile_all, on_interpreter
 
 write = kernels.write
@@ -19,7 +19,7 @@ write = kernels.write
 @pytest.fixture(autouse=True)
 def short_and_silent(monkeypatch):
     """Few elements are many, and kernels tell nothing."""
-    monkeypatch.setattr(triton, "USUAL", Config(elements=32, rows=2, chunk=32))
+    monkeypatch.setattr(triton, "USUAL", TilingConfig(elements=32, rows=2, chunk=32))
     monkeypatch.setattr(rows_module, "IN_REGISTERS", 16)
     monkeypatch.setattr(kernels, "write", lambda kernel, signals, *given: write(kernel, False, *given))
 

@@ -8,7 +8,7 @@ pytest.importorskip("triton")
 from tcompile.backends import triton
 from tcompile.backends.replay import Replay
 from tcompile.backends.triton import rows, scans
-from tcompile.backends.triton.configs import Config
+from tcompile.backends.triton.configs import TilingConfig
 from tests.backends.llvm_cases import LAYOUTS, graph_of, sample, scan
 from tests.backends.triton_cases import check, on_interpreter
 
@@ -72,7 +72,7 @@ def test_sums_that_leave_the_range_and_come_back_are_numpys(dtype):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 def test_long_rows_are_shared_out(dtype, monkeypatch):
-    monkeypatch.setattr(triton, "USUAL", Config(elements=16, chunk=64))
+    monkeypatch.setattr(triton, "USUAL", TilingConfig(elements=16, chunk=64))
     monkeypatch.setattr(rows, "IN_REGISTERS", 16)
     for values in (sample(dtype, 270), sample(dtype, (3, 130)), sample(dtype, (130, 3))):
         made = check(scan(int(values.shape[0] == 3)), values, rtol=1e-6 if dtype == "float32" else 1e-13, kernels=1)

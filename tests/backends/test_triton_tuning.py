@@ -10,7 +10,7 @@ from tcompile.backends import triton
 from tcompile.backends import tuning as shared
 from tcompile.backends.triton import rows as rows_module
 from tcompile.backends.triton import tuning
-from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.triton.configs import USUAL, TilingConfig
 from tcompile.observe import bus
 from tcompile.observe.events import KernelCompiled
 from tests.backends.fake_cupy import FakeArray, Stream
@@ -40,7 +40,7 @@ def on_gpu(x):
 def afresh(gpu, monkeypatch):
     gpu()
     monkeypatch.setattr(shared, "_known", {})
-    monkeypatch.setattr(shared, "ITERATIONS_S", 0.0)
+    monkeypatch.setattr(shared, "COMPETITOR_S", 0.0)
     monkeypatch.setattr(shared.cache, "find", lambda key: None)
 
 
@@ -102,8 +102,8 @@ def test_where_there_is_no_gpu_nothing_is_timed(monkeypatch):
 
 
 @pytest.mark.parametrize("config", [
-    Config(points=512, side=16, elements=64, rows=16, chunk=256, warps=0.5, stages=1),
-    Config(points=4096, side=64, elements=256, rows=32, chunk=1024, warps=2.0, stages=5),
+    TilingConfig(points=512, side=16, elements=64, rows=16, chunk=256, warps=0.5, stages=1),
+    TilingConfig(points=4096, side=64, elements=256, rows=32, chunk=1024, warps=2.0, stages=5),
 ], ids=["small", "large"])  # fmt: skip
 def test_kernels_of_every_configuration(config, monkeypatch):
     monkeypatch.setattr(triton, "USUAL", config)

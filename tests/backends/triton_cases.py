@@ -47,5 +47,5 @@ def compile_function(function: Any, capabilities: tuple[int, ...] = CAPABILITIES
     """Compiles one function of a kernel to machine code."""
     aligned = tuple(parameter.is_array for parameter in function.parameters)
     for capability in capabilities:
-        code = cubins.compiled(function, capability, cubins.Variant(wide, aligned))
+        code = cubins.compiled(function, capability, cubins.ArgumentFacts(wide, aligned))
         assert code.code[:4] == b"\x7fELF" and code.name == function.name

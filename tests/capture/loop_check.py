@@ -94,7 +94,7 @@ def all_loops() -> Iterator[None]:
         mock.patch("tcompile.capture.loops.trace_loop.FEW_ITERATIONS", 1),
         mock.patch("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0),
         mock.patch("tcompile.capture.loops.trace_loop.MANY_ITERATIONS", 0),
-        mock.patch("tcompile.backends.parts.FEWEST", 1),
+        mock.patch("tcompile.backends.loop_runners.FEWEST", 1),
         tcompile.config.patch(verify=True),
     ):
         yield

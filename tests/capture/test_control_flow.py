@@ -52,7 +52,7 @@ def passed_on(a):
     return while_loop(lambda i, w, v: i < 3, lambda i, w, v: (i + 1, w, v + w), (0, a, a * 2))
 
 
-def views_and_twins(a):
+def views_and_second_names(a):
     return while_loop(lambda i, p, q: i < 3, lambda i, p, q: (i + 1, q[::-1], q[::-1]), (0, a[0], a[1]))
 
 
@@ -89,7 +89,7 @@ def numbers(a, k, f):
 
 
 @pytest.mark.parametrize("f", [
-    count, zero_trips, until_converged, reads_outside, passed_on, views_and_twins, outer_returned, strided,
+    count, zero_trips, until_converged, reads_outside, passed_on, views_and_second_names, outer_returned, strided,
     structures, nested, condition_of_one,
 ])  # fmt: skip
 def test_while_loop_is_captured_whole(f):
@@ -106,7 +106,7 @@ def test_while_loop_with_numbers_that_vary():
 
 
 def test_results_share_memory_with_nothing():
-    for f in (zero_trips, passed_on, views_and_twins, outer_returned):
+    for f in (zero_trips, passed_on, views_and_second_names, outer_returned):
         for run in (f, tcompile.compile(f, backend="eager", fullgraph=True), tcompile.compile(f, backend="llvm")):
             a = X.copy()
             found = run(a)

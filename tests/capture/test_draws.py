@@ -423,7 +423,7 @@ def test_arrays_of_one_shape_have_memory_of_their_own():
     compiled = same(two_of_one_shape, lambda: (generator(), 2000))
     (entry,) = compiled.entries
     assert [kernel.name.split("_")[0] for kernel in entry.kernels] == ["kernel", "scalar", "scalar"]  # none for memory
-    lines = [line for line in entry.compiled_graph.source.splitlines() if "raise told(" not in line]
+    lines = [line for line in entry.compiled_graph.source.splitlines() if "raise with_results(" not in line]
     assert sum(line.count("copy(") for line in lines) == 1  # of the state, for plain Python
 
 

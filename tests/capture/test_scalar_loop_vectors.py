@@ -333,7 +333,7 @@ UNREAD = (
 
 
 @pytest.mark.parametrize("f", UNREAD)
-def test_what_nobody_reads_warns(f):
+def test_unused_values_warn(f):
     for number in (-1.0, 1e200):
         captured(f, lambda n=number: (np.where(np.arange(32) == 3, n, 1.0), np.zeros(32)))
 

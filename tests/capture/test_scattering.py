@@ -113,7 +113,7 @@ def test_others_are_plain_pythons(name):
     check(f, arguments)
 
 
-def test_a_scatter_writes_over_what_nobody_needs():
+def test_a_scatter_overwrites_dead_elements():
     graph = Graph("scatter")
     x = graph.input("x", TensorType(np.dtype("float64"), (5,)))
     i = graph.input("i", TensorType(np.dtype("int64"), (2,)))

@@ -1,4 +1,4 @@
-"""Loops that print now and then go from round to round in the frame: a round is compiled, not all up to the print."""
+"""Loops that print now and then run in the frame: single iterations are compiled, not all up to the print."""
 
 from __future__ import annotations
 

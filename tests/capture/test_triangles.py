@@ -1,4 +1,4 @@
-"""Loops whose parts shrink or grow from round to round, and come to nothing in the first or the last one."""
+"""Loops whose parts shrink or grow from iteration to iteration, and are empty in the first or the last one."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from tcompile.debug.isolated import Worker, load, save
-from tcompile.debug.judge import Column, Verdict, compare, judge, made_up
+from tcompile.debug.judge import Column, Verdict, compare, judge, random_inputs
 from tcompile.debug.minify import minify
 from tcompile.debug.script import graph_in, write_minified, write_script
 from tcompile.errors import InvalidArgument
@@ -116,7 +116,7 @@ def test_open_sizes_are_closed():
     x = graph.input("x", TensorType(np.dtype("float64"), (size, 3)))
     y = apply(graph, "sin", x)
     graph.outputs = [apply(graph, "multiply", apply(graph, "expm1", y), 2.0)]
-    done = minify(graph, made_up(graph), column("wrong_expm1"))
+    done = minify(graph, random_inputs(graph), column("wrong_expm1"))
     assert done.graph.op_count == 1 and done.graph.inputs[0].tensor.shape == (1, 1)
 
 
@@ -137,7 +137,7 @@ def test_several_results_and_regions():
         spoilt = any(node.op.name == "expm1" for node in graph.nodes)
         return lambda *args: tuple(value + spoilt for value in graph(*args))
 
-    done = minify(graph, [x] if len(graph.inputs) == 1 else made_up(graph), Column(backend))
+    done = minify(graph, [x] if len(graph.inputs) == 1 else random_inputs(graph), Column(backend))
     assert [node.op.name for node in done.graph.nodes] == ["expm1"]
 
 
@@ -214,5 +214,5 @@ def test_single_operations_are_within_their_bounds():
         graph.outputs.append(apply(graph, op, x))
     graph.outputs.append(apply(graph, "sum", x, axis=(1,), keepdims=False))
     graph.outputs.append(apply(graph, "matmul", apply(graph, "permute_dims", x, axes=(1, 0)), x))
-    assert judge(graph, made_up(graph), Column("llvm"), None).kind == "same"
-    assert re.match("same", str(judge(graph, made_up(graph), Column("llvm", exact=True), None)))
+    assert judge(graph, random_inputs(graph), Column("llvm"), None).kind == "same"
+    assert re.match("same", str(judge(graph, random_inputs(graph), Column("llvm", exact=True), None)))

@@ -32,7 +32,7 @@ from tcompile.backends.llvm.loop_program.build import Iterations
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.scalar_loops import values
 from tcompile.backends.llvm.vector import vmath
-from tcompile.backends.schedule import Access, Schedule, inverses, parts
+from tcompile.backends.schedule import Access, Schedule, complex_and_half, inverses
 from tcompile.backends.schedule.kernel import Kernel, KernelValue
 from tcompile.backends.triton import kernels
 from tcompile.backends.triton.configs import USUAL as USUAL_CONFIG
@@ -99,7 +99,7 @@ def fixed_machine(machine: native.Machine = MACHINE) -> Iterator[None]:
         (values, "loop_of", values.loop_of.__wrapped__),
         (entries, "entry", lambda arrays: _Code()[f"entry_{arrays}"]),
         (entries, "clears_flags", lambda loop, floats: False),
-        (parts, "fused_products", lambda: True),
+        (complex_and_half, "fused_products", lambda: True),
         (inverses, "fused_products", lambda: True),
         (vmath, "_has_negative_nans", lambda name, dtype: True),
         (vmath, "_keeps_nans", lambda dtype: True),
@@ -247,7 +247,19 @@ def _kernel_lines(kernel: Kernel) -> list[str]:
 def _iterations_lines(iterations: Iterations) -> list[str]:
     lines = [f"array {number}: {_show(array)}" for number, array in enumerate(iterations.arrays)]
     lines += [f"step {number}: {_show(step)}" for number, step in enumerate(iterations.steps)]
-    facts = "counter", "inputs", "fixed", "moves", "swaps", "period", "twins", "copied_once", "fresh", "ways", "floats"
+    facts = (
+        "counter",
+        "inputs",
+        "fixed",
+        "moves",
+        "swaps",
+        "period",
+        "double_buffers",
+        "copied_once",
+        "fresh",
+        "exits",
+        "floats",
+    )
     return lines + [f"{name}: {_show(getattr(iterations, name))}" for name in facts]
 
 

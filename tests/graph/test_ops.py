@@ -12,7 +12,7 @@ import pytest
 
 from tcompile.backends.llvm.kernels import pointwise as llvm
 from tcompile.backends.schedule import admission
-from tcompile.backends.schedule.parts import COMPLEX
+from tcompile.backends.schedule.complex_and_half import COMPLEX
 from tcompile.errors import GraphError
 from tcompile.frontends.numpy import ufuncs
 from tcompile.graph import Graph, TensorType, draw, ops, verify

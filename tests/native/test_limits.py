@@ -10,7 +10,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from tcompile.backends import room
+from tcompile.backends import memory_limits
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import abi, memory, target
 
@@ -257,27 +257,27 @@ def test_nobody_can_see_it(run_program):
 def test_room(monkeypatch):
     import resource
 
-    assert room.left() is None or room.left() > room.FURTHER
+    assert memory_limits.available() is None or memory_limits.available() > memory_limits.FURTHER
     none = resource.RLIM_INFINITY  # -1 up to CPython 3.14
     limits = {resource.RLIMIT_AS: (1 << 44, none), resource.RLIMIT_DATA: (none, none)}
     monkeypatch.setattr(resource, "getrlimit", limits.__getitem__)
-    assert (1 << 43) < room.left() < 1 << 44
+    assert (1 << 43) < memory_limits.available() < 1 << 44
     limits[resource.RLIMIT_DATA] = (1, none)
-    assert room.left() == 0
+    assert memory_limits.available() == 0
     array = native.empty((1 << 20,), np.dtype("f4"))
     del array
     with pytest.raises(MemoryError, match="leave 0"):
-        room.ensure(1)
+        memory_limits.ensure(1)
     assert native.stats()["cached"] == 0
-    room.ensure(0)
+    memory_limits.ensure(0)
 
 
 def test_a_thread_that_finds_no_memory_to_begin(monkeypatch):
     monkeypatch.setattr(target, "_PATIENCE", 0.01)
     monkeypatch.setattr(target, "start_new_thread", lambda function, args: None)
-    assert target._begun(lambda works: 42)() == 42
+    assert target._run_in_thread(lambda works: 42)() == 42
     with pytest.raises(ZeroDivisionError):
-        target._begun(lambda works: 1 // 0)()
+        target._run_in_thread(lambda works: 1 // 0)()
 
 
 def test_memory_that_is_read_only_is_seen_without_a_store():

@@ -261,7 +261,8 @@ def both(x, y):
 
 LIE = {  # how two arrays lie in one block of memory, and whether the stretches have something in common
     "apart": (lambda b: (b[:8], b[8:16]), False), "apart backwards": (lambda b: (b[7::-1], b[8:16]), False),
-    "woven": (lambda b: (b[:16:2], b[1:16:2]), True), "woven backwards": (lambda b: (b[14::-2], b[1:16:2]), True),
+    "interleaved": (lambda b: (b[:16:2], b[1:16:2]), True),
+    "interleaved backwards": (lambda b: (b[14::-2], b[1:16:2]), True),
     "over each other": (lambda b: (b[:8], b[4:12]), True), "turned": (lambda b: (b[:8], b[7::-1]), True),
     "after": (lambda b: (b[8:16], b[:8]), False), "touching": (lambda b: (b[1:9], b[9:17]), False),
     "columns": (lambda b: (b[:16].reshape(8, 2)[:, 0], b[:16].reshape(8, 2)[:, 1]), True),

@@ -1,8 +1,11 @@
-"""The fusing CPU backend: a graph becomes machine code.
+"""The fusing CPU backend: from a graph to machine code.
 
-Input: a ``Graph``. Output: a callable that takes the graph's inputs and returns the tuple of its outputs. In
-between: the schedule (``backends.schedule``) decides what runs together, ``kernels`` writes each kernel as LLVM
-IR with explicit vectors, ``native`` makes it code, and ``host`` writes the Python program around the kernels.
+Input: a ``Graph``.
+Output: a callable that takes the graph's inputs and returns the tuple of its outputs.
+Why: kernels with explicit vectors fuse operations that NumPy runs one by one.
+
+The schedule (``backends.schedule``) forms kernels, ``kernels`` emits each as LLVM IR, ``native`` compiles it, and
+``host`` writes the Python program around the kernels.
 """
 
 from __future__ import annotations
@@ -14,17 +17,17 @@ from typing import Any
 
 from tcompile.backends import compiled
 from tcompile.backends.llvm import host, native, tuning
-from tcompile.backends.llvm.exactness import is_exact
+from tcompile.backends.llvm.bitwise_exact import is_exact
 from tcompile.backends.llvm.kernels import codegen, pointwise, routines
 from tcompile.backends.llvm.kernels.choice import left_to_numpy
 from tcompile.backends.llvm.kernels.nest import KernelFunction
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.llvm.scalar_loops import lower
 from tcompile.backends.llvm.vector.text import Module
 from tcompile.backends.llvm.vector.vectors import FLOAT16
-from tcompile.backends.schedule import Kernel, Schedule, Store, elements, scatters, schedule
+from tcompile.backends.schedule import Kernel, Schedule, Store, scalar_loop_arrays, scatters, schedule
 from tcompile.backends.schedule.admission import ALONG, admits
-from tcompile.backends.schedule.apart import reads_other_arrays
+from tcompile.backends.schedule.disjoint import reads_other_arrays
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, TensorType, ops
 from tcompile.graph.op import OPS
@@ -34,13 +37,13 @@ from tcompile.graph.sizes import hint
 from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
-NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them
-NEVER_READ_BYTES = 1 << 20  # and what is hardly ever read at all should not even enter
+NONTEMPORAL_BYTES = 32 << 20  # bytes from which outputs bypass the caches, which they would not fit anyway
+NEVER_READ_BYTES = 1 << 20  # and from which rarely read outputs do
 
 
 @dataclass(frozen=True)
 class CompiledKernel(compiled.CompiledKernel):
-    """A kernel. ``functions`` are the names of its parts in the code, which the kernels of a graph share."""
+    """A kernel. ``functions`` are the names of its functions in the module, which the kernels of a graph share."""
 
     language = "LLVM IR"
 
@@ -55,28 +58,28 @@ class CompiledKernel(compiled.CompiledKernel):
         return self.code.ir
 
     def assembly(self) -> str:
-        """The machine code as assembly text, made anew."""
+        """The machine code as assembly text, generated on demand."""
         return self.code.assembly()
 
     def listings(self) -> tuple[str, str]:
-        """Of the module that the kernels share, what is this one's."""
+        """The part of the shared module that belongs to this kernel."""
         from tcompile.backends.llvm.listings import assembly_of, ir_of
 
         return ir_of(self.ir, self.functions), assembly_of(self.assembly(), self.functions)
 
 
 class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
-    """A compiled graph, whose machine code is made while others go on: who needs it has it settle."""
+    """A compiled graph, whose machine code is compiled in the background: users of the code call ``settle``."""
 
-    def __init__(self, graph: Graph, made: tuning.Made, variant: Variant) -> None:
+    def __init__(self, graph: Graph, made: tuning.Made, variant: KernelVariant) -> None:
         super().__init__(self._first_call, made.source, [], made.schedule, made.host.regions)
         self.host = made.host
-        self._waiting: tuple[Graph, tuning.Made, Variant] | None = (graph, made, variant)
+        self._waiting: tuple[Graph, tuning.Made, KernelVariant] | None = (graph, made, variant)
         self._recipe: host.Recipe | None = None
 
     @property
     def iterations(self) -> frozenset[str]:
-        """Who runs the iterations of loops here and in regions: "machine code", "python iterations"."""
+        """How iterations of loops run, here and in regions: "machine code", "python iterations"."""
         own = {
             "python iterations" if iterations is None else "machine code"
             for iterations in self.host.native_loops.values()
@@ -84,7 +87,7 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
         return super().iterations | own | ({"machine code"} if self.host.scalar_loops else set())
 
     def settle(self) -> None:
-        """Waits for the machine code, gives the program its addresses, and tells of the kernels."""
+        """Waits for the machine code, sets the program's addresses, and reports the kernels."""
         if self._waiting is None:
             return
         graph, made, variant = self._waiting
@@ -100,7 +103,7 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
 
     @property
     def recipe(self) -> host.Recipe | None:
-        """Its program without Python, None where it does more than to start kernels."""
+        """Its program without Python, None where it does more than launch kernels."""
         self.settle()
         return self._recipe
 
@@ -133,11 +136,11 @@ def compile_graph(
 def begin_graph(
     graph: Graph, example_inputs: Sequence[Any] | None = None, *, exact: bool = False, autotune: bool = False
 ) -> CompiledGraph:
-    """The same while LLVM still works: the result settles when it is first called, or asked to."""
+    """Starts compiling ``graph`` and returns at once: the result settles when it is first called, or asked to."""
     variant = USUAL
     if autotune and example_inputs is not None:
 
-        def finished(variant: Variant) -> tuning.Made:
+        def finished(variant: KernelVariant) -> tuning.Made:
             made = _make(graph, exact, variant)
             made.finish()
             return made
@@ -146,16 +149,16 @@ def begin_graph(
     return CompiledGraph(graph, _make(graph, exact, variant), variant)
 
 
-def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
+def _make(graph: Graph, exact: bool, variant: KernelVariant) -> tuning.Made:
     able = _supports_exactly if exact else supports
     left = left_to_numpy(graph, able)
 
     def computes(node: Node) -> bool:
         if node.op is ops.SCALAR_LOOP:
-            return elements.seen(node) is not None and lower.can_call(node)
+            return scalar_loop_arrays.seen(node) is not None and lower.can_call(node)
         return node not in left and able(node)
 
-    plan = schedule(graph, computes, routines.admits, looks_first=True)
+    plan = schedule(graph, computes, routines.admits, checks_indices_first=True)
     started = time.perf_counter()
     loops, scalar = lower.write_loops([step.node for step in plan.steps if step.kind == "loop" and step.node])
     passes, names = lower.needs_passes(loops.values()), [loop.name for loop in loops.values()]
@@ -164,8 +167,8 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
     for step in plan.steps:
         if step.kernel is not None:
             stores = _past_the_cache(plan, step.kernel, variant)
-            apart = reads_other_arrays(step, plan.steps)
-            codes[step] = codegen.write(module, step.kernel, stores, variant, bool(loops), apart)
+            noalias = reads_other_arrays(step, plan.steps)
+            codes[step] = codegen.write(module, step.kernel, stores, variant, bool(loops), noalias)
     if loops and not passes:
         module.include(scalar)
     functions = [function for code in codes.values() for function in code.functions]
@@ -178,9 +181,9 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
         symbols = {**scalar.symbols, **native.flags()}
         making_loops = native.begin(f"{native.FLAGS}\n{scalar.text()}", names, symbols, optimise=True)
     ms = (time.perf_counter() - started) * 1e3
-    # The program is written while LLVM works: all it lacks are the addresses.
+    # The program is written while LLVM works: it lacks only the addresses.
     regions = functools.partial(compile_graph, exact=exact)
-    program = host.Program(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
+    program = host.LlvmProgram(plan, regions, codes=codes, variant=variant, scalar_loops=loops)
     source, run = program.build()
 
     def finish() -> float:
@@ -200,11 +203,11 @@ def _make(graph: Graph, exact: bool, variant: Variant) -> tuning.Made:
 
 
 def supports(node: Node) -> bool:
-    """Whether kernels can compute this pointwise, creation or reduction node, or do these writes to places."""
+    """Whether kernels can compute this pointwise, creation or reduction node, or do this scatter."""
     if node.op in IN_PLACE:
         ordered = scatters.is_in_any_order(node) or scatters.is_in_their_order(node)
         return ordered and scatters.admits(node, scatters.COMBINED.get(node.tensor.dtype.kind, frozenset({None})))
-    if node.op is ops.SCALAR_POW and node.tensor.ndim:  # one call of libm's is for a number
+    if node.op is ops.SCALAR_POW and node.tensor.ndim:  # libm is called for a single number
         return False
     types = [o.type for o in (*node.inputs, node)]
     if any(isinstance(t, TensorType) and t.dtype == FLOAT16 for t in types) and not native.has_half():
@@ -220,8 +223,8 @@ def _supports_exactly(node: Node) -> bool:
     return supports(node) and is_exact(node)
 
 
-def _past_the_cache(plan: Schedule, kernel: Kernel, variant: Variant) -> list[Store]:
-    """The stores of large results that no later step of the graph reads, or what a variant says instead."""
+def _past_the_cache(plan: Schedule, kernel: Kernel, variant: KernelVariant) -> list[Store]:
+    """The stores of large results that no later step of the graph reads, or those that a variant selects."""
     if not variant.past_the_cache and not kernel.reduced:
         return []
     read = {node for step in plan.steps for node in step.reads}
@@ -236,7 +239,7 @@ def _past_the_cache(plan: Schedule, kernel: Kernel, variant: Variant) -> list[St
 
 
 def _holder(function: KernelFunction, made: native.MachineCode | None) -> native.MachineCode:
-    """The code with a function of a kernel: what was made for the graph, or what all share."""
+    """The code with a function of a kernel: the graph's module, or the shared one."""
     if not function.text:
         return native.shared()
     assert made is not None
@@ -244,16 +247,16 @@ def _holder(function: KernelFunction, made: native.MachineCode | None) -> native
 
 
 def _report(
-    graph: Graph, written: codegen.Code, made: native.MachineCode | None, ms: float, variant: Variant
+    graph: Graph, written: codegen.Code, made: native.MachineCode | None, ms: float, variant: KernelVariant
 ) -> CompiledKernel:
     kernel = written.kernel
     computed = tuple(_all_nodes(kernel))
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
     functions = tuple(function.name for function in written.functions)
-    told = kernel.describe() if variant == USUAL else f"{kernel.describe()}; tuned: {variant.text()}"
+    summary = kernel.describe() if variant == USUAL else f"{kernel.describe()}; tuned: {variant.text()}"
     code = _holder(written.functions[0], made)
-    found = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, functions, code)
-    found.tell(graph, ms)
+    found = CompiledKernel(kernel.name, kernel.nodes, computed, lines, summary, functions, code)
+    found.report_compiled(graph, ms)
     return found
 
 
@@ -261,13 +264,13 @@ def _report_loop(graph: Graph, loop: lower.ScalarLoop) -> CompiledKernel:
     node, name, code = loop.node, loop.name, loop.code
     assert code is not None
     lines = (node.location,) if node.location is not None else ()
-    told = f"a scalar loop: {attribute_texts(node)[0]}"
-    made = CompiledKernel(name, (node,), (node,), lines, told, (name,), code)
-    made.tell(graph, loop.ms)
+    summary = f"a scalar loop: {attribute_texts(node)[0]}"
+    made = CompiledKernel(name, (node,), (node,), lines, summary, (name,), code)
+    made.report_compiled(graph, loop.ms)
     return made
 
 
 def _all_nodes(kernel: Kernel) -> list[Node]:
-    """The nodes computed in a kernel, those computed on the way included."""
+    """The nodes computed in a kernel, intermediate ones included."""
     found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
     return list(found)

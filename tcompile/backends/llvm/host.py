@@ -1,7 +1,8 @@
-"""The host program of the fusing CPU backend: launches of machine code, and the same without Python.
+"""The host program of the CPU backend: launches of machine code, and the same as records.
 
-Input: a ``Schedule`` and the loaded kernels. Output: the program (``backends.host``) and, where it only allocates and
-launches, its ``Recipe``, for those who can do so without Python.
+Input: a ``Schedule`` and the loaded kernels.
+Output: the program (``backends.host``) and, where it only allocates and launches, its ``Recipe``.
+Why: native calls and native loops run a recipe without Python.
 """
 
 from __future__ import annotations
@@ -13,11 +14,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tcompile.backends import host
-from tcompile.backends.host import Allocate, HostConstant, Number, Onto, Report
+from tcompile.backends.host import Allocate, FlagReport, HostConstant, NamedSize, StoreTarget
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.codegen import Code
 from tcompile.backends.llvm.kernels.nest import KernelFunction, element_ns
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.llvm.loop_program.build import Iterations, NotNative
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.llvm.scalar_loops.lower import ScalarLoop
@@ -33,15 +34,17 @@ from tcompile.observe.events import LoopDecided
 from tcompile.polls import Changed
 from tcompile.records import dataclass
 
-# Work that is worth a second thread. Where there is more, a chunk is a part of the whole: at least what makes it pay,
-# at most what keeps threads in step. Larger chunks have fewer ends, at which a stencil reads rows of the next.
+# Nanoseconds of work that pay for a second thread. Of more work, a chunk is a share: large enough to pay, small enough
+# to balance threads. Larger chunks have fewer ends, at which a stencil reads rows of the next.
 SHARED_NS, LEAST_NS, MOST_NS, CHUNKS_A_THREAD = 120_000.0, 30_000.0, 480_000.0, 8
 _SMALL_BYTES = 1 << 14
 
 
 @dataclass(frozen=True)
-class Launch:
-    """A kernel, by its function's name, and what ``native.launch`` takes. Numbers are expressions over symbols."""
+class LaunchStep:
+    """A launch of a kernel: its function's name, and the arguments of ``native.launch``. Numbers are expressions over
+    symbols.
+    """
 
     kernel: str
     spec: str
@@ -50,15 +53,15 @@ class Launch:
     arguments: tuple[Node | SymInt | str, ...]
 
 
-RecipeStep: TypeAlias = Allocate | Launch | Number | Onto | HostConstant | Report
+RecipeStep: TypeAlias = Allocate | LaunchStep | NamedSize | StoreTarget | HostConstant | FlagReport
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """A host program that only allocates and launches kernels, for those who can do so without Python.
+    """A host program that only allocates and launches kernels, as records for native calls.
 
     ``symbols`` says which input, or which of its sizes, gives each symbol. Before the first kernel
-    ``helpers.check_error_state`` is asked, and where arrays of the caller are ``rewritten``, ``check_rewriting``, too.
+    ``helpers.check_error_state`` is called, and where arrays of the caller are ``rewritten``, ``check_rewriting``, too.
     ``addresses`` are those of the functions.
     """
 
@@ -71,44 +74,49 @@ class Recipe:
 
 
 @dataclass
-class Program(host.Program):
-    """The text under construction, and the kernels. ``addresses`` are those of all functions, once it is finished."""
+class LlvmProgram(host.HostProgram):
+    """The program under construction, and the kernels. ``addresses`` are those of all functions, set by ``finish``."""
 
     codes: dict[Step, Code] = field(default_factory=dict)
     native_loops: dict[Node, Iterations | None] = field(default_factory=dict)  # None: Python runs them
-    variant: Variant = USUAL
+    variant: KernelVariant = USUAL
     scalar_loops: Mapping[Node, ScalarLoop] = field(default_factory=dict)
-    functions: dict[str, str] = field(default_factory=dict)  # by function, what holds its address in the program
+    functions: dict[str, str] = field(default_factory=dict)  # by function, the program's variable for its address
     addresses: Mapping[str, int] = field(default_factory=dict)
 
     def tools(self) -> dict[str, Any]:
-        """Machine code launches, and arrays and copies come from the pool."""
+        """Launches of machine code, and arrays and copies from the pool."""
         tools: dict[str, Any] = {"launch": native.launcher(), "empty": native.empty, "copy": native.copy}
         if self.scalar_loops:
-            tools |= {"heard": interrupts.heard, "told": interrupts.told, "Changed": Changed, "zero": np.zeros}
+            tools |= {
+                "check_status": interrupts.check_status,
+                "with_results": interrupts.with_results,
+                "Changed": Changed,
+                "zero": np.zeros,
+            }
         return tools
 
     def function(self, name: str) -> str:
-        """What the program calls the address of a function, which it gets in the end."""
+        """The program's name for the address of a function, which ``finish`` sets."""
         if name not in self.functions:
             self.functions[name] = self._fresh(name)
         return self.functions[name]
 
     def finish(self, addresses: Mapping[str, int]) -> None:
-        """Gives the program that has been built the addresses of its functions."""
+        """Sets the addresses of functions in the program that has been built."""
         self.addresses = addresses
         self.names.update((held, addresses[name]) for name, held in self.functions.items())
 
     def recipe(self) -> Recipe | None:
-        """The program that has been built without Python, which keeps its temporary arrays to the end.
+        """The program as records, which keeps its temporary arrays to the end.
 
-        None where it does more, or that would need more memory.
+        None where it does more, or where that would need more memory.
         """
         graph = self.schedule.graph
         steps = [step for step in self.schedule.steps if step.node not in self._shared]
         if any(step.kind != "kernel" or "copy" in step.onto.values() for step in steps):
             return None
-        if any(isinstance(step, Onto) and step.base in self.for_kernels for step in self.steps):
+        if any(isinstance(step, StoreTarget) and step.base in self.for_kernels for step in self.steps):
             return None
         made = [step for step in self.steps if isinstance(step, Allocate) and isinstance(step.key, Node)]
         lasting = {*graph.outputs, *(old for _, old in self.schedule.undo)}
@@ -120,18 +128,20 @@ class Program(host.Program):
         return Recipe(inputs, symbols, tuple(self.steps), outputs, rewritten, self.addresses)
 
     def _is_large(self, step: Allocate) -> bool:
-        """Whether an array is worth giving back as soon as it is not needed any more, or may be of any size."""
+        """Whether an array is freed right after its last use: it is large, or of unknown size."""
         if not all(size.isdecimal() for size in step.shape):
             return True
         return product([int(size) for size in step.shape]) * step.dtype.itemsize > _SMALL_BYTES
 
     def _dies_early(self, made: Allocate) -> bool:
-        """Whether large arrays are made after the last use of a temporary one, which could have its memory."""
+        """Whether large arrays are allocated after the last use of a temporary one, so that they could reuse its
+        memory.
+        """
         names, last = {made.key}, 0
         for position, step in enumerate(self.steps):
-            if isinstance(step, Onto) and step.base in names:
+            if isinstance(step, StoreTarget) and step.base in names:
                 names.add(step.key)
-            elif isinstance(step, Launch) and any(given in names for given in step.arguments):
+            elif isinstance(step, LaunchStep) and any(given in names for given in step.arguments):
                 last = position
         return any(isinstance(step, Allocate) and self._is_large(step) for step in self.steps[last + 1 :])
 
@@ -148,7 +158,7 @@ class Program(host.Program):
                 self.lines.append(f"{partial}_count = {items}")
                 self.lines.append(f"{partial} = empty(({partial}_count * {function.partial_words},), {words})")
                 count = f"{partial}_count * {function.partial_words}"
-                self.steps.append(Number(f"{partial}_count", items))
+                self.steps.append(NamedSize(f"{partial}_count", items))
                 self.steps.append(Allocate(partial, np.dtype("int64"), (count,), (0,)))
                 items = f"{partial}_count"
             elif partial and function is code.functions[-1]:
@@ -162,7 +172,7 @@ class Program(host.Program):
             kernel = self.function(function.name)
             grain = items if function is code.functions[-1] and partial else self.grain(step, function)
             given = tuple(partial if isinstance(a, str) else a for a in function.parameters.arguments)
-            self.steps.append(Launch(function.name, function.parameters.spec, items, str(grain), given))
+            self.steps.append(LaunchStep(function.name, function.parameters.spec, items, str(grain), given))
             spec = repr(function.parameters.spec.encode())
             self.lines.append(f"status |= launch({', '.join([kernel, spec, items, grain, *arguments])})")
         if partial:
@@ -179,7 +189,7 @@ class Program(host.Program):
         return self._size(product(function.items))
 
     def grain(self, step: Step, function: KernelFunction) -> str:
-        """How many items one chunk has."""
+        """The number of items of one chunk."""
         kernel = step.kernel
         assert kernel is not None
         if kernel.form == "routine":
@@ -197,12 +207,12 @@ class Program(host.Program):
         grain = max(1, int((part if whole > SHARED_NS else SHARED_NS) * self.variant.chunk / per_item))
         if items > grain:  # as many chunks for each thread
             grain = -(-items // (-(-items // (grain * threads)) * threads))
-        if kernel.form in ("flat", "thin") and len(kernel.kept) == 1:
+        if kernel.form in ("flat", "small_rows") and len(kernel.kept) == 1:
             grain = -(-grain // 1024) * 1024
         return str(grain)
 
     def scalar_loop(self, step: Step) -> None:
-        """A scalar loop. It writes to copies, but where nobody needs what an array holds."""
+        """Writes a scalar loop. It writes to copies, unless the old elements of an array are dead."""
         node = step.node
         assert node is not None
         self.arrays[node] = self._name(node)
@@ -210,7 +220,7 @@ class Program(host.Program):
         shows, program = node.attrs["shows"], node.attrs["program"]
         places = written_roots(shows, program)
         written: dict[int, str] = {}
-        own = set()  # those that no array of the caller's shares memory with
+        own = set()  # those that alias no array of the caller
         for place in places:
             root = node.inputs[place]
             if root.op is ops.FULL or not self.writes_in_place(step, place):
@@ -236,7 +246,7 @@ class Program(host.Program):
                     case ("result", number):
                         given.append(results[number])
                     case ("pauses", _):
-                        given.append(str(int(not self.schedule.graph.scratch)))  # an iteration is done to its end
+                        given.append(str(int(not self.schedule.graph.scratch)))  # an iteration runs to its end
             elif isinstance(argument, Node):
                 given.append(self.for_kernels.get(argument, self.arrays[argument]))
             else:
@@ -244,19 +254,19 @@ class Program(host.Program):
         kernel = self._constant(f"enter_{loop.arrays}", entries.entry(loop.arrays))
         spec = repr(f"i{loop.spec}".encode())
         made = [*written.values(), *results]
-        launched = f"status |= heard(launch({', '.join([kernel, spec, '1', '1', *given])}))"
+        launched = f"status |= check_status(launch({', '.join([kernel, spec, '1', '1', *given])}))"
         all_made = f"({''.join(f'{name}, ' for name in made)})"
         shown = "".join(f"{name if place in own else f'copy({name})'}, " for place, name in written.items())
         paused = f"({shown}{''.join(f'{name}, ' for name in results)})"
         self.lines += [
             "try:", f"    {launched}",
-            "except Changed as changed:", f"    raise told(changed, {node.name!r}, {paused})",
+            "except Changed as changed:", f"    raise with_results(changed, {node.name!r}, {paused})",
         ]  # fmt: skip
         self.lines.append(f"{self.arrays[node]} = {all_made}")
         self.loop_calls[launched] = node.name
 
     def writes_in_place(self, step: Step, number: int) -> bool:
-        """Whether a scalar loop writes to its operand ``number`` itself."""
+        """Whether a scalar loop writes to its operand ``number`` in place."""
         node = step.node
         assert node is not None
         place = written_roots(node.attrs["shows"], node.attrs["program"]).index(number)
@@ -273,9 +283,9 @@ class Program(host.Program):
         return isinstance(operand, Node) and self._is_done_with(operand, step, results=True)
 
     def _iterations(
-        self, node: Node, programs: Sequence[Program], carried: int, leaves: Sequence[bool] = ()
+        self, node: Node, programs: Sequence[LlvmProgram], carried: int, leaves: Sequence[bool] = ()
     ) -> Iterations | None:
-        """The iterations of a loop in machine code; None where Python has to run them. Tells which, and why."""
+        """The iterations of a loop in machine code; None where Python has to run them. Reports which, and why."""
         found, reason = None, ""
         try:
             step = next(step for step in self.schedule.steps if step.node is node)

@@ -1,7 +1,8 @@
-"""Cuts one kernel's functions out of the text of its module.
+"""Listings: one kernel's functions, cut out of the text of its module.
 
-Input: LLVM IR or assembly of all kernels of a graph, and the names of functions. Output: the text of these alone.
-Why: a person who looks at a kernel wants that kernel, and not what stands around it.
+Input: LLVM IR or assembly of all kernels of a graph, and the names of functions.
+Output: the text of these alone.
+Why: a report shows one kernel, without the rest of the module.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ def ir_of(module: str, functions: Iterable[str]) -> str:
 
 
 def assembly_of(module: str, functions: Iterable[str]) -> str:
-    """The instructions of ``functions`` in the assembly ``module``, without what only the assembler reads.
+    r"""The instructions of ``functions`` in the assembly ``module``, without assembler directives.
 
-    >>> assembly_of("f:\\n\\tretq\\n.Lfunc_end0:\\n\\t.size f, 1\\n", ["f"])
-    'f:\\n    retq'
+    >>> assembly_of("f:\n\tretq\n.Lfunc_end0:\n\t.size f, 1\n", ["f"])
+    'f:\n    retq'
     """
     found = []
     for name in functions:
@@ -41,7 +42,7 @@ def assembly_of(module: str, functions: Iterable[str]) -> str:
 
 
 def _aligned(line: str) -> str:
-    """An instruction with its operands in a column; labels stand to the left of it."""
+    """An instruction with its operands in a column; labels are not indented."""
     if not line.startswith("\t"):
         return line.rstrip()
     name, _, operands = line.strip().partition("\t")

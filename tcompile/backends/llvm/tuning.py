@@ -1,11 +1,10 @@
-"""What of a graph's kernels is timed under ``mode="max-autotune"``, and by which key the winner is known again.
+"""Tuning of a graph's kernels under ``mode="max-autotune"``.
 
-Input: a graph, the inputs of the call that is being compiled, and how to make a variant of it. Output: the variant
-that was fastest (``backends.tuning``) for kernels and sizes like these on this machine with as many threads. Variants
-give the same bits, so that a wrong choice costs time and nothing else.
+Input: a graph, the inputs of the call that is being compiled, and a function that builds a variant of it.
+Output: the fastest variant (``backends.tuning``) for kernels and sizes like these on this machine with as many threads.
+Why: variants give the same bits, so that a wrong choice costs time and nothing else.
 
-Storing small results past the cache is not tried: it is those who read them next who would pay for that, and they are
-not measured.
+Storing small results past the cache is not tried: their next readers would pay for it, and they are not measured.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from typing import Any
 from tcompile.backends import tuning
 from tcompile.backends.disk import key_of
 from tcompile.backends.llvm import host, native
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.schedule import Schedule
 from tcompile.graph import Graph
 from tcompile.records import dataclass
@@ -28,22 +27,22 @@ _TRIED: dict[str, tuple[Any, ...]] = {
 
 @dataclass
 class Made:
-    """A graph's kernels and program in one variant. ``text`` is the kernels' IR, of which LLVM makes ``code``.
+    """A graph's kernels and program in one variant. ``text`` is the kernels' IR, from which LLVM makes ``code``.
 
-    ``finish`` waits for that, gives it to the program, and returns how many milliseconds one kernel took to make.
+    ``finish`` waits for that, passes it to the program, and returns the compile time of one kernel in milliseconds.
     """
 
     schedule: Schedule
     text: str
-    host: host.Program
+    host: host.LlvmProgram
     source: str
     program: Callable[..., tuple[Any, ...]]
     finish: Callable[[], float]
     code: native.MachineCode | None = None
 
 
-def best(graph: Graph, inputs: Sequence[Any], make: Callable[[Variant], Made]) -> Variant:
-    """The fastest variant of ``graph`` for ``inputs``, which are left as they are."""
+def best(graph: Graph, inputs: Sequence[Any], make: Callable[[KernelVariant], Made]) -> KernelVariant:
+    """The fastest variant of ``graph`` for ``inputs``, which are left unchanged."""
     usual = make(USUAL)
     choices = _choices(usual)
     if not choices or not _repeatable(usual.schedule):
@@ -55,7 +54,7 @@ def best(graph: Graph, inputs: Sequence[Any], make: Callable[[Variant], Made]) -
 
 
 def _choices(usual: Made) -> dict[str, tuple[Any, ...]]:
-    """By property, what could be better than the usual, as far as these kernels know the difference."""
+    """By property, the alternatives to the default, as far as they change these kernels."""
     forms = {kernel.form for kernel in usual.schedule.kernels}
     matters = {
         "chunk": bool(forms) and native.num_threads() > 1,
@@ -67,7 +66,7 @@ def _choices(usual: Made) -> dict[str, tuple[Any, ...]]:
 
 
 def _repeatable(plan: Schedule) -> bool:
-    """Whether running the graph again has no effect but on its own arrays: kernels and views are all there is."""
+    """Whether running the graph again affects only its own arrays: it consists of kernels and views."""
     return all(step.kind in ("kernel", "view") for step in plan.steps)
 
 

@@ -1,11 +1,13 @@
-"""Scheduling: decides which operations of a graph run together, in which loops.
+"""Scheduling: the partition of a graph into fused kernels.
 
-Input: a ``Graph``. Output: a ``Schedule``, straight-line steps over buffers, of which the fused ones are ``Kernel``
-values: loop nests over an affine iteration space. Knows nothing of LLVM or of any other code generator.
+Input: a ``Graph``.
+Output: a ``Schedule``, straight-line steps over buffers, of which the fused ones are ``Kernel`` values: loop nests over
+an affine iteration space.
+Why: fusion is decided once for all code generators; the schedule knows nothing of LLVM or Triton.
 """
 
+from tcompile.backends.schedule.fusion import schedule
 from tcompile.backends.schedule.kernel import Access, Axis, Buffer, Kernel, KernelValue, Store
 from tcompile.backends.schedule.plan import Schedule
-from tcompile.backends.schedule.steps import schedule
 
 __all__ = ["Access", "Axis", "Buffer", "Kernel", "KernelValue", "Schedule", "Store", "schedule"]

@@ -1,8 +1,8 @@
-"""Which nodes kernels may compute: what every code generator asks, whatever machine it writes for.
+"""Admission of nodes to kernels, by rules that hold for every code generator.
 
-Input: a node, and the code generator's answer to "do you have this operation on operands of this dtype". Leaves:
-whether a kernel can compute the node with NumPy's result. Everything else is a call of the library. Exists so that
-NumPy's rules (how bare numbers take part, which reductions wrap, which casts warn in words) are in one place.
+Input: a node, and a predicate of the code generator: has it this operation on operands of this dtype?
+Output: whether a kernel computes the node with NumPy's result; other nodes are library calls.
+Why: NumPy's rules (how bare numbers convert, which reductions wrap, which casts emit a warning) are in one place.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tcompile.backends.schedule import inverses, products
-from tcompile.backends.schedule.parts import COMPLEX, HALF, PARTS, SINGLE
+from tcompile.backends.schedule.complex_and_half import COMPLEX, HALF, PARTS, SINGLE
 from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType, ops
 from tcompile.graph.sizes import hint, may_be_empty, product
 from tcompile.graph.types import DType
@@ -23,15 +23,15 @@ COMPUTED = frozenset({
     "complex64", "complex128",
 })  # fmt: skip
 ALONG = ("scan", "sort")  # kinds of fusion that give a value for each element of an axis
-FEW, WIDE = 16, 16  # rows of at most so many elements are walked side by side, where there are at least so many of them
-# Elements that a network of exchanges sorts: in rows side by side, and in rows of which each lies in one piece, which
-# NumPy sorts in vectors where the elements are not small.
+FEW, WIDE = 16, 16  # rows of at most so many elements are processed side by side, where there are at least so many rows
+# Elements that a sorting network sorts: in rows side by side, and in contiguous rows, which NumPy sorts in vectors
+# unless the elements are small.
 SORT_ACROSS, SORT_ALONG, SORTED_IN_VECTORS = 25, 9, 4
 REDUCTIONS = frozenset({ops.SUM, ops.PROD, ops.MAX, ops.MIN, ops.ANY, ops.ALL})
 
 
 def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
-    """Whether kernels can compute this node. ``has_operation`` is asked about the dtypes of machines alone."""
+    """Whether kernels can compute this node. ``has_operation`` is asked about machine dtypes only."""
     if node.op is ops.GATHER:
         return _admits_gather(node)
     if node.op is ops.MATMUL:
@@ -53,7 +53,7 @@ def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
 
 
 def _admits_along(node: Node) -> bool:
-    """Scans of numbers; sorts of few elements each."""
+    """Whether it is a scan of numbers, or a sort of few elements per row."""
     dtype, shape = node.tensor.dtype, node.tensor.shape
     if dtype.kind not in "iuf" or dtype.name not in COMPUTED or not dtype.isnative or dtype == HALF:
         return False
@@ -67,8 +67,8 @@ def _admits_along(node: Node) -> bool:
 
 
 def _admits_gather(node: Node) -> bool:
-    """Elements of one cell, at places that 64 bits with a sign can hold, which are looked at even where no other axis
-    has any element.
+    """Whether the elements have one cell, at indices that fit 64 signed bits and are checked even where another axis is
+    empty.
     """
     dtype = node.tensor.dtype
     x, axes = node.inputs[0].tensor, node.attrs["axes"]
@@ -103,7 +103,7 @@ def _admits_reduction(node: Node) -> bool:
         return False
     if type.dtype.kind == "c" and node.op is not ops.SUM:
         return False
-    if type.dtype == HALF and node.op in (ops.SUM, ops.PROD):  # NumPy's rounding of every step is far from exact
+    if type.dtype == HALF and node.op in (ops.SUM, ops.PROD):  # NumPy rounds each step, far from exact
         return False
     if not node.attrs["axis"]:
         return False
@@ -119,7 +119,7 @@ def _admits_pointwise(node: Node, has_operation: Callable[[str, DType], bool]) -
     if not dtypes or any(d.name not in COMPUTED or not d.isnative for d in [*dtypes, result]):
         return False
     if node.op is ops.ASTYPE:
-        return dtypes[0].kind != "c" or result.kind in "cb"  # NumPy tells in words that it discards imaginary parts
+        return dtypes[0].kind != "c" or result.kind in "cb"  # NumPy emits a warning where it discards imaginary parts
     operand = dtypes[-1] if node.op is ops.WHERE else dtypes[0]
     if node.op is ops.WHERE and not isinstance(node.operands[1], Node) and not isinstance(node.operands[2], Node):
         return False

@@ -1,9 +1,9 @@
-"""Parts of arrays as boxes: which elements an access reaches, and which of them others reach, too.
+"""Boxes: the elements that accesses reach, as products of intervals.
 
-Input: accesses, the axes of the space that they walk through, and the types of arrays. Output: for each a ``Box``, by
-the array's axes in the order in which they lie in memory, where sizes are known and the places fill one; what two boxes
-have in common, and what is in one alone. Why: in memory the edges of a grid lie between one another, and only
-along its axes they are seen to be apart.
+Input: accesses, the axes of their iteration space, and the types of arrays.
+Output: for each a ``Box``, by the array's axes in memory order, where sizes are known and the elements fill one;
+intersections and differences of boxes.
+Why: the edges of a grid interleave in memory; only along its axes they are disjoint.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import TypeAlias
 from tcompile.backends.schedule.kernel import Access, static_elements
 from tcompile.graph import Size, TensorType
 
-Box: TypeAlias = "tuple[tuple[int, int], ...]"  # the first place and the one after the last along each axis
-Extents: TypeAlias = "list[tuple[int, int]]"  # of axes, outermost in memory first: how many places, how far apart
+Box: TypeAlias = "tuple[tuple[int, int], ...]"  # the first index and the one after the last along each axis
+Extents: TypeAlias = "list[tuple[int, int]]"  # of axes, outermost in memory first: length and stride
 
 
 def extents_of(type: TensorType) -> Extents | None:
-    """An array's axes with more than one place; None where sizes are not known, or strides."""
+    """The axes of an array that are longer than one; None where sizes or strides are unknown."""
     strides = type.strides()
     if strides is None:
         return None
@@ -33,7 +33,7 @@ def extents_of(type: TensorType) -> Extents | None:
 
 
 def box_of(access: Access, axes: Sequence[Size], extents: Extents) -> Box | None:
-    """The elements at all points of an iteration space; None where they are no box, or not known."""
+    """The elements at all points of an iteration space; None where they are no box, or unknown."""
     at = static_elements(access.offset)
     if at is None:
         return None
@@ -60,22 +60,22 @@ def box_of(access: Access, axes: Sequence[Size], extents: Extents) -> Box | None
                 break
             if lows[number] or size % extent:
                 return None
-            sizes[number], size, number = extent, size // extent, number - 1  # rows that lie one after the other
+            sizes[number], size, number = extent, size // extent, number - 1  # contiguous rows
     return tuple((low, low + size) for low, size in zip(lows, sizes, strict=True))
 
 
 def meet(one: Box, two: Box) -> bool:
-    """Whether two boxes have a place in common."""
+    """Whether two boxes intersect."""
     return all(a < d and c < b for (a, b), (c, d) in zip(one, two, strict=True))
 
 
 def common(one: Box, two: Box) -> Box:
-    """The places in two boxes that meet."""
+    """The intersection of two boxes."""
     return tuple((max(a, c), min(b, d)) for (a, b), (c, d) in zip(one, two, strict=True))
 
 
 def without(boxes: Iterable[Box], taken: Box) -> list[Box]:
-    """The places in boxes that are not in another one."""
+    """The boxes minus another one."""
     found: list[Box] = []
     for box in boxes:
         if not meet(box, taken):

@@ -1,13 +1,14 @@
-"""Inverses of tiny matrices, and equations with them, in kernels.
+"""Inverses and linear solves of small matrices, unrolled in kernels.
 
-Input: a call of ``numpy.linalg.inv`` or ``numpy.linalg.solve``. Output: whether kernels compute it, where they read,
-and the arithmetic of one element. Why: LAPACK takes a hundred times as long for such a matrix as its few
-operations do, and ends the kernel before it and after it.
+Input: a call of ``numpy.linalg.inv`` or ``numpy.linalg.solve``.
+Output: whether kernels compute it, what they read, and the arithmetic of one element.
+Why: LAPACK takes a hundred times as long for such a matrix as its few operations do, and prevents fusion with the code
+before and after it.
 
-It is LAPACK's own elimination, with partial pivoting, written out: row by row in the order of operations of OpenBLAS,
-which gives its very bits for float64 (where the processor is one for which OpenBLAS has this order). Each element of
-the result is computed by itself. Matrices that are singular, or so close to it that another order of operations might
-find them so, are left to NumPy.
+It is LAPACK's own elimination with partial pivoting, unrolled row by row in OpenBLAS's order of operations. This gives
+its very bits for float64 (on processors where OpenBLAS has this order). Each element of the result is computed by
+itself. Matrices that are singular, or so nearly singular that another order of operations might differ, are left to
+NumPy.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tcompile.backends.schedule.complex_and_half import fused_products
 from tcompile.backends.schedule.kernel import KernelValue
 from tcompile.backends.schedule.maps import Affine, Map, broadcast
-from tcompile.backends.schedule.parts import fused_products
 from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import is_one
@@ -65,7 +66,7 @@ def _is_one_column(node: Node) -> bool:
 
 
 def places(node: Node, map: Map) -> list[tuple[Node, Map]]:
-    """What one element is computed from: the matrix' elements, row by row, and a column of the right-hand side."""
+    """The operands of one element: the matrix's elements, row by row, and a column of the right-hand side."""
     core = 1 if _is_one_column(node) else 2
     outer, column = map[: len(map) - core], map[len(map) - core + 1 :]
     stack, count = node.tensor.shape[: len(map) - core], range(rows(node))
@@ -79,7 +80,7 @@ def places(node: Node, map: Map) -> list[tuple[Node, Map]]:
 
 
 def index_of_row(node: Node, map: Map) -> Affine:
-    """Which row of the result an element is in."""
+    """The row of the result that an element is in."""
     return map[-1] if _is_one_column(node) else map[-2]
 
 
@@ -119,7 +120,7 @@ def element(
 
 
 def _eliminate(a: list[list[Any]], right: list[Any], k: int, apply: Apply) -> None:
-    """Column ``k`` of the triangular factors, which take the matrix' place; rows trade places in all of it."""
+    """Column ``k`` of the triangular factors, which replace the matrix; rows are swapped in all of it."""
     n = len(a)
     least: list[Any] = [0.0] * n
     for i in range(1, n):
@@ -137,7 +138,7 @@ def _eliminate(a: list[list[Any]], right: list[Any], k: int, apply: Apply) -> No
         larger.append(apply("greater", size, best))
         best = apply("where", larger[-1], size, best)
     taken: Any = None
-    for i in range(n - 1, k, -1):  # the last row that is larger than all before it trades places with row k
+    for i in range(n - 1, k, -1):  # the last row that is larger than all before it is swapped with row k
         here = larger[i - k - 1]
         last = here if taken is None else apply("logical_and", here, apply("logical_not", taken))
         taken = here if taken is None else apply("logical_or", taken, here)

@@ -1,11 +1,12 @@
-"""What a fused kernel is, before any code generator has seen it.
+"""Fused kernels, before any code generator has seen them.
 
-Input: nothing; these are the records that ``lower`` fills in. Output: ``Kernel``, a loop nest over an
-iteration space, with values in single-assignment form that are loaded, computed, reduced and stored at affine
-places.
+Input: nothing; these are the records that ``lower`` fills in.
+Output: ``Kernel``, a loop nest over an iteration space, with values in single-assignment form that are loaded,
+computed, reduced and stored at affine places.
+Why: all code generators take the same kernels.
 
 The iteration space is a list of axes, outermost first: first the kept ones, then the reduced ones. A value whose
-``axes`` hold no reduced axis is one number for each row; other values are one number for each element of a row.
+``axes`` hold no reduced axis is one number per row; other values are one number per element of a row.
 """
 
 from __future__ import annotations
@@ -28,14 +29,14 @@ Form: TypeAlias = Literal[
     "flat",
     "tiled",
     "rows",
-    "thin",
+    "small_rows",
     "columns",
     "blocks",
     "dots",
     "scan_rows",
     "scan_columns",
     "sort",
-    "places",
+    "scatter",
     "routine",
 ]
 
@@ -63,9 +64,7 @@ class Buffer:
 
 @dataclass(frozen=True)
 class Access:
-    """Where in ``buffer`` the point of the iteration space lies: ``offset`` plus, for each axis, index times
-    ``steps``.
-    """
+    """An affine access of ``buffer``: ``offset`` plus, for each axis of the iteration space, index times ``steps``."""
 
     buffer: Buffer
     steps: tuple[Distance, ...]
@@ -73,7 +72,7 @@ class Access:
 
     @property
     def axes(self) -> frozenset[int]:
-        """The axes along which the place moves."""
+        """The axes along which the access has a non-zero step."""
         return frozenset(i for i, step in enumerate(self.steps) if step)
 
 
@@ -81,10 +80,10 @@ class Access:
 class KernelValue:
     """One value of a kernel.
 
-    ``op`` is ``load`` (from ``access``), ``gather`` (from ``access`` moved by the operands, each an index along an axis
-    of the buffer: ``attrs["strides"]`` are the distances, ``attrs["sizes"]`` how many there are), ``scatter`` (its
-    first operand, which is only stored, at a place that is moved by the others likewise; ``attrs["how"]`` names the
-    universal function that combines it with what is there, None where it replaces that), ``size`` (a symbolic int,
+    ``op`` is ``load`` (from ``access``), ``gather`` (from ``access`` displaced by the operands, each an index along an
+    axis of the buffer: ``attrs["strides"]`` are the strides, ``attrs["sizes"]`` the lengths), ``scatter`` (its first
+    operand, which is only stored, at a place displaced by the others likewise; ``attrs["how"]`` names the universal
+    function that combines it with the old element, None where it replaces that), ``size`` (a symbolic int,
     ``attrs["size"]``), ``number`` (a run-time Python float input, ``access`` unused, ``attrs["buffer"]``), ``iota``
     (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce`` (``attrs["op"]`` over the reduced axes),
     ``along`` (``attrs["op"]``, a scan or a sort along the reduced axis: a value for each element), ``part`` (the real
@@ -92,8 +91,8 @@ class KernelValue:
     product plus a third operand, rounded once), ``finite`` (its operand, left to NumPy where it is infinite or a NaN),
     ``regular`` (likewise, and where it is not larger than the other operand), ``signalling_less`` and its relatives
     (which raise the invalid flag for NaN), or a pointwise row of the op table. Complex values are only loaded, stored,
-    taken apart and put together, half-precision ones also selected and converted. Operands are values or Python
-    numbers. ``cost`` estimates the work of computing it from loads, in units of one addition.
+    split and joined, half-precision ones also selected and converted. Operands are values or Python numbers. ``cost``
+    estimates the work of computing it from loads, in units of one addition.
     """
 
     op: str
@@ -113,7 +112,7 @@ class KernelValue:
 
 @dataclass(frozen=True)
 class Store:
-    """``value`` goes to ``access``."""
+    """``value`` is stored at ``access``."""
 
     value: KernelValue
     access: Access
@@ -123,15 +122,15 @@ class Store:
 class Kernel:
     """A loop nest.
 
-    ``form`` says how it runs: ``flat`` (no reduced axes), ``tiled`` (the same where some loads lie along the last axis
-    but one, which are read in squares), ``rows`` (the innermost reduced axis is walked in vectors, one row at a time),
-    ``thin`` (the same for rows of a few elements: the innermost kept axis is walked in vectors, the reduced one written
-    out), ``columns`` (the innermost kept axis is walked in vectors), ``blocks`` (no kept axes: blocks of the reduced
-    space give partial results, which are combined afterwards), ``dots`` (the sums are products of matrices; no schedule
-    says so, but a code generator that has asked for them), ``scan_rows`` and ``scan_columns`` (the one reduced axis is
-    walked in its order, in vectors along it or along the innermost kept axis), ``sort`` (rows of a few elements each,
-    as for ``thin``), ``places`` (what is stored goes to computed places, in the order of the points), ``routine`` (the
-    library's own loop does it: the last value is what it gives, of what the others load, see ``routines``).
+    ``form`` says how it runs: ``flat`` (no reduced axes), ``tiled`` (the same where some loads are contiguous along the
+    last axis but one, which are read in square tiles), ``rows`` (the innermost reduced axis is vectorised, one row at a
+    time), ``small_rows`` (the same for rows of a few elements: the innermost kept axis is vectorised, the reduced one
+    unrolled), ``columns`` (the innermost kept axis is vectorised), ``blocks`` (no kept axes: blocks of the reduced
+    space give partial results, which are combined afterwards), ``dots`` (the sums are products of matrices; a code
+    generator asks for them, no schedule does), ``scan_rows`` and ``scan_columns`` (the one reduced axis is scanned in
+    order, vectorised along it or along the innermost kept axis), ``sort`` (rows of a few elements each, as for
+    ``small_rows``), ``scatter`` (stores go to computed places, in the order of the points), ``routine`` (the library's
+    own loop: the last value is its result, the others load its operands, see ``routines``).
     """
 
     name: str
@@ -153,7 +152,7 @@ class Kernel:
 
     @property
     def accesses(self) -> list[Access]:
-        """All places that the kernel reads or writes."""
+        """All accesses of the kernel."""
         return [v.access for v in self.values if v.access is not None] + [s.access for s in self.stores]
 
     @property
@@ -176,7 +175,7 @@ class Kernel:
 
 
 def identity_element(op: str, dtype: DType) -> bool | int | float:
-    """The element that changes no reduction ``op`` of elements of ``dtype``: accumulators start from it."""
+    """The identity element of the reduction ``op`` over ``dtype``: accumulators start from it."""
     if op in ("any", "all"):
         return op == "all"
     if op in ("sum", "prod"):
@@ -190,7 +189,7 @@ def identity_element(op: str, dtype: DType) -> bool | int | float:
 
 
 def needed(values: Sequence[KernelValue], goals: Iterable[KernelValue]) -> list[KernelValue]:
-    """Those of ``values`` that the goals are computed from, in order, the goals among them."""
+    """The ``values`` that the goals depend on, in order, the goals among them."""
     found: set[KernelValue] = set()
     stack = list(goals)
     while stack:

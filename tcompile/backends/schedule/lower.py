@@ -1,7 +1,8 @@
-"""From a group of nodes to a kernel: loads at affine places, values, reductions, stores.
+"""Lowering of a group of nodes to a kernel: loads at affine places, values, reductions, stores.
 
-Input: a ``Group`` (which nodes run in one loop nest, and which of them must reach memory). Output: a
-``Kernel`` whose axes are ordered as the memory lies and collapsed wherever all accesses allow.
+Input: a ``Group`` (the nodes of one loop nest, and those of them that are materialised).
+Output: a ``Kernel`` whose axes are in memory order and collapsed wherever all accesses allow.
+Why: fusion decides on nodes and never sees loops.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from tcompile.backends.schedule import inverses, products
 from tcompile.backends.schedule.admission import FEW, WIDE
+from tcompile.backends.schedule.complex_and_half import PARTS, ComplexHalfWriter, number_dtype
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import (
     Access,
@@ -40,7 +42,6 @@ from tcompile.backends.schedule.maps import (
     through,
     through_path,
 )
-from tcompile.backends.schedule.parts import PARTS, PartWriter, number_dtype
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType, ops
 from tcompile.graph.ops.gathering import IN_PLACE, gathered_shape
 from tcompile.graph.ops.writing import part_of, path_types
@@ -49,13 +50,13 @@ from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 INDEX = np.dtype("int64")
-MOST_WRITTEN_OUT = 160  # values of a kernel whose rows are written out
+MOST_UNROLLED = 160  # values of a kernel whose rows are unrolled
 SERIAL_FULL = 1 << 15  # a full reduction over fewer elements runs as one row, in as many stages as it needs
 
 
 @dataclass(eq=False)
 class Group:
-    """Nodes that run in one loop nest over ``shape``; the axes in ``reduced`` are reduced over.
+    """Nodes that share one loop nest over ``shape``; the axes in ``reduced`` are reduced over.
 
     A group with ``along`` has one member, a scan or a sort along that axis. ``sources`` are the leaves of its members.
     """
@@ -74,7 +75,7 @@ class Group:
 
     @property
     def is_full(self) -> bool:
-        """Whether everything is reduced, in blocks that are combined afterwards."""
+        """Whether all axes are reduced, in blocks that are combined afterwards."""
         if not self.reduced or not all(is_one(n) for n in self.kept_shape):
             return False
         total: Size = 1
@@ -83,7 +84,7 @@ class Group:
         return hint(total) > SERIAL_FULL
 
     def row_map(self, type: TensorType) -> Map | None:
-        """The map from this space to the axes of a value with one element a row; None where it does not fit."""
+        """The map from this space to the axes of a value with one element per row; None where it does not fit."""
         if not self.reduced:
             return None
         kept = [i for i in range(len(self.shape)) if i not in self.reduced]
@@ -111,20 +112,18 @@ class Group:
 
 
 def replaces_part(node: Node) -> bool:
-    """Whether a node is an ``assign`` to a part of its base, or writes to computed places of it: a kernel stores into
-    the base's memory.
-    """
+    """Whether a node is an ``assign`` to a part of its base, or a scatter: a kernel stores into the base's memory."""
     return (node.op is ops.ASSIGN and bool(node.attrs["path"])) or node.op in IN_PLACE
 
 
 def keeps_elements(node: Node) -> bool:
-    """Whether a node that replaces a part leaves others as they are; what is ``empty`` begins with its first part."""
+    """Whether a node that replaces a part keeps other elements; the base ``empty`` has none to keep."""
     return node.inputs[0].op is not ops.EMPTY or node.op in IN_PLACE
 
 
 def computed_type(node: Node) -> TensorType:
-    """The type of what a kernel computes for a node: of an ``assign``, the part that it replaces; of a ``scatter``,
-    what it writes.
+    """The type of what a kernel computes for a node: of an ``assign``, the part that it replaces; of a ``scatter``, the
+    value that it writes.
     """
     if node.op in IN_PLACE:
         indices = [index.tensor for index in places_of(node)]
@@ -133,7 +132,7 @@ def computed_type(node: Node) -> TensorType:
 
 
 def computed_from(node: Node) -> tuple[Node, ...]:
-    """The nodes whose elements a kernel reads one by one to compute a node: not what it writes to, or gathers from."""
+    """The nodes whose elements a kernel reads one by one for a node: not its target, nor the base of a gather."""
     return node.inputs[1:] if node.op in (ops.ASSIGN, ops.GATHER, *IN_PLACE) else node.inputs
 
 
@@ -155,7 +154,7 @@ def operand_map(node: Node, operand: Node, map: Map) -> Map:
 
 
 def target_map(node: Node, map: Map) -> Map | None:
-    """Where in its result a member lies: of what replaces a part, in the base.
+    """Where in its result a member lies: of a node that replaces a part, in the base.
 
     The computed axes of a scatter are those that follow the axes of ``map``.
     """
@@ -168,7 +167,7 @@ def target_map(node: Node, map: Map) -> Map | None:
 
 
 class NotAffine(Exception):
-    """A view op that a kernel cannot express: the planner stores its operand."""
+    """A view op that a kernel cannot express: the planner materialises its operand."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(node.name)
@@ -176,7 +175,7 @@ class NotAffine(Exception):
 
 
 def operand_dtype(node: Node) -> DType:
-    """The dtype in which the operands of a pointwise node that are bare numbers take part."""
+    """The dtype to which bare-number operands of a pointwise node convert."""
     operands = node.operands[1:] if node.op is ops.WHERE else node.operands
     for operand in operands:
         if isinstance(operand, Node) and isinstance(operand.type, TensorType):
@@ -184,7 +183,7 @@ def operand_dtype(node: Node) -> DType:
     return node.tensor.dtype
 
 
-_DEAR = 64.0  # additions: how much more a value costs makes no difference
+_EXPENSIVE = 64.0  # additions: costs beyond it make no difference
 
 
 class Lowering:
@@ -199,7 +198,7 @@ class Lowering:
         self.computed: dict[Node, KernelValue] = {}
         self.used: set[Node] = set()
         self.reduced = frozenset(group.reduced)
-        self.parts = PartWriter(self._add)
+        self.parts = ComplexHalfWriter(self._add)
 
     def member(self, node: Node) -> KernelValue:
         """Computes a node that belongs to the group."""
@@ -245,7 +244,7 @@ class Lowering:
         return self.memo[key]
 
     def _add(self, value: KernelValue) -> KernelValue:
-        """The value, or the same one that is there: nodes may differ in shape alone, as sums with ``keepdims`` do."""
+        """Adds a value, or returns an equal one: nodes may differ in shape alone, as sums with ``keepdims`` do."""
         if value.op != "reduce" and value.attrs.keys() != {"operand_dtype"}:
             return self._added(value)
         operands = [o if isinstance(o, KernelValue) else (type(o), repr(o)) for o in value.operands]
@@ -258,8 +257,8 @@ class Lowering:
         value.attrs["own_cost"] = cost_of(value.node, value.op) if value.node is not None else 0.0
         seen: set[int] = set()
         left = [value]
-        value.cost = max((operand.cost for operand in value.values if operand.cost >= _DEAR), default=0.0)
-        while left and value.cost < _DEAR:
+        value.cost = max((operand.cost for operand in value.values if operand.cost >= _EXPENSIVE), default=0.0)
+        while left and value.cost < _EXPENSIVE:
             found = left.pop()
             if id(found) not in seen and found.op not in ("load", "reduce"):
                 seen.add(id(found))
@@ -274,7 +273,7 @@ class Lowering:
             return self._load(node, map)
         if node.op.kind != "view":
             return self._compute(node, map)
-        taken: list[Node] = []  # parts of complex numbers, on the way through as many view ops as there are
+        taken: list[Node] = []  # parts of complex numbers, through any number of view ops
         while not self.is_leaf(node) and node.op.kind == "view":
             inner = through(node, map)
             if inner is None:
@@ -330,10 +329,10 @@ class Lowering:
         return self.parts.apply(node, node.op.name, operands, dtype, weak)
 
     def _matmul(self, node: Node, map: Map) -> KernelValue:
-        """The sum of the products, the first one first, added to zero as BLAS does (which decides zeros' signs).
+        """The sum of the products, starting from zero as BLAS does (which decides the signs of zeros).
 
-        BLAS also computes what nobody asked for, so that NumPy warns of more than the result shows; but only where an
-        operand is infinite or a NaN, and then the result is, too.
+        BLAS also computes elements outside the result, of which NumPy may warn. It does so only where an operand is
+        infinite or a NaN, and then the result is, too.
         """
         dtype = node.tensor.dtype
         total: KernelValue | None = None
@@ -391,7 +390,7 @@ class Lowering:
 
 
 def access_of(buffer: Buffer, map: Map, ndim: int, *, ones: bool = False) -> Access:
-    """The place of ``map`` in a buffer; along axes of size one it stays where it is, unless ``ones`` are walked too."""
+    """The access of ``map`` in a buffer; axes of size one have no step, unless ``ones`` is set."""
     type = buffer.type
     strides = type.strides()
     steps: list[Distance] = [()] * ndim
@@ -416,8 +415,8 @@ def lower(
 ) -> Kernel:
     """The kernel of ``group``; the members in ``outputs`` are stored into their buffers.
 
-    What the assignments in ``old`` replace is stored into those buffers. Raises NotAffine where a view op inside
-    cannot be expressed.
+    The elements that the assignments in ``old`` replace are stored into those buffers. Raises NotAffine where a view op
+    inside cannot be expressed.
     """
     lowering = Lowering(group, leaves, buffer)
     stores: list[Store] = []
@@ -430,7 +429,7 @@ def lower(
             if node in old:  # read first
                 replaced = lowering.read(node.inputs[0], map, node.tensor.dtype)
                 stores.append(Store(replaced, access_of(old[node], own, len(group.shape))))
-            # A part of an axis of size one may be nothing: a store that does not move would be done once all the same.
+            # A part of an axis of size one may be empty: a store without a step would be done once all the same.
             rank, computed = len(group.shape), len(node.attrs["axes"]) if value.op == "scatter" else 0
             access = access_of(buffer(node), map, rank + computed, ones=part)
             if computed:
@@ -448,7 +447,7 @@ def lower(
 
 
 def _arrange(kernel: Kernel, group: Group) -> None:
-    """Orders the axes as memory lies, drops axes of size one, merges axes that behave as one, picks the form."""
+    """Puts the axes in memory order, drops axes of size one, merges axes that behave as one, picks the form."""
     order = group.order or tuple(range(len(group.shape)))
     walked = group.reduced or group.along
     kept = [i for i in order if i not in walked and not is_one(group.shape[i])]
@@ -471,19 +470,19 @@ def _arrange(kernel: Kernel, group: Group) -> None:
     _permute(kernel, [*kept, *reduced])
     for part in (kernel.reduced, kernel.kept):  # the later axes first, so that the earlier keep their numbers
         _collapse(kernel, part)
-    if form in ("rows", "columns") and _is_thin(kernel):
-        kernel.form = "thin"
+    if form in ("rows", "columns") and _has_small_rows(kernel):
+        kernel.form = "small_rows"
     if any(value.op == "scatter" for value in kernel.values):
-        kernel.form = "places"
-    elif form == "flat" and _turn_to_tiles(kernel):
+        kernel.form = "scatter"
+    elif form == "flat" and _choose_tiles(kernel):
         kernel.form = "tiled"
-    if kernel.form in ("flat", "places") and not kernel.axes:
+    if kernel.form in ("flat", "scatter") and not kernel.axes:
         kernel.axes.append(Axis(1))
         _append_axis(kernel)
 
 
-def _is_thin(kernel: Kernel) -> bool:
-    """Whether many rows of a few elements each are best walked side by side."""
+def _has_small_rows(kernel: Kernel) -> bool:
+    """Whether many rows of a few elements each are best processed side by side."""
     if len(kernel.reduced) != 1 or not kernel.kept:
         return False
     few, last = kernel.axes[kernel.reduced[0]].size, kernel.kept[-1]
@@ -492,19 +491,21 @@ def _is_thin(kernel: Kernel) -> bool:
     for value in kernel.values:
         if value.op == "gather" or value.dtype.kind == "c" or (value.op == "iota" and last in value.axes):
             return False
-    return few * len(kernel.values) <= MOST_WRITTEN_OUT
+    return few * len(kernel.values) <= MOST_UNROLLED
 
 
 def lies_across(value: KernelValue, across: int, last: int) -> bool:
-    """Whether elements of a load lie side by side along ``across``, and far apart along the innermost axis."""
+    """Whether elements of a load are adjacent along ``across``, and far apart along the innermost axis."""
     if value.op != "load" or value.access is None or static_elements(value.access.steps[across]) != 1:
         return False
     apart = static_elements(value.access.steps[last])
     return apart is None or abs(apart) >= WIDE
 
 
-def _turn_to_tiles(kernel: Kernel) -> bool:
-    """Makes the axis along which most of such loads lie the last but one; whether there is one, and room for tiles."""
+def _choose_tiles(kernel: Kernel) -> bool:
+    """Makes the axis along which most such loads are contiguous the last but one; returns whether there is one, and
+    room for tiles.
+    """
     last = len(kernel.axes) - 1
     if last < 1 or hint(kernel.axes[last].size) < WIDE:
         return False
@@ -531,7 +532,7 @@ def _append_axis(kernel: Kernel) -> None:
 
 
 def _walks_columns(kernel: Kernel, kept: list[int], reduced: list[int]) -> bool:
-    """Whether vectors should run along the innermost kept axis: that is where most loads are contiguous."""
+    """Whether vectors should run along the innermost kept axis: most loads are contiguous along it."""
     votes = 0
     for value in kernel.values:
         if value.access is None or not value.access.axes & set(reduced):
@@ -573,7 +574,7 @@ def _collapse(kernel: Kernel, part: list[int]) -> None:
         size = kernel.axes[inner].size
         if counters_in(size) and counters_in(
             kernel.axes[outer].size
-        ):  # their product is not linear in a loop's iterations
+        ):  # their product is not linear in the induction variable
             continue
         if not all(
             same_distance(a.steps[outer], _times(a.steps[inner], size)) and not _runtime(a.steps[outer])

@@ -1,8 +1,8 @@
-"""Affine index maps: how an index into one array becomes an index into the array it was made from.
+"""Affine index maps: from indices into one array to indices into the array it was made from.
 
-Input: a node and the map from an iteration space to its own axes. Output: the maps for its operands, or None
-where the operation moves elements in a way that no affine map describes. Exists so that transposes, slices,
-flips and broadcasts cost nothing inside a kernel.
+Input: a node and the map from an iteration space to its own axes.
+Output: the maps for its operands, or None where the operation is not affine.
+Why: transposes, slices, flips and broadcasts cost nothing inside a kernel.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class Affine:
         return Affine(kept, self.offset + other.offset)
 
     def key(self) -> tuple[object, ...]:
-        """A hashable form; comparing it asks no question about symbolic sizes."""
+        """A hashable form; comparing it adds no guard on symbolic sizes."""
         return (*((axis, _key(m)) for axis, m in self.terms), _key(self.offset))
 
 
 Map: TypeAlias = tuple[Affine, ...]
 ZERO = Affine()
-ANYWHERE: Map = (Affine(((-1, 1),)),)  # where a gather reads: at every point, any element may be meant
+ANYWHERE: Map = (Affine(((-1, 1),)),)  # of a gather's base: at every point, any element may be read
 
 
 def _key(size: Size) -> object:
@@ -75,7 +75,7 @@ def through(node: Node, map: Map) -> Map | None:
 
 
 def through_path(node: Node, map: Map) -> Map | None:
-    """The map into the whole of what ``assign`` gives, from one into the part that it replaces."""
+    """The map into the result of an ``assign``, from one into the part that it replaces."""
     path = node.attrs["path"]
     types = path_types(node.inputs[0].tensor, path)
     result: Map | None = map
@@ -86,7 +86,9 @@ def through_path(node: Node, map: Map) -> Map | None:
 
 
 def move(op: Op, attrs: Mapping[str, Any], source: TensorType, target: TensorType, map: Map) -> Map | None:
-    """The map into what the view op ``op`` makes ``target`` of; None where it is not affine."""
+    """The map into the operand of the view op ``op``, which makes ``target`` of ``source``; None where it is not
+    affine.
+    """
     shape = source.shape
     if op is ops.PERMUTE_DIMS:
         result: list[Affine] = [ZERO] * source.ndim

@@ -1,13 +1,15 @@
-"""Where assignments and scalar loops store: into the memory of their base, or into a copy of it.
+"""Placement of stores: assignments and scalar loops write in place, or into a copy of their base.
 
-Input: the steps of a schedule, lowered. Output: for each ``assign``, and each array that a loop writes, its place, new
-waits between steps, and the steps that write arrays of the caller. Why: the graph is pure: an array that is
-written is another value there, and whether the two can lie in one place depends on who still reads the first.
+Input: the steps of a schedule, lowered.
+Output: for each ``assign``, and each array that a loop writes, its target; new dependences between steps; and the steps
+that write arrays of the caller.
+Why: the graph is pure, so a written array is another value. Both can share memory only where all reads of the first
+come before the write.
 
-An array of the caller is written only when nothing can go wrong any more. Once it is written, plain Python could not
-take over (to warn, or to raise) unless it writes the same elements again before it reads any of them, or unless the
-kernels keep the old elements beside it, so that they can be put back. A scalar loop may always turn out to be
-plain Python's, and keeps nothing: what it and the steps around it write is copied before.
+An array of the caller is written only when no step can fail any more. After the write, plain Python could not take over
+(to warn, or to raise), with two exceptions. It may write the same elements again before it reads any of them; or the
+kernels save the old elements, so that they can be restored. A scalar loop may always replay, and saves nothing: the
+parts that it and the steps around it write are copied before.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tcompile.backends.schedule.apart import apart
+from tcompile.backends.schedule.disjoint import disjoint
 from tcompile.backends.schedule.kernel import Store, same_distance
 from tcompile.backends.schedule.lower import keeps_elements, replaces_part
 from tcompile.backends.schedule.plan import Step, in_order, steps_before
@@ -29,7 +31,7 @@ from tcompile.records import dataclass
 
 
 class Separate(Exception):
-    """The values of these assignments have to be stored first: computing them reads what is written, or may signal."""
+    """These assignments need separate kernels, before others: computing them reads written elements, or may signal."""
 
     def __init__(self, nodes: set[Node]) -> None:
         super().__init__("values that are stored before they are assigned")
@@ -37,7 +39,7 @@ class Separate(Exception):
 
 
 class Keep(Exception):
-    """The elements that these assignments replace should be kept, so that they can be put back."""
+    """These assignments should save the elements that they replace, so that they can be restored."""
 
     def __init__(self, nodes: set[Node]) -> None:
         super().__init__("elements that are kept")
@@ -45,12 +47,12 @@ class Keep(Exception):
 
 
 @dataclass(frozen=True)
-class Placed:
-    """The steps that write arrays of the caller or come after one that does.
+class WritePlan:
+    """The steps that write arrays of the caller, or depend on one that does.
 
     ``rewritten``: whether plain Python would write the same elements again; ``undone``: the assignments whose old
-    elements are needed if it has to take over, in the order in which they are stored; ``saved``: the parts of inputs
-    that are copied before anything is written.
+    elements are restored before a replay, in the order in which they are stored; ``saved``: the parts of inputs that
+    are copied before anything is written.
     """
 
     late: set[Step]
@@ -60,22 +62,30 @@ class Placed:
 
 
 def place(
-    graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool, looks_first: bool
-) -> Placed:
-    """Decides where each assignment goes.
+    graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool, checks_indices_first: bool
+) -> WritePlan:
+    """Decides where each assignment is stored.
 
-    ``alone`` are the assignments that already have a kernel of their own, ``kept`` those that keep what they replace.
-    ``looks_first``: kernels that write to computed places look at all of them before. Raises Separate or Keep where
-    others should, unless this is the ``final`` try.
+    ``alone`` are the assignments that already have a kernel of their own, ``kept`` those that save the elements they
+    replace. ``checks_indices_first``: scatter kernels check all indices before the first write. Raises Separate or Keep
+    where others should, unless this is the ``final`` try.
     """
-    return _Placement(graph, steps, alone, kept, final, looks_first).run()
+    return _Placer(graph, steps, alone, kept, final, checks_indices_first).run()
 
 
-class _Placement:
+class _Placer:
+    """The placement under construction."""
+
     def __init__(
-        self, graph: Graph, steps: Sequence[Step], alone: set[Node], kept: set[Node], final: bool, looks_first: bool
+        self,
+        graph: Graph,
+        steps: Sequence[Step],
+        alone: set[Node],
+        kept: set[Node],
+        final: bool,
+        checks_indices_first: bool,
     ) -> None:
-        self.looks_first = looks_first
+        self.checks_indices_first = checks_indices_first
         self.kept = kept
         self.graph = graph
         self.steps = steps
@@ -88,7 +98,7 @@ class _Placement:
         self.wish: set[Node] = set()
         self.keep: set[Node] = set()
 
-    def run(self) -> Placed:
+    def run(self) -> WritePlan:
         found = [
             self._chain(self.graph.outputs[output], self.graph.inputs[number])
             for output, number in self.graph.updates.items()
@@ -103,7 +113,7 @@ class _Placement:
                     base = node.inputs[0]
                     if not keeps_elements(node):
                         continue
-                    kept = node in given or (self._own(base) and self._fits_unnoticed(node, step))
+                    kept = node in given or (self._own(base) and self._fits_without_late_signals(node, step))
                     step.onto[node] = "base" if kept else "copy"
                 elif node in given:
                     self._writer(node).onto[node] = "base"
@@ -112,20 +122,18 @@ class _Placement:
         if self.wish and not self.final:
             raise Separate(self.wish)
         if self.graph.scratch:
-            return Placed(set(), False)
+            return WritePlan(set(), False)
         late = self._late(self.chains)
         if any(map(_has_loop, self.chains)):
-            return Placed(set(late), False, saved=self._saved())
-        signals = self._tells_too_late(late, self.chains)
+            return WritePlan(set(late), False, saved=self._saved())
+        signals = self._may_replay_after_a_write(late, self.chains)
         if not signals or not given <= self.kept:
-            return Placed(set(late), signals)
+            return WritePlan(set(late), signals)
         order = [node for step in in_order(self.steps) for node in step.writes if node in given]
-        return Placed(set(late), False, tuple(order))
+        return WritePlan(set(late), False, tuple(order))
 
     def _chain(self, last: Node, base: Node) -> list[Node]:
-        """The assignments and loops that lead from an input to what it is updated to, first one first; none if others
-        do.
-        """
+        """The assignments and loops that lead from an input to its updated value, in order; empty if other nodes do."""
         chain = []
         node = last
         while node is not base:
@@ -137,7 +145,9 @@ class _Placement:
         return chain[::-1]
 
     def _base(self, node: Node) -> Node | None:
-        """What an assignment of a kernel, or a scalar loop, has written to; None where neither has made it."""
+        """The array that an assignment of a kernel, or a scalar loop, has written in place; None where neither has made
+        it.
+        """
         if node.op is ops.ASSIGN or node.op in IN_PLACE:
             step = self.step_of.get(node)
             return None if step is None or step.kernel is None else node.inputs[0]
@@ -180,7 +190,7 @@ class _Placement:
         return tuple(row for row in rows.values() if not row[1] or row[0] not in whole)
 
     def _late(self, chains: Sequence[Sequence[Node]]) -> list[Step]:
-        """The steps that write arrays of the caller, and those that have to wait for one that does."""
+        """The steps that write arrays of the caller, and those that depend on one that does."""
         found = dict.fromkeys(self._writer(node) for chain in chains for node in chain)
         for step in in_order(self.steps) if found else ():
             if not found.keys().isdisjoint(step.after):
@@ -188,7 +198,7 @@ class _Placement:
         return list(found)
 
     def _update(self, chain: list[Node]) -> bool:
-        """Whether assignments can go to the caller's array itself."""
+        """Whether assignments can be stored in the caller's array itself."""
         before = {step: set(step.after) for step in self.steps}
         base = self._base(chain[0])
         kept = (
@@ -202,10 +212,15 @@ class _Placement:
             return allowed
         chains = [*self.chains, chain]
         late = self._late(chains)
-        again = all(map(self._is_written_first, chains)) and not self._may_end_before(late, chains)
-        if any(map(_is_scattered, chain)) and not self.looks_first and self.graph.device == "cpu":
+        again = all(map(self._is_written_first, chains)) and not self._may_raise_before_the_last_write(late, chains)
+        if any(map(_is_scattered, chain)) and not self.checks_indices_first and self.graph.device == "cpu":
             allowed = False
-        if allowed and self._tells_too_late(late, chains) and not again and not self._can_be_undone(late, chains):
+        if (
+            allowed
+            and self._may_replay_after_a_write(late, chains)
+            and not again
+            and not self._can_be_undone(late, chains)
+        ):
             assigned = [node for node in chain if not _is_of_loop(node)]
             writers = {self.step_of[node] for node in assigned}
             wish = {node for node in assigned if self._signals(self.step_of[node])} - self.alone
@@ -218,12 +233,12 @@ class _Placement:
 
     @staticmethod
     def _put_back(before: Mapping[Step, set[Step]]) -> None:
-        """Takes waits back."""
+        """Restores the dependences of steps."""
         for step, after in before.items():
             step.after = after
 
     def _can_be_undone(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
-        """Whether all that is written can be put back as it was. What is not kept yet will be at the next try."""
+        """Whether all writes can be undone. Elements that are not saved yet will be at the next try."""
         if any(map(_has_loop, chains)):  # everything is copied before
             nodes = [step.node for step in late if step.node is not None]
             return not any(node.regions or node.op is ops.PYTHON_CALL for node in nodes)
@@ -237,23 +252,23 @@ class _Placement:
         self.keep |= assigned - self.kept
         return not (self.final and self.keep)
 
-    def _tells_too_late(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
-        """Whether a step may turn out to need plain Python when something of the caller's may have been written.
+    def _may_replay_after_a_write(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
+        """Whether a step may need a replay after an array of the caller may have been written.
 
-        Not a kernel that looks at all its places before it writes to the first one, if it is all that writes.
+        A scatter kernel that checks all indices before its first write needs none, if it is the only one that writes.
         """
         writers = {self._writer(node) for chain in chains for node in chain}
         first = {step for step in writers if len(writers) == 1 and any(map(_is_scattered, step.writes))}
         return any(self._signals(step) for step in late if step not in first)
 
-    def _may_end_before(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
-        """Whether an exception in one of the steps may end plain Python before it comes to all of the assignments."""
+    def _may_raise_before_the_last_write(self, late: Sequence[Step], chains: Sequence[Sequence[Node]]) -> bool:
+        """Whether an exception in one of the steps may end plain Python before it has done all of the assignments."""
         order = {node: position for position, node in enumerate(self.graph.nodes)}
         last = max(order[node] for chain in chains for node in chain)
         return any(order[node] < last for step in late for node in _raising(step))
 
     def _is_written_first(self, chain: Sequence[Node]) -> bool:
-        """Whether nothing reads the caller's array before all of the assignments are done."""
+        """Whether all reads of the caller's array come after all of the assignments."""
         held = {self._base(chain[0]), *chain[:-1]}
         copied = [
             node.inputs[0] for step in self.steps for node in step.writes
@@ -269,10 +284,10 @@ class _Placement:
         made = step is not None and (step.kernel is not None or self._base(base) is not None)
         return made and base not in self.ends
 
-    def _fits_unnoticed(self, node: Node, step: Step) -> bool:
-        """The same where no other step that may need plain Python comes to wait for a write to the caller's arrays.
+    def _fits_without_late_signals(self, node: Node, step: Step) -> bool:
+        """The same as ``_fits``, and no other step that may replay comes to depend on a write to the caller's arrays.
 
-        Whether these can be put back was decided for the steps that came after them then.
+        Whether these writes can be undone was decided for the steps that came after them then.
         """
         if not self.chains or self.graph.scratch:
             return self._fits(node, step)
@@ -284,7 +299,7 @@ class _Placement:
         return fits
 
     def _fits(self, node: Node, step: Step) -> bool:
-        """Whether all that reads the base's old elements can do so before they are overwritten. Adds the waits."""
+        """Whether all reads of the base's old elements can come before the write. Adds the dependences."""
         base = self._base(node)
         assert base is not None
         if step.kernel is not None:
@@ -294,7 +309,7 @@ class _Placement:
             if not self._reads_in_place(step, base, store):
                 if not (self.graph.scratch and base.op is ops.INPUT and self._becomes_result(node)):
                     self.wish |= {node} - self.alone
-                return False  # a loop has two arrays then, which change places
+                return False  # a loop has a double buffer then
         readers = [other for other in self.steps if other is not step and base in self._memories(other.reads)]
         if any(step in steps_before(other) for other in readers):
             return False
@@ -312,7 +327,7 @@ class _Placement:
         return False
 
     def _reads_in_place(self, step: Step, base: Node, store: Store) -> bool:
-        """Whether a kernel reads of the base only what it does not write, or the element that it will replace."""
+        """Whether a kernel reads of the base only elements that it does not write, or the one that it replaces."""
         assert step.kernel is not None
         for value in step.kernel.values:
             access = value.access
@@ -320,7 +335,7 @@ class _Placement:
                 continue
             if access.buffer.node is not base or value.op == "gather" or store.value.op == "scatter":
                 return False
-            if apart(access, store.access, step.kernel.axes):
+            if disjoint(access, store.access, step.kernel.axes):
                 continue
             if step.kernel.reduced:
                 return False
@@ -330,21 +345,21 @@ class _Placement:
         return True
 
     def _signals(self, step: Step) -> bool:
-        """Whether a step may turn out to need plain Python. Kernels on a GPU's own arrays tell nothing."""
+        """Whether a step may need a replay. Kernels on a GPU's own arrays report nothing."""
         if step.kernel is None:
             return step.kind == "loop" or (step.kind == "call" and not _is_of_loop(step.node))
         computed = {v.node for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")}
         return self.graph.device == "cpu" and any(map(may_signal, computed))
 
     def _read_by(self, step: Step) -> frozenset[Node]:
-        """The memories of which a step reads elements; that an assignment leaves some as they are is no reading."""
+        """The memories of which a step reads elements; an assignment does not read the elements that it keeps."""
         if step.kernel is None:
             return self._memories(step.reads)
         read = [value.access.buffer.node for value in step.kernel.values if value.access is not None]
         return self._memories([*read, *(node.inputs[0] for node in step.writes if node.op is ops.COMBINE)])
 
     def _memories(self, nodes: Sequence[Node]) -> frozenset[Node]:
-        """The nodes whose memory any of these may show."""
+        """The nodes whose memory any of these may alias."""
         return frozenset().union(*map(self._memory, nodes))
 
     def _memory(self, node: Node) -> frozenset[Node]:
@@ -361,7 +376,7 @@ class _Placement:
         return self._shown[node]
 
     def _may_show(self, node: Node) -> Sequence[Node]:
-        """The operands of whose memory a value may be a view."""
+        """The operands of which a value may be a view."""
         step = self.step_of.get(node)
         may_be_view = node.op in (ops.CALL, ops.PYTHON_CALL) and (step is None or step.kernel is None)
         if (node.op.kind in ("view", "control") and not _is_of_loop(node)) or may_be_view:
@@ -384,7 +399,7 @@ def _has_loop(chain: Sequence[Node]) -> bool:
 
 
 def _varies(value: Any) -> bool:
-    """Whether sizes that are not known now occur in a path."""
+    """Whether a path contains sizes that are unknown now."""
     if isinstance(value, slice):
         return _varies((value.start, value.stop, value.step))
     return isinstance(value, SymInt) or (isinstance(value, tuple | list) and any(map(_varies, value)))
@@ -395,8 +410,8 @@ _ERRORS = frozenset({"gather", "scatter", "python_sqrt", "python_divide", "finit
 
 
 def _raising(step: Step) -> list[Node]:
-    """The nodes that may raise: library calls, those that kernels do included, indices that are out of range, and
-    functions of Python's numbers.
+    """The nodes that may raise: library calls (also those that kernels make), indices out of range, and functions of
+    Python's numbers.
     """
     if step.kernel is not None:
         computed = [(v.op, v.node) for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")]
@@ -407,4 +422,4 @@ def _raising(step: Step) -> list[Node]:
     return [node] if may_signal(node) else []
 
 
-__all__ = ["Keep", "Placed", "Separate", "place"]
+__all__ = ["Keep", "Separate", "WritePlan", "place"]

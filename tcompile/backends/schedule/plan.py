@@ -1,6 +1,8 @@
-"""What a schedule is: steps in order, and which of them have to wait for which.
+"""The schedule: steps in order, with their dependences.
 
-Input: nothing; these are the records that ``steps`` fills in. Output: ``Step`` and ``Schedule``.
+Input: nothing; these are the records that ``fusion`` fills in.
+Output: ``Step`` and ``Schedule``.
+Why: fusion, placement and the code generators share them.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ Target: TypeAlias = Literal["base", "copy"]
 @dataclass(eq=False)
 class Step:
     """One step: a ``kernel``, a library ``call`` of ``node``, a ``view`` of another array (``node``, a view op), or a
-    ``loop`` over elements for which the code generator has a function.
+    scalar ``loop`` for which the code generator has a function.
 
-    ``onto`` says where an ``assign`` node goes: into the memory of its base, or of a copy; or, with ``base``, which
-    arrays a loop writes where they are. No other node joins a kernel that runs ``alone``.
+    ``onto`` says where an ``assign`` node is stored: in the memory of its base, or of a copy; or, with ``base``, which
+    arrays a loop writes in place. No other node joins a kernel that runs ``alone``.
     """
 
     kind: Literal["kernel", "call", "view", "loop"]
@@ -43,12 +45,11 @@ class Step:
 class Schedule:
     """The steps in order, and the arrays: graph inputs, and what the steps write.
 
-    From step number ``last`` on, arrays of the caller are written: nothing may be found out any more for which these
-    would have to be as they were. Where ``rewritten`` holds, plain Python writes the same elements again before it
-    reads them, so that it may still take over as long as it runs to the end. Where plain Python takes over otherwise,
-    what the assignments in ``undo`` have replaced is put back, last one first: it lies in the array beside each. Where
-    scalar loops write, the parts of the caller's arrays in ``saved`` are copied before, and put back whatever
-    is raised.
+    From step number ``last`` on, arrays of the caller are written: no later step may need their old elements for a
+    replay. Where ``rewritten`` holds, plain Python writes the same elements again before it reads them, so that a
+    replay is still possible if it runs to the end. For any other replay, the elements that the assignments in ``undo``
+    have replaced are restored, last one first: each is saved in the array beside it. Where scalar loops write, the
+    parts of the caller's arrays in ``saved`` are copied before, and restored after any error.
     """
 
     graph: Graph
@@ -61,8 +62,8 @@ class Schedule:
 
     @property
     def writes_once(self) -> bool:
-        """Whether all there is to do is one operation in place, for which kernels would keep what they replace, or
-        elements that go to other places of their array, which the library moves at once.
+        """Whether the graph is a single in-place operation whose kernel would save old elements, or a move within one
+        array, which the library does at once.
         """
         done = [node.op for node in self.graph.nodes if node.op.kind != "view"]
         if len(done) == 2 and set(done) == {ops.ASSIGN, ops.ORDERED}:
@@ -75,7 +76,7 @@ class Schedule:
         """The fused kernels, in order."""
         return [step.kernel for step in self.steps if step.kernel is not None]
 
-    def is_trifling(self, most: int) -> bool:
+    def computes_few_numbers(self, most: int) -> bool:
         """Whether the kernels compute single numbers only, in ``most`` operations or fewer."""
         nodes = {value.node for kernel in self.kernels for value in kernel.values if value.operands}
         nodes.update(node for kernel in self.kernels for node in kernel.nodes)
@@ -83,7 +84,7 @@ class Schedule:
 
 
 def steps_before(step: Step) -> set[Step]:
-    """All steps that have to run before ``step``."""
+    """All steps that ``step`` depends on."""
     seen: set[Step] = set()
     stack = list(step.after)
     while stack:
@@ -95,7 +96,7 @@ def steps_before(step: Step) -> set[Step]:
 
 
 def in_order(steps: Sequence[Step]) -> list[Step]:
-    """The steps, each after those it depends on, otherwise in the order in which they were made."""
+    """Sorts steps topologically, otherwise in the order in which they were made."""
     numbers = {step: number for number, step in enumerate(steps)}
     ordered: dict[Step, None] = {}
     met: set[Step] = set()
@@ -106,6 +107,6 @@ def in_order(steps: Sequence[Step]) -> list[Step]:
             ordered[step] = None
             continue
         met.add(step)
-        left.append(step)  # met again after those before it
+        left.append(step)  # visited again after its dependences
         left += sorted((s for s in step.after if s in numbers and s not in met), key=lambda s: -numbers[s])
     return list(ordered)

@@ -1,8 +1,10 @@
-"""Products of small matrices in kernels: which ones, where they read, and in which order they add.
+"""Products of small matrices, unrolled in kernels.
 
-Input: a ``matmul`` node. Output: whether it is computed element by element, as the sum of a few products, and where
-the factors of these lie. Why: a call of BLAS for a 2 x 2 matrix takes far longer than its four products,
-and ends the kernel before it and after it.
+Input: a ``matmul`` node.
+Output: whether it is computed element by element, as the sum of a few products, what it reads, and the order of the
+sum.
+Why: a call of BLAS for a 2 x 2 matrix takes far longer than its four products, and prevents fusion with the code before
+and after it.
 """
 
 from __future__ import annotations
@@ -11,8 +13,8 @@ from tcompile.backends.schedule.maps import Affine, Map, broadcast
 from tcompile.graph import Node
 from tcompile.graph.sizes import is_one
 
-MOST_TERMS = 4  # of the sum that an element is
-_MOST_COLUMNS = 16  # BLAS is better at wide ones: it reads each factor once
+MOST_TERMS = 4  # of the sum for one element
+_MOST_COLUMNS = 16  # BLAS is better for wide ones: it reads each factor once
 
 
 def is_small(node: Node) -> bool:
@@ -27,13 +29,13 @@ def is_small(node: Node) -> bool:
 
 
 def is_fused(node: Node) -> bool:
-    """Whether BLAS adds each product as it multiplies, rounding once: it does for two matrices, not for vectors."""
+    """Whether BLAS fuses multiplication and addition, rounding once: it does for two matrices, not for vectors."""
     a, b = (operand.tensor for operand in node.inputs)
     return min(a.ndim, b.ndim) > 1 and not is_one(a.shape[-2]) and not is_one(b.shape[-1])
 
 
 def terms(node: Node) -> int:
-    """The number of products that are added for one element."""
+    """The number of products in the sum for one element."""
     size = node.inputs[0].tensor.shape[-1]
     assert isinstance(size, int)
     return size

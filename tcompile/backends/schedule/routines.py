@@ -1,9 +1,11 @@
-"""Routines: operations that the library computes in a loop of its own, which machine code can call by itself.
+"""Routines: operations that machine code computes by a call of the library's own loop.
 
-Input: a node whose result is a product of matrices, or the solution of equations. Output: the ``Routine`` that
-computes it, and the ``Kernel`` that says where its operands lie: a space with the axes of the stack, then rows,
-columns and what is summed over, of which each operand has some. Exists so that such a node is launched as kernels are,
-reads through transposes and slices as they do, and needs no call of Python.
+Input: a node whose result is a product of matrices, or the solution of equations.
+Output: the ``Routine`` that computes it, and the ``Kernel`` that says where its operands lie.
+Why: such a node is launched as kernels are, reads through transposes and slices as they do, and needs no call of
+Python.
+
+The kernel's space has the axes of the stack, then rows, columns and the summed axis; each operand has some of these.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, through
 from tcompile.graph import Node, Size, TensorType, ops
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.ops.view import leads_on
+from tcompile.graph.ops.view import address_direction
 from tcompile.graph.overlap import is_view
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.records import dataclass
@@ -27,16 +29,16 @@ LINEAR = "numpy.linalg._umath_linalg"
 class Routine:
     """A loop of a universal function: ``ufunc`` is its dotted name.
 
-    ``axes`` has the letters of the core axes of each operand, and of the result: m rows, p columns, k what is summed
-    over. ``sizes`` are those of which the loop is told the size, in its order. ``lone`` is the universal function that
-    computes the result where it is summed over one product: a sum makes a positive zero of a negative one.
-    ``raises``: the invalid flag is not one for the error state in force, but where the library's function raises.
+    ``axes`` has the letters of the core axes of each operand, and of the result: m rows, p columns, k the summed axis.
+    ``sizes`` are those whose lengths the loop is passed, in its order. ``lone`` is the universal function for sums of
+    one product: a sum turns a negative zero into a positive one. ``raises``: the invalid flag does not go to the error
+    state in force; the library's function raises.
     """
 
     ufunc: str
     axes: tuple[str, ...]
     sizes: str
-    dtypes: str = ""  # the characters of those it computes as the node does; empty: all
+    dtypes: str = ""  # the characters of the dtypes that it computes as the node does; empty: all
     lacks: str = ""  # the letters that operands of one axis do not have
     lone: str = ""
     raises: bool = False
@@ -77,7 +79,7 @@ def routine_of(node: Node) -> Routine | None:
     if found.dtypes and dtype.char not in found.dtypes:
         return None
     ranks = [type.ndim for type in types if isinstance(type, TensorType)]
-    if found.lone and not (ranks == [1, 1] and all(leads_on(operand, 0) for operand in node.inputs)):
+    if found.lone and not (ranks == [1, 1] and all(address_direction(operand, 0) for operand in node.inputs)):
         return None
     if not found.lacks and any(rank < len(axes) for rank, axes in zip(ranks, found.axes, strict=False)):
         return None
@@ -127,7 +129,7 @@ def _letters(node: Node, routine: Routine, number: int) -> str:
 
 
 def _beneath(node: Node, map: Map) -> tuple[Node, Map]:
-    """What a chain of view ops shows, and where: each axis of the map may go to any place there."""
+    """The base of a chain of view ops, and the map into it: each axis of the map may go to any axis there."""
     while is_view(node) and node.op not in (ops.REAL, ops.IMAG):
         try:
             inner = through(node, map)

@@ -1,8 +1,9 @@
-"""Writes to computed places: which ones kernels do, and in which order they have to come to the places.
+"""Scatters in kernels, and the order in which they write.
 
-Input: a ``scatter`` or ``combine`` node. Output: whether kernels have what it takes (``admits``), and what order it
-asks for: none (``is_in_any_order``), or that of the indices (``is_in_their_order``). Where two values go to one place
-NumPy goes through the arrays as they lie in memory.
+Input: a ``scatter`` or ``combine`` node.
+Output: whether kernels can do it (``admits``), and the required order: none (``is_in_any_order``), or that of the
+indices (``is_in_their_order``).
+Why: where several values go to one place, NumPy iterates over the arrays in memory order.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Set
 
 from tcompile.backends.schedule.admission import COMPUTED, number_fits
+from tcompile.backends.schedule.complex_and_half import DOUBLE, HALF
 from tcompile.backends.schedule.lower import computed_type, places_of
-from tcompile.backends.schedule.parts import DOUBLE, HALF
 from tcompile.graph import Node, Size, TensorType
 from tcompile.graph.sizes import is_one, may_be_empty
 
-# What elements are combined by, by their kind. NumPy's extrema of floats tell of NaNs here.
+# The functions that combine elements, by kind of dtype. NumPy's extrema of floats report NaNs here.
 COMBINED: dict[str, frozenset[str | None]] = {
     "f": frozenset({None, "add", "subtract", "multiply", "divide"}),
     **dict.fromkeys("iu", frozenset({
@@ -25,7 +26,9 @@ COMBINED: dict[str, frozenset[str | None]] = {
 
 
 def admits(node: Node, combines: Set[str | None]) -> bool:
-    """Whether a kernel can do these writes, but for their order. ``combines``: by what it can combine elements."""
+    """Whether a kernel can do these writes, apart from their order. ``combines``: the functions that can combine
+    elements.
+    """
     base, value, places, how = node.tensor, node.operands[1], places_of(node), node.attrs.get("ufunc")
     if base.dtype.name not in COMPUTED or not base.dtype.isnative:
         return False
@@ -37,8 +40,8 @@ def admits(node: Node, combines: Set[str | None]) -> bool:
         return False
     if isinstance(value, Node):
         return isinstance(value.type, TensorType) and value.type.dtype == base.dtype
-    # ``ufunc.at`` takes a number for an array of int64 or float64: with these NumPy combines it in the base's dtype, or
-    # in a wider one of which the upper bits are lost.
+    # ``ufunc.at`` takes a number for an array of int64 or float64: NumPy combines it in the base's dtype, or in a wider
+    # one whose upper bits are lost.
     if base.dtype.kind == "f":
         return base.dtype == DOUBLE and number_fits(value, base.dtype)
     return type(value) is int and base.dtype.name != "uint64" and number_fits(value, base.dtype)
@@ -50,12 +53,12 @@ def _rest(node: Node) -> tuple[Size, ...]:
 
 
 def is_in_their_order(node: Node) -> bool:
-    """Whether NumPy goes through indices and values in the order in which they are counted."""
+    """Whether NumPy iterates over indices and values in C order."""
     return all(operand.tensor.c_contiguous for operand in node.inputs[1:])
 
 
 def is_in_any_order(node: Node) -> bool:
-    """Whether it makes no difference which of several values comes to a place first."""
+    """Whether the order of values for one place makes no difference."""
     how, value = node.attrs.get("ufunc"), node.operands[1]
     if how is not None:
         return node.tensor.dtype.kind in "iu"

@@ -1,8 +1,10 @@
-"""In which pass over a row each value of a kernel is computed.
+"""Stages of a kernel: the pass over a row in which each value is computed.
 
-Input: a kernel. Output: for every value its level (once a row, or once an element) and the pass in which it
-is ready. A reduction is complete after the pass that accumulates it, so what uses its result waits for the
-next pass: softmax has three passes over each row, all in one kernel while the row is in the cache.
+Input: a kernel.
+Output: for every value its level (once a row, or once an element) and the first pass that has it.
+Why: a reduction is complete after the pass that accumulates it, so its users run in the next pass.
+
+Softmax has three passes over each row, all in one kernel while the row is in the cache.
 """
 
 from __future__ import annotations
@@ -12,12 +14,14 @@ from dataclasses import field
 from tcompile.backends.schedule.kernel import Kernel, KernelValue, Store, needed
 from tcompile.records import dataclass
 
-KEEP_ABOVE = 8.0  # a value dearer than this is kept in a row buffer for later passes, rather than computed again
+KEEP_ABOVE = 8.0  # a value of higher cost is kept in a row buffer for later passes, not recomputed
 
 
 @dataclass
 class Stages:
-    """``ready`` maps each value to the first pass that can have it (for row values: that needs it done before)."""
+    """``ready`` maps each value to the first pass that can have it (for row values: the pass before which it is
+    complete).
+    """
 
     kernel: Kernel
     row_axes: frozenset[int]
@@ -43,7 +47,7 @@ class Stages:
     def row_store(self, store: Store) -> bool:
         """Whether the store writes one element a row, of a value computed once a row.
 
-        Along a reduced axis of size one the value may be an element's although the store does not move.
+        Along a reduced axis of size one the value may be an element's although the store has no step there.
         """
         return store.access.axes <= self.row_axes and self.per_row(store.value)
 
@@ -77,7 +81,7 @@ class Stages:
         return [v for v in self.kernel.values if v in found]
 
     def worth_keeping(self) -> dict[KernelValue, int]:
-        """Dear element values that several passes need, and the first pass that computes them."""
+        """The expensive element values that several passes need, and the first pass that computes them."""
         first: dict[KernelValue, int] = {}
         again: set[KernelValue] = set()
         for number in range(self.passes):
@@ -86,7 +90,7 @@ class Stages:
                     again.add(value)
                 else:
                     first[value] = number
-        dear = {v for v in again if v.op not in ("load", "iota", "pair", "part") and v.cost >= KEEP_ABOVE}
-        covered = {o for v in dear for o in needed(self.kernel.values, v.values)}
-        tops = dear - covered
+        expensive = {v for v in again if v.op not in ("load", "iota", "pair", "part") and v.cost >= KEEP_ABOVE}
+        covered = {o for v in expensive for o in needed(self.kernel.values, v.values)}
+        tops = expensive - covered
         return {v: first[v] for v in self.kernel.values if v in tops}

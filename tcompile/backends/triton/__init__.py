@@ -1,9 +1,11 @@
-"""The fusing GPU backend: a graph becomes Triton kernels, from the schedule that the llvm backend runs too.
+"""The fusing GPU backend: from a graph to Triton kernels, by the same schedule as the llvm backend.
 
-Input: a ``Graph``. Output: a callable that takes the graph's inputs and returns the tuple of its outputs. In
-between: the schedule (``backends.schedule``) decides what runs together, ``kernels`` writes each kernel as a Triton
-function, ``cubins`` compiles it for a GPU or ``interpreter`` runs it without one, and ``host`` writes the program
-around the kernels.
+Input: a ``Graph``.
+Output: a callable that takes the graph's inputs and returns the tuple of its outputs.
+Why: the same fused kernels run on NVIDIA's GPUs.
+
+The schedule (``backends.schedule``) forms kernels, ``kernels`` writes each as a Triton function, ``cubins`` compiles it
+for a GPU or ``interpreter`` runs it without one, and ``host`` writes the program around the kernels.
 """
 
 from __future__ import annotations
@@ -15,17 +17,17 @@ from typing import Any
 from tcompile.backends import compiled
 from tcompile.backends.schedule import Kernel, Schedule, scatters, schedule
 from tcompile.backends.schedule.admission import admits
-from tcompile.backends.schedule.parts import PARTS
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.triton import cubins, host, kernels, products, scans, tuning
-from tcompile.backends.triton.configs import RESIDENT, USUAL, Config
+from tcompile.backends.triton.configs import RESIDENT, USUAL, TilingConfig
 from tcompile.backends.triton.cuda import on
 from tcompile.backends.triton.cudagraphs import recorded
 from tcompile.backends.triton.devices import Device, device
 from tcompile.backends.triton.dots import Axes, axes_of
 from tcompile.backends.triton.pointwise import FLOATS, INTEGERS, STORES, has_operation
+from tcompile.backends.triton.small_reductions import NUMPYS_ORDER
 from tcompile.backends.triton.text import TritonFunction
-from tcompile.backends.triton.thin import NUMPYS_ORDER
 from tcompile.errors import BackendError
 from tcompile.graph import Graph, Node, ops
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -49,12 +51,14 @@ class CompiledKernel(compiled.CompiledKernel):
         return "\n\n".join(function.text for function in self.functions)
 
     def assembly(self, capability: int = 90) -> str:
-        """Its functions as PTX for GPUs of this compute capability, made anew. Raises BackendError without Triton."""
-        known = cubins.Variant(False, ())
+        """Its functions as PTX for GPUs of this compute capability, generated on demand. Raises BackendError without
+        Triton.
+        """
+        known = cubins.ArgumentFacts(False, ())
         return "\n".join(cubins.assembly(function, capability, known) for function in self.functions)
 
     def listings(self) -> tuple[str, str]:
-        """Without Triton, why there is no assembly."""
+        """The source and the PTX; without Triton, the reason why there is no PTX."""
         try:
             return super().listings()
         except BackendError as error:
@@ -62,8 +66,8 @@ class CompiledKernel(compiled.CompiledKernel):
 
 
 class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
-    """A compiled graph. ``on_device`` is its program without copies at the end: it takes arrays of the device's, too,
-    and returns such.
+    """A compiled graph. ``on_device`` is its program without copies at the end: it takes and returns arrays of the
+    device.
     """
 
     def __init__(
@@ -86,13 +90,13 @@ def compile_graph(
     cudagraphs: bool = False,
     tuned: frozenset[str] = frozenset(),
 ) -> CompiledGraph:
-    """Compiles ``graph`` for the device that there is now (``devices``).
+    """Compiles ``graph`` for the current device (``devices``).
 
     The result takes the graph's inputs by position, arrays of exactly the graph's types, and returns a tuple of arrays:
     CuPy's where the inputs are on a GPU, else NumPy's. CuPy reports no floating-point errors; nor do kernels for it.
-    ``cudagraphs``: kernels of a call are started as one CUDA graph, where that can be (``backends.triton.cudagraphs``).
-    ``tuned``: what of how they are written is timed on ``example_inputs`` (``backends.triton.tuning.TRIED``).
-    It raises ``Replay`` where only plain Python can go on. Raises BackendError where there is no device, or no Triton.
+    ``cudagraphs``: kernels of a call are started as one CUDA graph, where possible (``backends.triton.cudagraphs``).
+    ``tuned``: properties that are timed on ``example_inputs`` (``backends.triton.tuning.TRIED``). It raises ``Replay``
+    where only plain Python can go on. Raises BackendError where there is no device, or no Triton.
     """
     where, resident = device(graph.device), graph.device != "cpu"
     usual = config = RESIDENT if resident else USUAL
@@ -100,7 +104,7 @@ def compile_graph(
     if tuned and example_inputs is not None:
         functions = [function for _, written, _ in made.kernels for function in written]
 
-        def program(config: Config) -> Callable[..., Any]:
+        def program(config: TilingConfig) -> Callable[..., Any]:
             return where.around(_make(graph, where, config).program, resident)
 
         config = tuning.best(graph, example_inputs, usual, tuned, made.schedule, functions, where, program)
@@ -113,7 +117,7 @@ def compile_graph(
 
 @dataclass
 class _Made:
-    """A graph's kernels, each with its functions and the time they took to write, and the program around them."""
+    """A graph's kernels, each with its functions and the time to write them, and the program around them."""
 
     schedule: Schedule
     kernels: list[tuple[Kernel, list[TritonFunction], float]]
@@ -122,7 +126,7 @@ class _Made:
     regions: dict[Graph, Any]
 
 
-def _make(graph: Graph, where: Device, config: Config) -> _Made:
+def _make(graph: Graph, where: Device, config: TilingConfig) -> _Made:
     plan, dots = _planned(graph, config)
     names = cubins.library_names()
     functions: dict[Step, list[tuple[TritonFunction, Callable[..., Any]]]] = {}
@@ -133,15 +137,16 @@ def _make(graph: Graph, where: Device, config: Config) -> _Made:
             written = kernels.write(step.kernel, graph.device == "cpu", names, config, dots.get(step.kernel))
             functions[step] = [(function, where.launcher(function)) for function in written]
             made.append((step.kernel, written, (time.perf_counter() - started) * 1e3))
-    program = host.Program(plan, compile_graph, functions=functions, device=where)
+    program = host.TritonProgram(plan, compile_graph, functions=functions, device=where)
     source, run = program.build()
     return _Made(plan, made, source, run, program.regions)
 
 
-def _planned(graph: Graph, config: Config) -> tuple[Schedule, dict[Kernel, Axes]]:
+def _planned(graph: Graph, config: TilingConfig) -> tuple[Schedule, dict[Kernel, Axes]]:
     """The schedule, and the axes of those of its kernels that multiply matrices.
 
-    What would store the terms of a product, or add them up otherwise, leaves that product to the library.
+    A schedule that would store the terms of a product, or sum them in another kernel, leaves that product to the
+    library.
     """
     graph = products.padded(graph) if config.padded else graph
     if config.tile is None:
@@ -162,7 +167,7 @@ def _planned(graph: Graph, config: Config) -> tuple[Schedule, dict[Kernel, Axes]
 
 
 def supports(node: Node) -> bool:
-    """Whether kernels can compute this pointwise, creation or reduction node, this scan, or these writes to places."""
+    """Whether kernels can compute this pointwise, creation or reduction node, this scan, or this scatter."""
     if node.op in IN_PLACE:
         return _admits_scatter(node)
     if node.op is ops.PROD and not _admits_product(node):
@@ -171,8 +176,8 @@ def supports(node: Node) -> bool:
 
 
 def _admits_product(node: Node) -> bool:
-    """Of floats, where NumPy would report errors: a part of a product may leave the range and come back into it, which
-    the result does not show. So only rows that a thread multiplies in NumPy's order.
+    """Admits small float products that a thread computes in NumPy's order, where NumPy would report errors: in another
+    order a partial sum may overflow unseen.
     """
     x, axes = node.inputs[0].tensor, node.attrs["axis"]
     if x.dtype.kind not in "fc" or node.device != "cpu" or not axes:
@@ -182,7 +187,7 @@ def _admits_product(node: Node) -> bool:
 
 
 def _admits_scatter(node: Node) -> bool:
-    """Programs come to places in no order; CuPy promises none itself. What they combine, the GPU does in memory."""
+    """Admits scatters whose order is free, or CuPy's, which promises none; the GPU combines elements in memory."""
     dtype, how, of_cupy = node.tensor.dtype, node.attrs.get("ufunc"), node.device != "cpu"
     if dtype in PARTS or not scatters.admits(node, STORES.keys()) or not (of_cupy or scatters.is_in_any_order(node)):
         return False
@@ -194,12 +199,12 @@ def _has_operation(name: str, dtype: DType) -> bool:
 
 
 def _report(
-    graph: Graph, kernel: Kernel, functions: list[TritonFunction], config: Config, is_tuned: bool, ms: float
+    graph: Graph, kernel: Kernel, functions: list[TritonFunction], config: TilingConfig, is_tuned: bool, ms: float
 ) -> CompiledKernel:
     found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
     computed = tuple(found)
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
-    told = f"{kernel.describe()}; tuned: {config.text()}" if is_tuned else kernel.describe()
-    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, told, tuple(functions))
-    made.tell(graph, ms)
+    summary = f"{kernel.describe()}; tuned: {config.text()}" if is_tuned else kernel.describe()
+    made = CompiledKernel(kernel.name, kernel.nodes, computed, lines, summary, tuple(functions))
+    made.report_compiled(graph, ms)
     return made

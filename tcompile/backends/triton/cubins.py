@@ -1,9 +1,11 @@
-"""Kernels as machine code of NVIDIA's GPUs. No GPU is needed to compile: Triton brings the assembler along.
+"""Cubins: kernels as machine code of NVIDIA's GPUs. No GPU is needed to compile: Triton contains the assembler.
 
-Input: a ``TritonFunction``, the compute capability of a GPU, and what is known of its arguments. Output: a ``Cubin``,
-from tcompile's disk cache where the same was compiled before. Its key is all that it depends on: the source and the
-library that kernels call, types, blocks, the capability, and Triton's version. Triton is loaded only where something
-has to be compiled.
+Input: a ``TritonFunction``, the compute capability of a GPU, and facts about its arguments.
+Output: a ``Cubin``, from tcompile's disk cache where the same was compiled before.
+Why: Triton is loaded only where something has to be compiled.
+
+The cache key has everything that the code depends on: the source and the library that kernels call, types, blocks, the
+capability, and Triton's version.
 """
 
 from __future__ import annotations
@@ -26,21 +28,21 @@ from tcompile.backends.triton.sources import defined
 from tcompile.backends.triton.text import TritonFunction
 from tcompile.errors import BackendError
 
-OLDEST = 80  # Ampere: what comes before has no tested code
-# The assembler of CUDA 12.8 takes the least integer of 16 bits, negated, for a positive one where more is computed from
-# it (``-x % 6``, ``-x > y``). What is subtracted from here is 0, which no assembler knows.
+OLDEST = 80  # Ampere: older GPUs are untested
+# The assembler of CUDA 12.8 takes the negated least integer of 16 bits for a positive one where more is computed from
+# it (``-x % 6``, ``-x > y``). Negation is a subtraction from this 0, which is opaque to the assembler.
 _NEGATED = re.compile(r"\bneg\.s16\s+(%\w+), (%\w+);")
 _SUBTRACTED = (
     r"{ .reg .b32 program; .reg .b16 zero; mov.u32 program, %ctaid.y; cvt.u16.u32 zero, program;"
     r" sub.s16 \1, zero, \2; }"
 )
-_one_at_a_time = threading.Lock()  # Triton's settings are the process's
+_one_at_a_time = threading.Lock()  # Triton's settings are global
 
 
 @dataclass(frozen=True)
-class Variant:
-    """What is known of the arguments of one launch: ``wide`` says that offsets need 64 bits, ``even`` which arguments
-    (pointers, in bytes, and numbers) are multiples of 16, so that several elements can be loaded at once.
+class ArgumentFacts:
+    """Facts about the arguments of one launch: ``wide`` says that offsets need 64 bits, ``even`` which arguments
+    (pointers, in bytes, and numbers) are multiples of 16, so that loads can be vectorised.
     """
 
     wide: bool
@@ -51,7 +53,7 @@ class Variant:
 class Cubin:
     """Machine code: the ``name`` of its function, how many ``warps`` and bytes of ``shared`` memory a program has.
 
-    ``extra`` is how many pointers the function takes after its arguments: scratch memory, of which it uses none.
+    ``extra`` is the number of pointers after its arguments: scratch memory, which stays unused.
     """
 
     code: bytes
@@ -61,10 +63,10 @@ class Cubin:
     extra: int
 
 
-def compiled(function: TritonFunction, capability: int, variant: Variant) -> Cubin:
+def compiled(function: TritonFunction, capability: int, variant: ArgumentFacts) -> Cubin:
     """The machine code for GPUs of this compute capability (90 for 9.0).
 
-    Raises BackendError where the GPU is too old, or Triton is not there or refuses.
+    Raises BackendError where the GPU is too old, or Triton is missing or fails.
     """
     check_capability(capability)
     about = (function.blocks, function.warps, function.config.stages, variant, capability)
@@ -94,14 +96,14 @@ def check_capability(capability: int) -> None:
         )
 
 
-def assembly(function: TritonFunction, capability: int, variant: Variant) -> str:
-    """The PTX of a function, made anew."""
+def assembly(function: TritonFunction, capability: int, variant: ArgumentFacts) -> str:
+    """The PTX of a function, generated on demand."""
     text: str = _compile(function, capability, variant).asm["ptx"]
     return text
 
 
-def _compile(function: TritonFunction, capability: int, variant: Variant) -> Any:
-    """What Triton makes of a function."""
+def _compile(function: TritonFunction, capability: int, variant: ArgumentFacts) -> Any:
+    """Compiles a function with Triton."""
     try:
         import triton
         import triton.language as tl
@@ -131,7 +133,7 @@ def _compile(function: TritonFunction, capability: int, variant: Variant) -> Any
         with _one_at_a_time, settings.scope(), hooks.scope():
             settings.disable_line_info = True  # two thirds of the machine code's size
             hooks.add_stages_inspection_hook = _negating
-            settings.always_compile = True  # what Triton 3.6 keeps on disk does not depend on the hook
+            settings.always_compile = True  # Triton 3.6's disk cache ignores the hook
             return triton.compile(
                 source, target=GPUTarget("cuda", capability, 32),
                 options={name: value for name, value in options.items() if name in known},
@@ -141,7 +143,7 @@ def _compile(function: TritonFunction, capability: int, variant: Variant) -> Any
 
 
 def _negating(backend: Any = None, stages: dict[str, Any] | None = None, *others: Any) -> Any:
-    """Triton asks so for what is done to its stages: without arguments for the key and the hash of that."""
+    """The hook into Triton's stages: without arguments Triton asks for its key and hash."""
     if stages is None:
         return _SUBTRACTED, _SUBTRACTED
     assembled = stages["ptx"]
@@ -151,7 +153,7 @@ def _negating(backend: Any = None, stages: dict[str, Any] | None = None, *others
 
 @functools.cache
 def _names() -> dict[str, Any]:
-    """What kernels see: Triton's language, and the library's functions to be compiled into them."""
+    """The globals of kernels: Triton's language, and the library's functions to be compiled into them."""
     import triton.language as tl
     from triton.language.extra import libdevice
     from triton.runtime.jit import JITFunction
@@ -176,7 +178,7 @@ def library_text() -> str:
 
 @functools.cache
 def library_names() -> frozenset[str]:
-    """Their names, which nothing in a kernel may have."""
+    """Their names, which no name in a kernel may equal."""
     return frozenset(name for name in vars(library) if not name.startswith("__"))
 
 
@@ -189,4 +191,4 @@ def version() -> str:
         return ""
 
 
-__all__ = ["OLDEST", "Cubin", "Variant", "assembly", "check_capability", "compiled", "library_names", "version"]
+__all__ = ["OLDEST", "ArgumentFacts", "Cubin", "assembly", "check_capability", "compiled", "library_names", "version"]

@@ -1,8 +1,11 @@
 """Kernels on an NVIDIA GPU, by way of CuPy: its memory pool, its streams, its loader of machine code. No PyTorch.
 
-Input: functions of kernels, NumPy arrays. Output: NumPy arrays. What kernels read is copied to the GPU, what they have
-made is copied back at the end, and in between only for what NumPy itself computes. Exists apart from ``cubins`` because
-compiling needs no GPU, and running needs no compiler once the machine code is on disk.
+Input: functions of kernels, NumPy arrays.
+Output: NumPy arrays.
+Why: compiling needs no GPU (``cubins``), and running needs no compiler once the machine code is on disk.
+
+Operands of kernels are copied to the GPU and results are copied back at the end; in between, only operands of NumPy's
+own calls are copied.
 """
 
 from __future__ import annotations
@@ -31,7 +34,7 @@ _ELSE = "backend='llvm' runs on the CPU."
 
 
 def load_cupy() -> Any:
-    """CuPy. Raises BackendError where it is not installed, cannot be imported, or finds no GPU."""
+    """Imports CuPy. Raises BackendError where it is not installed, cannot be imported, or finds no GPU."""
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
@@ -51,7 +54,7 @@ def load_cupy() -> Any:
 
 
 def _current_device(cupy: Any) -> Any:
-    """CuPy's current GPU. Raises BackendError where CUDA gives none."""
+    """CuPy's current GPU. Raises BackendError where CUDA has none."""
     try:
         return cupy.cuda.Device()
     except Exception as error:
@@ -62,7 +65,7 @@ def _current_device(cupy: Any) -> Any:
 
 
 class _Own(threading.local):
-    """What each thread has on a GPU: counters by stream, and those that are ``lent``, if they are."""
+    """Thread-local state on a GPU: counters by stream, and those that are ``lent``, if they are."""
 
     def __init__(self) -> None:
         self.counters: dict[int, Any] = {}
@@ -82,7 +85,7 @@ class Cuda:
 
     @functools.cached_property
     def name(self) -> str | None:
-        """What GPU it is."""
+        """The GPU's name."""
         name: bytes = self.cupy.cuda.runtime.getDeviceProperties(self.number)["name"]
         return name.decode("utf-8", "replace")
 
@@ -106,7 +109,7 @@ class Cuda:
         return isinstance(x, self.cupy.ndarray)
 
     def placed(self, x: Any, order: tuple[int, ...] | None = None) -> Any:
-        """An array on the GPU, as it is there; else a copy whose axes lie in ``order`` (None: C)."""
+        """The array itself where it is on the GPU; else a copy whose axes lie in ``order`` (None: C)."""
         if self.is_mine(x):
             return self._dense(x, order)
         host = np.asarray(x)
@@ -124,9 +127,9 @@ class Cuda:
         return made
 
     def to_host(self, x: Any, made: dict[int, tuple[Any, Any, Any]] | None = None) -> Any:
-        """An array of the GPU's as NumPy's, lying in memory likewise; views of one array stay views of one array.
+        """Copies an array of the GPU to NumPy, in the same layout; views of one array stay views of one array.
 
-        ``made`` holds what has been copied in the same call.
+        ``made`` holds the copies of the same call.
         """
         if not self.is_mine(x):
             return x
@@ -145,7 +148,7 @@ class Cuda:
         return np.ndarray(x.shape, x.dtype, memory, x.data.ptr - whole.data.ptr, x.strides)
 
     def on_host(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-        """A call of the library's, on NumPy arrays."""
+        """Calls a library function on NumPy arrays."""
         return function(*map(self._all_to_host, args), **kwargs)
 
     def _all_to_host(self, x: Any) -> Any:
@@ -155,7 +158,7 @@ class Cuda:
 
     # -- programs -------------------------------------------------------------------------------------------------
     def tools(self) -> dict[str, Any]:
-        """What a host program calls."""
+        """The functions that a host program calls."""
         return {
             "empty": self.empty, "stride": interpreter.stride, "placed": self.placed, "on_host": self.on_host,
             "to_host": self.to_host, "counters": self.counters,
@@ -163,7 +166,7 @@ class Cuda:
         }  # fmt: skip
 
     def around(self, program: Callable[..., tuple[Any, ...]], resident: bool) -> Callable[..., tuple[Any, ...]]:
-        """The program, with its results copied back, unless all arrays are ``resident``.
+        """Wraps the program: results are copied back, unless all arrays are ``resident``.
 
         Where the GPU's memory runs out, plain Python goes on.
         """
@@ -177,8 +180,8 @@ class Cuda:
         def run(*inputs: Any) -> tuple[Any, ...]:
             depth = getattr(self._own, "depth", 0)
             if not depth and hasattr(self._own, "words"):
-                self.words.fill(0)  # what a run that was given up may have left
-            self._own.depth = depth + 1  # regions run inside of a program, whose bits are not theirs to clear
+                self.words.fill(0)  # a failed run may have left some set
+            self._own.depth = depth + 1  # regions run inside of a program, and must not clear its bits
             made: dict[int, tuple[Any, Any, Any]] = {}
             try:
                 return tuple(self.to_host(x, made) for x in program(*inputs))
@@ -205,8 +208,8 @@ class Cuda:
         return Loaded(function, self).launch
 
     def counters(self, count: int) -> Any:
-        """At least so many counters for the next launch, all zero, and left so: CuPy's current stream has its own, on
-        which one launch comes after the other.
+        """At least so many counters for the next launch, all zero, and left so. Each stream has its own, on which
+        launches are ordered.
         """
         if self._own.lent is not None:
             self._own.lent.append(self._zeros(count))
@@ -217,14 +220,14 @@ class Cuda:
         return counters[stream]
 
     def _zeros(self, count: int) -> Any:
-        """Numbers in memory of their own: what a recording uses in turn is written to whenever that is started."""
+        """Zeros in memory of their own: a shared buffer would be overwritten whenever a recording is started."""
         made = self.cupy.ndarray((count,), np.int32, self.cupy.get_default_memory_pool().malloc(4 * count))
         made.fill(0)
         return made
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[list[Any]]:
-        """Counters that this thread asks for meanwhile are new ones, as for launches that run at any time."""
+        """Gives this thread new counters meanwhile, for launches that run at any time."""
         before, self._own.lent = self._own.lent, []
         try:
             yield self._own.lent
@@ -245,7 +248,7 @@ def _on(number: int) -> Cuda:
 
 
 def current() -> Cuda:
-    """The GPU that is CuPy's current one. Raises BackendError where there is none that can be used."""
+    """CuPy's current GPU. Raises BackendError where none can be used."""
     return _on(int(_current_device(load_cupy()).id))
 
 

@@ -1,13 +1,13 @@
-"""Programs as CUDA graphs: all kernels of a call are started at once, which takes the host less than starting one.
+"""Programs as CUDA graphs: all kernels of a call are started at once, in less host time than one launch.
 
-Input: a program over arrays of a GPU's, and its schedule. Output: a program that does the same, and keeps its launches
-as a CUDA graph for every set of sizes that it meets. Exists for small kernels (the option ``triton.cudagraphs``), where
-starting them takes longer than running them.
+Input: a program over GPU arrays, and its schedule.
+Output: a program that does the same, and keeps its launches as a CUDA graph for every set of sizes.
+Why: small kernels run for less time than their launches take (the option ``triton.cudagraphs``).
 
-Kernels of a CUDA graph have the addresses that they were given. So the program is run once without starting anything,
-to see what it launches on which arrays; and before a graph is started, the kernels that read arguments or write results
-are given the addresses of this call's. Nothing is copied, and what a call returns is its caller's, as without graphs:
-no later call writes over it. Programs for which that cannot be are run as they are, and an event says why.
+Kernels of a CUDA graph have fixed addresses. So the program is run once without starting anything, to record its
+launches and their arrays. Before a graph is started, the kernels that read arguments or write results get the addresses
+of this call. Nothing is copied, and results belong to the caller, as without graphs: no later call overwrites them.
+Programs that cannot be recorded run as they are, and an event says why.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from tcompile.backends.schedule import Schedule
 from tcompile.backends.triton import driver
-from tcompile.backends.triton.launches import Launch, noted
+from tcompile.backends.triton.launches import GpuLaunch, noted
 from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.overlap import is_view
 from tcompile.observe import bus
@@ -28,12 +28,12 @@ from tcompile.records import dataclass
 if TYPE_CHECKING:
     from tcompile.backends.triton.cuda import Cuda
 
-Program = Callable[..., tuple[Any, ...]]
+Runnable = Callable[..., tuple[Any, ...]]
 MOST = 8  # sets of sizes that are recorded; each holds memory
 
 
 def why_not(plan: Schedule) -> str | None:
-    """Why a program is not recorded; None where it is."""
+    """The reason why a program is not recorded; None where it is."""
     graph = plan.graph
     if graph.device == "cpu":
         return "arrays of NumPy's are copied to the GPU and back at every call"
@@ -62,36 +62,36 @@ def _may_copy(node: Node) -> bool:
 
 
 class _Notes:
-    """What a program launches, and in whose memory: no array is held, so that temporary ones use memory in turn."""
+    """The launches of a program, with the memory they use: no array is held, so that temporaries reuse memory."""
 
     def __init__(self, cuda: Any, inputs: Sequence[Any]) -> None:
         self._cuda = cuda
         self._acquired = 0
         self.pool = cuda.MemoryPool(self._acquire)
-        self.launches: list[Launch] = []
-        self.seen: list[list[tuple[int, int, int]]] = []  # by launch: words, whose memory, and how far from its start
+        self.launches: list[GpuLaunch] = []
+        self.seen: list[list[tuple[int, int, int]]] = []  # by launch: words, owner of the memory, and the offset in it
         self.owners = {x.data.mem.ptr: number for number, x in enumerate(inputs)}  # by address, the latest
         self._count = len(inputs)
 
     def _acquire(self, nbytes: int) -> Any:
-        """Memory for the pool."""
+        """Allocates memory for the pool."""
         made = self._cuda.MemoryPointer(self._cuda.Memory(nbytes), 0)
         self._acquired += nbytes
         return made
 
     @property
     def is_whole(self) -> bool:
-        """Whether the pool has what it ever had: where CUDA has no more, it gives back what is not in use just then."""
+        """Whether the pool never freed memory: where CUDA has no more, it frees what is unused just then."""
         return bool(self.pool.total_bytes() == self._acquired)
 
     def malloc(self, nbytes: int) -> Any:
-        """New memory, with a number."""
+        """Allocates memory, and numbers it."""
         made = self.pool.malloc(nbytes)
         self.owners[made.mem.ptr] = self._count = self._count + 1
         return made
 
-    def take(self, launch: Launch) -> None:
-        """Notes a launch."""
+    def take(self, launch: GpuLaunch) -> None:
+        """Records a launch."""
         seen, arguments = [], []
         for word, argument in enumerate(launch.arguments):
             whole = getattr(getattr(argument, "data", None), "mem", None)
@@ -102,11 +102,11 @@ class _Notes:
             arguments.append(address)
             if whole.ptr in self.owners:
                 seen.append((word, self.owners[whole.ptr], address - whole.ptr))
-        self.launches.append(Launch(launch.handle, launch.grid, launch.block, launch.shared, tuple(arguments)))
+        self.launches.append(GpuLaunch(launch.handle, launch.grid, launch.block, launch.shared, tuple(arguments)))
         self.seen.append(seen)
 
     def places(self, arrays: Sequence[Any]) -> list[tuple[int, list[tuple[int, int, int]]]]:
-        """For each launch that sees any of the arrays: words, which array, and how far from its first element."""
+        """For each launch that uses any of the arrays: words, the array, and the offset from its first element."""
         known = {self.owners[x.data.mem.ptr]: (number, x.data.ptr - x.data.mem.ptr) for number, x in enumerate(arrays)}
         found = []
         for launch, seen in enumerate(self.seen):
@@ -116,7 +116,7 @@ class _Notes:
         return found
 
 
-def recorded(program: Program, plan: Schedule, device: Callable[[str], Cuda]) -> Program:
+def recorded(program: Runnable, plan: Schedule, device: Callable[[str], Cuda]) -> Runnable:
     """The program as CUDA graphs, or as it is, where an event says why. ``device`` gives the GPU of a name."""
     reason = why_not(plan)
     if reason is None:
@@ -134,9 +134,9 @@ def _tell_skipped(name: str, reason: str) -> None:
 class Recording:
     """A CUDA graph for arguments of some sizes.
 
-    ``places`` says for each launch that sees arguments or results which of its words hold an address in which of them,
-    and how far after its first element; ``addresses`` are those of the arguments and results that it sees now.
-    ``held`` is its memory for temporary arrays, the words of status bits, and its counters.
+    ``places`` has for each launch that uses arguments or results the words that hold an address in them, and the offset
+    from the first element; ``addresses`` are those of the arguments and results that it uses now. ``held`` is its
+    memory for temporary arrays, the words of status bits, and its counters.
     """
 
     graph: Any
@@ -145,8 +145,8 @@ class Recording:
     addresses: tuple[int, ...] = ()
 
     def see(self, addresses: tuple[int, ...]) -> None:
-        """Lets it read and write there from now on."""
-        self.addresses = ()  # until all of it does
+        """Sets the addresses of arguments and results."""
+        self.addresses = ()  # until all of them are set
         for launch, places in self.places:
             words = self.graph.words[launch]
             for word, array, distance in places:
@@ -156,16 +156,16 @@ class Recording:
 
 
 class Recorder:
-    """A program that is recorded. Raises what the program raises."""
+    """A program that is recorded. Raises the errors of the program."""
 
-    def __init__(self, program: Program, plan: Schedule, device: Cuda) -> None:
+    def __init__(self, program: Runnable, plan: Schedule, device: Cuda) -> None:
         self.program = program
         self.name = plan.graph.name
         self.device = device
-        self.recordings: dict[Any, Program] = {}
+        self.recordings: dict[Any, Runnable] = {}
         inputs = [node.tensor for node in plan.graph.inputs]
         self._fixed = not plan.graph.symbol_inputs() and all(type.layout.dense for type in inputs)
-        self._only: Program | None = None  # where sizes are fixed: what runs the one recording
+        self._only: Runnable | None = None  # where sizes are fixed: the runner of the one recording
         self._lock = threading.Lock()
         self._given_up = False
 
@@ -185,11 +185,11 @@ class Recorder:
             self._only = found
         return found(*inputs)
 
-    def _written(self, recording: Recording, count: int, outputs: Sequence[Any]) -> Program:
-        """What runs a recording, in Python written for it.
+    def _written(self, recording: Recording, count: int, outputs: Sequence[Any]) -> Runnable:
+        """Generates the Python function that runs a recording.
 
-        Where arguments are not aligned the program is run as it is: kernels that are recorded load several elements at
-        once. The words of a recording are one call's at a time.
+        Where arguments are not aligned, the original program runs: recorded kernels use vector loads. The words of a
+        recording belong to one call at a time.
         """
         given = [f"a{i}" for i in range(count)]
         made = [f"r{i}" for i in range(len(outputs))]
@@ -216,15 +216,15 @@ class Recorder:
             f"    return ({', '.join(made)},)",
         ]
         exec(compile("\n".join(lines), f"<tcompile recording of {self.name}>", "exec"), known)
-        run: Program = known["run"]
+        run: Runnable = known["run"]
         return run
 
-    def _record(self, key: Any, inputs: Sequence[Any]) -> Program | None:
+    def _record(self, key: Any, inputs: Sequence[Any]) -> Runnable | None:
         if len(self.recordings) == MOST:
             self._give_up(f"it is called with more than {MOST} sets of sizes")
             return None
         cuda = self.device.cupy.cuda
-        own = [self._like(x) for x in inputs]  # apart from each other in memory, which arguments need not be
+        own = [self._like(x) for x in inputs]  # distinct memory, which arguments need not have
         notes = _Notes(cuda, own)
         with noted(notes.take), cuda.using_allocator(notes.malloc), self.device.lent() as counters:
             outputs = self.program(*own)
@@ -241,10 +241,10 @@ class Recorder:
         return made
 
     def _like(self, x: Any) -> Any:
-        """An array of the same shape and strides in memory of its own, which nobody reads."""
+        """An array of the same shape and strides in memory of its own, which is never read."""
         low = sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True) if s < 0 and x.size)
         high = sum((n - 1) * s for n, s in zip(x.shape, x.strides, strict=True) if s > 0 and x.size)
-        before = -(low // 16) * 16  # what lies before the first element, and leaves that aligned
+        before = -(low // 16) * 16  # the memory before the first element, which keeps that aligned
         memory = self.device.cupy.cuda.alloc(before + high + x.itemsize)
         return self.device.cupy.ndarray(x.shape, x.dtype, memory + before, x.strides)
 

@@ -1,6 +1,8 @@
-"""Where kernels run: on a GPU, or in Triton's interpreter.
+"""Devices of kernels: a GPU, or Triton's interpreter.
 
-Input: the settings. Output: a ``Device``. Exists so that the rest of the backend writes one program for both.
+Input: the settings.
+Output: a ``Device``.
+Why: the rest of the backend writes one program for both.
 """
 
 from __future__ import annotations
@@ -15,30 +17,32 @@ from tcompile.errors import BackendError
 
 
 class Device(Protocol):
-    """What a host program needs of a device."""
+    """The interface between a host program and a device."""
 
     @property
     def name(self) -> str | None:
-        """By which measurements are known again; None where there is nothing to measure."""
+        """The key of measurements; None where there is nothing to measure."""
 
     def finish(self) -> None:
-        """Waits for all that has been started."""
+        """Waits for all started kernels."""
 
     def tools(self) -> dict[str, Any]:
-        """What a host program calls: ``empty(shape, dtype, order)`` makes an array, ``stride(array, axis)`` is in
-        elements. Where arrays lie on a GPU, further: ``placed(x, order)`` copies one there, ``to_host(x)`` back, and
-        ``on_host(function, *args)`` calls a function of NumPy's.
+        """The functions that a host program calls: ``empty(shape, dtype, order)`` makes an array, ``stride(array,
+        axis)`` is in elements. Where arrays lie on a GPU, further: ``placed(x, order)`` copies one there,
+        ``to_host(x)`` back, and ``on_host(function, *args)`` calls a function of NumPy's.
         """
 
     def around(self, program: Callable[..., tuple[Any, ...]], resident: bool) -> Callable[..., tuple[Any, ...]]:
-        """The program, with results that are NumPy's arrays; ``resident``: all arrays are on the device, and stay."""
+        """Wraps the program so that results are NumPy arrays; ``resident``: all arrays are on the device, and stay."""
 
     def launcher(self, function: TritonFunction) -> Callable[..., Any]:
-        """Runs a function: ``launcher(programs, *arguments)`` starts so many, and returns their status bits."""
+        """Returns ``launcher(programs, *arguments)``, which starts so many programs of a function, and returns their
+        status bits.
+        """
 
 
 def device(arrays: str = "cpu") -> Device:
-    """The device on which kernels run now; that of a caller's ``arrays``, where these are on a GPU.
+    """The device for kernels now; that of a caller's ``arrays``, where these are on a GPU.
 
     Raises BackendError where there is none.
     """
@@ -59,7 +63,7 @@ def _without_triton() -> str | None:
 
 
 def unavailable() -> str | None:
-    """Why kernels cannot run on a GPU; None where they can."""
+    """The reason why kernels cannot run on a GPU; None where they can."""
     reason = _without_triton()
     if reason is not None:
         return reason

@@ -1,10 +1,12 @@
-"""Kernels that multiply matrices: each program takes a rectangle of the product, and walks along what is summed.
+"""Matrix products in kernels: each program computes a tile of the product, and iterates over the summed axis.
 
-Input: a ``Kernel`` whose reductions are the sums that ``products`` has made of products of matrices. Output: its
-function. In every iteration a piece of each factor is read, what the factor is computed from is computed (the
-prologue), and ``tl.dot`` multiplies the pieces, in full precision; after the last iteration is what is computed of the
-product (the epilogue). Programs that run at the same time share rows and columns, so that these are still in the GPU's
-cache (P. Tillet et al., "Triton", MAPL 2019).
+Input: a ``Kernel`` whose reductions are the sums that ``products`` has made of products of matrices.
+Output: its function.
+Why: operations on the factors (the prologue) and on the product (the epilogue) are fused with it.
+
+Every iteration loads a tile of each factor, computes the prologue, and multiplies the tiles by ``tl.dot`` in full
+precision; the epilogue follows the last iteration. Programs that run at the same time share rows and columns, so that
+these stay in the GPU's cache (P. Tillet et al., "Triton", MAPL 2019).
 """
 
 from __future__ import annotations
@@ -13,19 +15,19 @@ from collections.abc import Set
 from dataclasses import dataclass
 
 from tcompile.backends.schedule import Access, Kernel, KernelValue
+from tcompile.backends.schedule.complex_and_half import HALF
 from tcompile.backends.schedule.kernel import needed
-from tcompile.backends.schedule.parts import HALF
-from tcompile.backends.triton.configs import Config
+from tcompile.backends.triton.configs import TilingConfig
 from tcompile.backends.triton.names import type_of
 from tcompile.backends.triton.text import Text, TritonFunction
 from tcompile.graph import Node
 
-TOGETHER = 8  # rows of rectangles that are walked column by column
+TOGETHER = 8  # rows of tiles that are traversed column by column
 
 
 @dataclass(frozen=True)
 class Axes:
-    """The axes of a kernel that multiplies: of the factors' own (``tall`` of the left one), and the one summed."""
+    """The axes of a kernel that multiplies: of each factor (``tall`` of the left one), and the summed one."""
 
     tall: int
     wide: int
@@ -33,7 +35,7 @@ class Axes:
 
     @property
     def own(self) -> frozenset[int]:
-        """Those of a rectangle."""
+        """The axes of a tile."""
         return frozenset((self.tall, self.wide))
 
 
@@ -71,14 +73,14 @@ def _axes_of_product(kernel: Kernel, product: KernelValue) -> Axes | None:
 
 
 class Dots(Text):
-    """A rectangle a program."""
+    """A tile per program."""
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config, axes: Axes) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig, axes: Axes) -> None:
         super().__init__(kernel, signals, taken, config)
         assert config.tile is not None
         self.axes = axes
         self.sums = [value for value in kernel.values if value.op == "reduce"]
-        self.side = ""  # in which piece of a factor elements lie now, "" outside of the iterations
+        self.side = ""  # the factor whose tile is being computed, "" outside of the iterations
         sides = zip(("TALL", "WIDE", "DEEP"), (axes.tall, axes.wide, axes.deep), config.tile, strict=True)
         self.blocks = [(name, block) for name, _, block in sides]
         self.lanes = {axes.tall: "in_tall", axes.wide: "in_wide", axes.deep: "in_deep"}
@@ -88,12 +90,12 @@ class Dots(Text):
                 self.lanes[axis] = ""
 
     def mask(self, axes: frozenset[int]) -> str:
-        """By the axes along which an access moves."""
+        """The mask by the axes along which an access moves."""
         found = [lanes for axis, lanes in self.lanes.items() if axis in axes and lanes]
         return " & ".join(f"{lanes}_{self.side}" if lanes == "in_deep" else lanes for lanes in found)
 
     def load(self, access: Access, extra: int = 0) -> str:
-        """What lies beyond a factor's end adds nothing."""
+        """Emits a load; elements beyond a factor's end are zero."""
         text = super().load(access, extra)
         return text.replace(", mask=", ", other=0, mask=") if self.side else text
 
@@ -121,15 +123,15 @@ class Dots(Text):
         self.indent -= 1
         self._after()
         if self.any_flags:
-            self.lines.insert(told, "    left_told = tl.full([TALL, DEEP], 0, tl.int32)")
-            self.lines.insert(told, "    right_told = tl.full([DEEP, WIDE], 0, tl.int32)")
+            self.lines.insert(told, "    left_flags = tl.full([TALL, DEEP], 0, tl.int32)")
+            self.lines.insert(told, "    right_flags = tl.full([DEEP, WIDE], 0, tl.int32)")
             self.lines.insert(started, "    found = tl.full([TALL, WIDE], 0, tl.int32)")
             inside = self.mask(self.axes.own)
-            self.tell([f"tl.where({inside}, found, 0)" if inside else "found", "left_told", "right_told"])
+            self.report([f"tl.where({inside}, found, 0)" if inside else "found", "left_flags", "right_flags"])
         return self.function(kernel.name, grid)
 
     def _place(self, stack: list[int]) -> None:
-        """Which rectangle of which product this program takes."""
+        """Emits the coordinates of this program's tile."""
         p, kernel = self.parameters, self.kernel
         tall, wide = self.axes.tall, self.axes.wide
         tall_size, wide_size = (p.size(kernel.axes[axis].size) for axis in (tall, wide))
@@ -152,12 +154,12 @@ class Dots(Text):
                 self.line(f"{self.lanes[axis]} = {index} < {size}")
 
     def _before(self) -> list[KernelValue]:
-        """What the iterations need that is the same in each of them, in order."""
+        """The loop-invariant values of the iterations, in order."""
         found = needed(self.kernel.values, (s.values[0] for s in self.sums))
         return [value for value in found if self.axes.deep not in value.axes]
 
     def _iteration(self) -> None:
-        """A piece of each factor, and their products."""
+        """Emits a tile of each factor, and their product."""
         kernel, p, deep = self.kernel, self.parameters, self.axes.deep
         outside, size = dict(self.registers), p.size(kernel.axes[deep].size)
         pieces: dict[str, dict[KernelValue, str | tuple[str, str]]] = {}
@@ -188,7 +190,7 @@ class Dots(Text):
         self.side, self.registers = "", outside
 
     def _factors(self, value: KernelValue) -> tuple[KernelValue, KernelValue]:
-        """The factors of a sum's terms, the left one first; halves as they are, since products of two are exact."""
+        """The factors of a sum's terms, the left one first; halves unconverted, since products of two are exact."""
         one, other = (
             factor.values[0] if factor.op == "astype" and factor.attrs["operand_dtype"] == HALF else factor
             for factor in value.values[0].values
@@ -196,12 +198,12 @@ class Dots(Text):
         return (one, other) if self.axes.tall in one.axes else (other, one)
 
     def _of_factors(self, own: int) -> list[KernelValue]:
-        """What the factors along an axis are computed from in each iteration, in order."""
+        """The values of the factors along an axis that are computed in each iteration, in order."""
         factors = (factor for s in self.sums for factor in self._factors(s) if own in factor.axes)
         return [value for value in needed(self.kernel.values, factors) if self.axes.deep in value.axes]
 
     def _piece(self, value: KernelValue, side: str, pieces: dict[str, dict[KernelValue, str | tuple[str, str]]]) -> str:
-        """The text of a factor's piece, with zeros where there is nothing."""
+        """The text of a factor's tile, with zeros beyond its end."""
         register = pieces[side][value]
         assert isinstance(register, str)
         self.side = side
@@ -210,13 +212,13 @@ class Dots(Text):
         return f"tl.where({inside}, {register}, 0)" if inside and value.op != "load" else register
 
     def _after(self) -> None:
-        """What is computed of the products, and what is stored."""
+        """Emits the epilogue, and the stores."""
         self.flagged = "found"
         for value in self.kernel.values:
             if value.op == "reduce":
                 name = self._sum(value)
                 self.registers[value] = name
-                self.flag(f"flags_finite({name})")  # NumPy knows what to say of the others
+                self.flag(f"flags_finite({name})")  # NumPy handles the others
             elif self.axes.deep not in value.axes:
                 self.compute(value)
         for store in self.kernel.stores:

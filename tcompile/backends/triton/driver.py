@@ -1,7 +1,8 @@
-"""CUDA graphs made of launches, whose arguments can be changed: what of CUDA's driver CuPy does not wrap.
+"""CUDA graphs of launches with mutable arguments: the part of CUDA's driver that CuPy does not wrap.
 
-Input: launches, one after the other. Output: a ``LaunchGraph``, started as a whole. Exists apart so that tests put
-another in its place where there is no driver.
+Input: launches, one after the other.
+Output: a ``LaunchGraph``, started as a whole.
+Why: tests replace this module where there is no driver.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from tcompile.backends.triton.launches import Launch
+from tcompile.backends.triton.launches import GpuLaunch
 
 
 class _Node(ctypes.Structure):
@@ -47,13 +48,13 @@ class LaunchGraph:
     """A CUDA graph that runs launches one after the other.
 
     ``cuda`` is the module ``cupy.cuda``; the launches' arguments are numbers and addresses. Raises RuntimeError where
-    the driver refuses, OSError or AttributeError where there is none that can.
+    the driver refuses, OSError or AttributeError where it is missing or too old.
     """
 
-    def __init__(self, cuda: Any, launches: Sequence[Launch]) -> None:
+    def __init__(self, cuda: Any, launches: Sequence[GpuLaunch]) -> None:
         self._graph = self._started = 0
         self._runtime, self._launch, self._stream = cuda.runtime, cuda.runtime.graphLaunch, cuda.get_current_stream
-        self._launches = launches  # whose functions stay loaded
+        self._launches = launches  # keeps their functions loaded
         self._change = _driver().cuGraphExecKernelNodeSetParams_v2
         graph, before = ctypes.c_void_p(), ctypes.c_void_p()
         _check(_driver().cuGraphCreate(ctypes.byref(graph), 0), "cuGraphCreate")
@@ -79,12 +80,12 @@ class LaunchGraph:
         self._started = self._runtime.graphInstantiate(self._graph)
 
     def change(self, number: int) -> None:
-        """Lets the launch of this number see the arguments that ``words`` has for it now."""
+        """Updates the arguments of the launch of this number from ``words``."""
         node, _, (_, about) = self._nodes[number]
         _check(self._change(self._started, node, about), "cuGraphExecKernelNodeSetParams")
 
     def start(self) -> None:
-        """Starts all of it on CuPy's current stream, after what has been started of it before."""
+        """Starts the graph on CuPy's current stream, after its earlier starts."""
         self._launch(self._started, self._stream().ptr)
 
     def __del__(self) -> None:

@@ -1,7 +1,9 @@
 """Kernels without reduced axes: each program takes a block of points.
 
-Input: a ``Kernel`` of form ``flat`` or ``tiled``. Output: its function. A tiled one's programs each take a rectangle
-along the two innermost axes, so that loads along either lie side by side.
+Input: a ``Kernel`` of form ``flat`` or ``tiled``.
+Output: its function.
+Why: a tiled one's programs each take a rectangle along the two innermost axes, so that loads along either are
+coalesced.
 """
 
 from __future__ import annotations
@@ -14,7 +16,9 @@ from tcompile.graph.sizes import product
 
 
 class Flat(Text):
-    """No reduced axes. ``shape`` is that of a block of points; ``sides`` are the masks along those of a rectangle."""
+    """A kernel without reduced axes. ``shape`` is that of a block of points; ``sides`` are the masks along those of a
+    rectangle.
+    """
 
     shape = "[BLOCK]"
     unit = "[1]"
@@ -31,15 +35,15 @@ class Flat(Text):
             self.compute(value)
         for store in kernel.stores:
             self.store(store)
-        self.tell_found(started)
+        self.report_found(started)
         return self.function(kernel.name, grid, per_warp=per_warp)
 
     @property
     def per_warp(self) -> int:
-        """How many points a warp has: two loads of 16 bytes for each thread, or, of numbers of 8 bytes, one.
+        """The number of points of a warp: two loads of 16 bytes for each thread, or, of numbers of 8 bytes, one.
 
-        Two of these as well where functions are computed, which a thread does side by side; those of angles take so
-        many registers that few threads would find room.
+        Two of these as well where functions are computed, which a thread interleaves. Trigonometric functions take so
+        many registers that few threads would fit.
         """
         if self.words == 1:
             return 256
@@ -79,14 +83,14 @@ class Flat(Text):
         self.line("inside = in_tall & in_wide")
         return *((sizes[axis], 1) for axis in outer), (sizes[tall], high), (sizes[wide], broad)
 
-    def tell_found(self, started: int) -> None:
-        """Tells what was found after line ``started``."""
+    def report_found(self, started: int) -> None:
+        """Emits the report of flags found after line ``started``."""
         if self.any_flags:
             self.lines.insert(started, f"    found = tl.full({self.shape}, 0, tl.int32)")
-            self.tell(["tl.where(inside, found, 0)"])
+            self.report(["tl.where(inside, found, 0)"])
 
     def mask(self, axes: frozenset[int]) -> str:
-        """What moves along one side of a rectangle is no more than that side."""
+        """The mask of an access: along one side of a rectangle, that side's."""
         if not self.sides:
             return "inside" if axes & self.placed else ""
         moved = [name for axis, name in self.sides.items() if axis in axes]

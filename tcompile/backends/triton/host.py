@@ -1,7 +1,8 @@
 """The host program around Triton kernels.
 
-Input: a ``Schedule`` and the functions of its kernels, as a device runs them. Output: the program (``backends.host``),
-which allocates on that device, and launches there.
+Input: a ``Schedule`` and the functions of its kernels, as a device runs them.
+Output: the program (``backends.host``), which allocates on that device, and launches there.
+Why: arrays may lie in another memory than the caller's.
 """
 
 from __future__ import annotations
@@ -22,20 +23,20 @@ Launchable = Callable[..., Any]
 
 
 @dataclass
-class Program(host.Program):
-    """The text under construction, and the functions of the kernels, each with what launches it."""
+class TritonProgram(host.HostProgram):
+    """The program under construction, and the functions of the kernels, each with its launcher."""
 
     functions: dict[Step, list[tuple[TritonFunction, Launchable]]] = field(default_factory=dict)
     device: Device | None = None
 
     def tools(self) -> dict[str, Any]:
-        """What the device gives."""
+        """The functions of the device."""
         assert self.device is not None
         return self.device.tools()
 
     @cached_property
     def is_resident(self) -> bool:
-        """Whether all arrays are the device's, those of the caller too; its library reports nothing, so nor do we."""
+        """Whether all arrays are the device's, those of the caller too; then no flags are reported, as in CuPy."""
         return self.schedule.graph.device != "cpu"
 
     @cached_property
@@ -53,11 +54,11 @@ class Program(host.Program):
 
     @cached_property
     def _seen_by_kernels(self) -> set[Node]:
-        """The arrays that machine code reads, and those that it writes to."""
+        """The arrays that kernels read or write."""
         return self._read_by_kernels | {node.inputs[0] for step in self.schedule.steps for node in step.onto}
 
     def _rank_zero_inputs(self) -> None:
-        """What kernels read, and what they write to, is copied to the device."""
+        """Copies the arrays that kernels read or write to the device."""
         if self.is_resident:
             return
         if not self.is_remote:
@@ -88,7 +89,7 @@ class Program(host.Program):
         return super()._guarded_call("on_host", [function, *arguments])
 
     def control(self, node: Node, operands: Sequence[str]) -> None:
-        """Branches, and iterations that are given all they need, are NumPy's to arrange."""
+        """Writes an operation with regions; branches and iterations run on the host."""
         super().control(node, [f"to_host({operand})" if self.is_remote else operand for operand in operands])
 
     def launch(self, step: Step) -> None:
@@ -137,4 +138,4 @@ def _blocks(size: Size, block: int) -> str:
     return f"({size})" if block == 1 else f"(({size} + {block - 1}) // {block})"
 
 
-__all__ = ["Program"]
+__all__ = ["TritonProgram"]

@@ -1,8 +1,11 @@
-"""Kernels in Triton's interpreter, on NumPy arrays: what a GPU would compute, one operation of NumPy at a time.
+"""Kernels in Triton's interpreter, on NumPy arrays: the GPU's results, one NumPy operation at a time.
 
-Input: a ``TritonFunction`` and NumPy arrays. Output: arrays that it has written, and its status bits. Exists so that
-every kernel can be run and compared where there is no GPU. The interpreter expects PyTorch's tensors: ``_Memory`` makes
-a NumPy array look like one. It knows no CUDA library: ``_Library`` computes these functions in NumPy.
+Input: a ``TritonFunction`` and NumPy arrays.
+Output: arrays that it has written, and its status bits.
+Why: every kernel can be run and compared where there is no GPU.
+
+The interpreter expects PyTorch's tensors: ``_Memory`` makes a NumPy array look like one. It lacks CUDA's library:
+``_Library`` computes these functions in NumPy.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends.replay import Replay
-from tcompile.backends.schedule.parts import PARTS
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.triton import library
 from tcompile.backends.triton.pointwise import LIBRARY
 from tcompile.backends.triton.sources import defined
@@ -29,7 +32,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {"rint": np.rint, **{name: OPS[name]
 
 
 class _Memory:
-    """An array as the interpreter wants it: a tensor that lies on the host already."""
+    """An array with the interface that the interpreter expects: a tensor in host memory."""
 
     def __init__(self, array: Array) -> None:
         dtype: np.dtype[Any] = PARTS.get(array.dtype) or array.dtype
@@ -37,37 +40,37 @@ class _Memory:
         self.dtype = np.dtype("int8") if dtype.kind == "b" else dtype
 
     def data_ptr(self) -> int:
-        """Where the data are."""
+        """The address of the data."""
         return self.address
 
     def untyped_storage(self) -> _Memory:
-        """The memory after a tensor."""
+        """The tensor itself, as its storage."""
         return self
 
     def cpu(self) -> _Memory:
-        """The same on the host."""
+        """The tensor itself, on the host."""
         return self
 
     def copy_(self, other: _Memory) -> None:
-        """The interpreter copies back what it has copied to the host: nothing."""
+        """Does nothing: the interpreter copies back what it has copied to the host."""
 
     def new_empty(self, *args: Any, **kwargs: Any) -> _Memory:
-        """A tensor that is made to show the copy on the host."""
+        """A tensor that will view the copy on the host."""
         return self
 
     def set_(self, *args: Any) -> None:
-        """Makes a tensor show some memory."""
+        """Makes a tensor view some memory."""
 
     def storage_offset(self) -> int:
-        """Where a tensor begins in its memory."""
+        """The offset of a tensor in its memory."""
         return 0
 
     def size(self) -> tuple[int, ...]:
-        """The shape, which nobody asks for."""
+        """The shape, which is unused."""
         return ()
 
     def stride(self) -> tuple[int, ...]:
-        """The strides, which nobody asks for."""
+        """The strides, which are unused."""
         return ()
 
 
@@ -90,7 +93,7 @@ def _of(data: Any, operands: Sequence[Any]) -> Any:
 
 
 def _reduced(function: Any, block: Any, axis: int | None) -> Any:
-    """A reduction that the interpreter would do element by element."""
+    """A vectorised reduction, which the interpreter would do element by element."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
@@ -110,7 +113,7 @@ def _sums(library_sum: Callable[..., Any], a: Any, errors: Any) -> tuple[Any, An
 
 
 def _accumulated(function: Any, block: Any) -> Any:
-    """A scan that the interpreter would do element by element."""
+    """A vectorised scan, which the interpreter would do element by element."""
     import triton.language as tl
     from triton.runtime.interpreter import TensorHandle
 
@@ -119,13 +122,13 @@ def _accumulated(function: Any, block: Any) -> Any:
 
 
 def _range(*bounds: Any) -> range:
-    """Python's range of numbers that the interpreter holds as arrays of one element, which NumPy 2.5 takes for none."""
+    """Python's range of numbers that the interpreter holds as one-element arrays, which NumPy 2.5 does not convert."""
     return range(*(int(b.handle.data.item()) if hasattr(b, "handle") else operator.index(b) for b in bounds))
 
 
 @functools.cache
 def _names() -> dict[str, Any]:
-    """What kernels see: Triton's language, and the library's functions as they stand."""
+    """The globals of kernels: Triton's language, and the library's functions as Python."""
     import triton.language as tl
 
     names: dict[str, Any] = {"tl": tl, "libdevice": _Library()}
@@ -134,7 +137,7 @@ def _names() -> dict[str, Any]:
             names[name] = types.FunctionType(value.__code__, names, name, value.__defaults__)
         elif isinstance(value, int):
             names[name] = value
-    names["added"] = tl.standard._sum_combine  # which the interpreter knows by its identity, and does at once
+    names["added"] = tl.standard._sum_combine  # which the interpreter recognises by identity, and vectorises
     names["range"] = _range
     names["sums_of"] = functools.partial(_sums, names["added_with_errors"])
     names["product_of"] = lambda block: _reduced(np.multiply, block, 1)
@@ -159,7 +162,7 @@ class Interpreted:
         from triton.runtime.interpreter import InterpretedFunction
 
         made = InterpretedFunction(defined(self.function, _names()))
-        made.rewritten_fn = {}  # that of the class holds every kernel for good
+        made.rewritten_fn = {}  # that of the class holds every kernel forever
         return made
 
     def __call__(self, programs: int, *given: Any) -> int:
@@ -189,7 +192,7 @@ def _bits(number: float) -> int:
 
 
 def stride(array: Array, axis: int) -> int:
-    """A stride in elements. Raises Replay where elements lie at odd distances."""
+    """A stride in elements. Raises Replay where it is no multiple of the item size."""
     elements, rest = divmod(array.strides[axis], array.itemsize)
     if rest:
         raise Replay("elements whose distance is no multiple of their size")
@@ -210,7 +213,7 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] |
 
 
 class Interpreter:
-    """The device that Triton's interpreter is. Raises BackendError where there is no Triton."""
+    """Triton's interpreter as a device. Raises BackendError where there is no Triton."""
 
     name = None
 
@@ -221,14 +224,14 @@ class Interpreter:
             raise BackendError(f"backend='triton' needs Triton: pip install triton ({error})") from error
 
     def finish(self) -> None:
-        """Nothing runs on."""
+        """Does nothing: kernels run synchronously."""
 
     def tools(self) -> dict[str, Any]:
         """NumPy's arrays."""
         return {"empty": empty, "stride": stride, "counters": lambda count: np.zeros(count, np.int32)}
 
     def around(self, program: Callable[..., tuple[Any, ...]], resident: bool) -> Callable[..., tuple[Any, ...]]:
-        """They are NumPy's already."""
+        """The program itself: its results are NumPy's already."""
         return program
 
     def launcher(self, function: TritonFunction) -> Interpreted:

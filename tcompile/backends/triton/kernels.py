@@ -1,29 +1,31 @@
-"""A kernel of the schedule as the source of Triton functions.
+"""Code generation of a kernel: the source of its Triton functions.
 
-Input: a ``Kernel``. Output: its ``TritonFunction`` values: text with parameters, how many programs run, and the sizes
-of blocks. What an element's value is never depends on how elements are divided among programs.
+Input: a ``Kernel``.
+Output: its ``TritonFunction`` values: text with parameters, the number of programs, and the sizes of blocks.
+Why: the forms know nothing of each other. The value of an element never depends on how elements are divided among
+programs.
 """
 
 from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel
 from tcompile.backends.triton import rows, scans
-from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.triton.configs import USUAL, TilingConfig
 from tcompile.backends.triton.dots import Axes, Dots
 from tcompile.backends.triton.flat import Flat
+from tcompile.backends.triton.small_reductions import SmallRows, has_small_rows
 from tcompile.backends.triton.text import TritonFunction
-from tcompile.backends.triton.thin import Thin, is_thin
 
 
 def write(
     kernel: Kernel,
     signals: bool = True,
     taken: frozenset[str] = frozenset(),
-    config: Config = USUAL,
+    config: TilingConfig = USUAL,
     dots: Axes | None = None,
 ) -> list[TritonFunction]:
-    """The functions of a kernel. ``signals``: whether they report what NumPy would; ``taken``: names of the library;
-    ``dots``: the axes of one that multiplies matrices.
+    """Writes the functions of a kernel. ``signals``: whether they report NumPy's flags; ``taken``: names of the
+    library; ``dots``: the axes of one that multiplies matrices.
     """
     if dots is not None:
         return [Dots(kernel, signals, taken, config, dots).write()]
@@ -31,8 +33,8 @@ def write(
         return [Flat(kernel, signals, taken, config).write()]
     if any(value.op == "along" for value in kernel.values):
         return scans.write(kernel, signals, taken, config)
-    if is_thin(kernel):
-        return [Thin(kernel, signals, taken, config).write()]
+    if has_small_rows(kernel):
+        return [SmallRows(kernel, signals, taken, config).write()]
     return rows.write(kernel, signals, taken, config)
 
 

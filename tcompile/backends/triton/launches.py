@@ -1,9 +1,11 @@
-"""Functions of kernels, loaded on a GPU: starting one takes little more than CUDA takes for it.
+"""Launches of kernels on a GPU, with little more overhead than CUDA's own.
 
-Input: a ``TritonFunction``, and how many programs run on which arrays and numbers. Output: its status bits. Machine
-code is compiled for what is known of the arguments (``cubins.Variant``), so that has to be asked at every launch: by
-Python that is written for the function, with nothing in it that its parameters do not need; and with care where the
-answer is a new one.
+Input: a ``TritonFunction``, the number of programs, and arrays and numbers.
+Output: its status bits.
+Why: machine code is specialised to facts about the arguments (``cubins.ArgumentFacts``), which have to be checked at
+every launch.
+
+The fast check is Python generated for the function's parameters; a new combination takes the slow path.
 """
 
 from __future__ import annotations
@@ -22,10 +24,10 @@ from tcompile.records import dataclass
 
 WIDE = 1 << 31  # an offset in elements that needs more than 32 bits
 _MOST_SHARED = 8  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-_NOTHING = np.uint64(0)  # scratch memory that machine code is given, and does not use
+_NOTHING = np.uint64(0)  # unused scratch memory of machine code
 
 
-class Device(Protocol):
+class GpuTarget(Protocol):
     """The GPU that functions are loaded on.
 
     Attributes:
@@ -45,7 +47,7 @@ class Device(Protocol):
 
 
 class Status:
-    """The status bits of kernels that run on: they are waited for where they are asked about."""
+    """The status bits of running kernels: reading them waits."""
 
     def __init__(self, words: Any) -> None:
         self.words = words
@@ -61,7 +63,7 @@ class Status:
         return self
 
     def __or__(self, other: Status | int) -> Status:
-        return other if isinstance(other, Status) else self  # what has been asked about is done with
+        return other if isinstance(other, Status) else self  # a status that was read is done
 
     def __and__(self, bit: int) -> int:
         return self._value() & bit
@@ -71,8 +73,8 @@ class Status:
 
 
 @dataclass(frozen=True, eq=False)
-class Launch:
-    """What a launch comes to: the loaded function, how many programs, threads of one, shared memory in bytes, and the
+class GpuLaunch:
+    """A prepared launch: the loaded function, the number of programs, threads of one, shared memory in bytes, and the
     arguments, of which arrays stand for their addresses.
     """
 
@@ -83,12 +85,12 @@ class Launch:
     arguments: tuple[Any, ...]
 
 
-_noting: dict[int, Callable[[Launch], None]] = {}  # by thread: who takes its launches in place of the GPU
+_noting: dict[int, Callable[[GpuLaunch], None]] = {}  # by thread: the recorder of its launches
 
 
 @contextmanager
-def noted(take: Callable[[Launch], None]) -> Iterator[None]:
-    """What this thread launches meanwhile is not started, but handed to ``take``."""
+def noted(take: Callable[[GpuLaunch], None]) -> Iterator[None]:
+    """Passes this thread's launches to ``take`` meanwhile, instead of starting them."""
     try:
         _noting[get_ident()] = take
         yield
@@ -96,7 +98,7 @@ def noted(take: Callable[[Launch], None]) -> Iterator[None]:
         _noting.pop(get_ident(), None)
 
 
-def _start(launch: Launch) -> None:
+def _start(launch: GpuLaunch) -> None:
     take = _noting.get(get_ident())
     if take is not None:
         take(launch)
@@ -105,26 +107,27 @@ def _start(launch: Launch) -> None:
 
 
 class Loaded:
-    """A function of a kernel on a GPU: its machine code is loaded for what is known of the arguments.
+    """A function of a kernel on a GPU: its machine code is loaded for the facts about its arguments.
 
     ``launch(programs, *arguments)`` starts so many programs on CuPy's current stream; it returns their status bits, or
     0 if they have none. Raises Replay where arrays are not on this GPU.
     """
 
-    def __init__(self, function: TritonFunction, device: Device) -> None:
+    def __init__(self, function: TritonFunction, device: GpuTarget) -> None:
         self.function = function
         self.device = device
         self._indices = [p.is_index for p in function.parameters]
-        self._wide: bool | None = None  # the same at every call, where no size and no stride is given at run time
+        self._wide: bool | None = None  # constant where no size and no stride is a run-time argument
         self._handles: dict[tuple[bool, tuple[bool, ...]], tuple[cubins.Cubin, Any, Any]] = {}
-        self._known: dict[int, tuple[Any, ...]] = {}  # by what ``launch`` asks: all that a launch needs
+        self._known: dict[int, tuple[Any, ...]] = {}  # by the key of ``launch``: all that a launch needs
         self.launch = self._written()
 
     def _written(self) -> Callable[..., Status | int]:
-        """The function ``launch``, which starts what ``_prepared`` has prepared before for arguments of the same kind.
+        """Generates the function ``launch``, which starts what ``_prepared`` has prepared before for arguments of the
+        same key.
 
-        Its key has a bit for each number, whether that is a multiple of 16; pointers must be. Where sizes are given at
-        run time, no offset may need 64 bits; of complex numbers, each is two cells.
+        Its key has a bit for each number, whether that is a multiple of 16; pointers must be. Where sizes are run-time
+        arguments, no offset may need 64 bits; a complex number is two cells.
         """
         parameters, signals = self.function.parameters, self.function.signals
         arrays = [f"a{i}" for i, p in enumerate(parameters) if p.is_array]
@@ -135,7 +138,9 @@ class Loaded:
         bits = " | ".join([f"(not {n} & 15) << {i}" for i, n in enumerate(numbers)] or ["0"])
         small = [f"({a}.size if {a}._c_contiguous else extent({a})) < WIDE >> 1" for a in arrays]
         small += [f"-WIDE < {n} < WIDE" for n in indices]
-        here = [f"{a}.data.device_id == NUMBER" for a in arrays[:1]]  # guards, or we, have put all in one place
+        here = [
+            f"{a}.data.device_id == NUMBER" for a in arrays[:1]
+        ]  # all arrays are on one GPU, by guards or by allocation
         even = [f"not ({' | '.join(f'{a}.data.ptr' for a in arrays)}) & 15"] if arrays else []
         points = [f"programs < {-(-WIDE // self.function.points)}"]
         fits = " and ".join(["not noting", *here, *even, *(points + small if indices else [])])
@@ -162,7 +167,7 @@ class Loaded:
         launch: Callable[..., Status | int] = names_known["launch"]
         return launch
 
-    def _prepared(self, programs: int, *given: Any) -> Launch:
+    def _prepared(self, programs: int, *given: Any) -> GpuLaunch:
         """The launch of at least one program. Raises Replay where arrays are not on this GPU."""
         function, device = self.function, self.device
         wide = self._wide
@@ -189,14 +194,14 @@ class Loaded:
                 even.append(int(value) % 16 == 0)
                 key |= even[-1] << number
                 number += 1
-                arguments.append(int(value))  # of which 32 bits are read where indices have no more
+                arguments.append(int(value))  # 32-bit indices read the lower half
         found = self._handles.get((wide, tuple(even)))
         code, handle, _ = found if found is not None else self._load(wide, tuple(even))
         block, extra = (32 * code.warps, 1, 1), (_NOTHING,) * code.extra
         if aligned and (not wide or self._wide is not None):
             self._known[key] = handle, block, code.shared, extra
         words = (device.words,) if function.signals else ()
-        return Launch(handle, (programs, 1, 1), block, code.shared, (*arguments, *words, *extra))
+        return GpuLaunch(handle, (programs, 1, 1), block, code.shared, (*arguments, *words, *extra))
 
     def _is_wide(self, programs: int, given: Sequence[Any]) -> bool:
         """Whether some offset needs 64 bits."""
@@ -209,7 +214,7 @@ class Loaded:
         return False
 
     def _load(self, wide: bool, even: tuple[bool, ...]) -> tuple[cubins.Cubin, Any, Any]:
-        code = cubins.compiled(self.function, self.device.capability, cubins.Variant(wide, even))
+        code = cubins.compiled(self.function, self.device.capability, cubins.ArgumentFacts(wide, even))
         module = self.device.cupy.cuda.function.Module()
         module.load(code.code)
         handle = module.get_function(code.name)
@@ -220,10 +225,10 @@ class Loaded:
 
 
 def extent(array: Any) -> int:
-    """How many cells lie between an array's first and last one, at most."""
+    """An upper bound of the number of cells between an array's first and last one."""
     steps: Sequence[int] = [abs(s) * (n - 1) for s, n in zip(array.strides, array.shape, strict=True)]
     cell: int = array.itemsize // (2 if array.dtype.kind == "c" else 1)
     return sum(steps) // cell + 1
 
 
-__all__ = ["Launch", "Loaded", "Status", "extent", "noted"]
+__all__ = ["GpuLaunch", "Loaded", "Status", "extent", "noted"]

@@ -1,9 +1,12 @@
-"""The functions that kernels call: NumPy's arithmetic where one Triton operation is not enough, and NumPy's flags.
+"""Library functions of kernels: NumPy's arithmetic where one Triton operation is not enough, and NumPy's flags.
 
-Input: blocks of one dtype. Output: blocks. The file is Triton code: it is compiled into every kernel that uses it, and
-run by the interpreter as it stands, so nothing in it may be more than Triton can compile. ``flags_...`` give status
-bits for each element (see ``backends.status``): a GPU has no floating-point flags, so what NumPy would report is found
-out from operands and result.
+Input: blocks of one dtype.
+Output: blocks.
+Why: a GPU has no floating-point flags, so NumPy's reports follow from operands and result: ``flags_...`` give status
+bits for each element (see ``backends.status``).
+
+The file is Triton code: it is compiled into every kernel that uses it, and run by the interpreter as Python, so all of
+it must be valid in both.
 """
 
 from __future__ import annotations
@@ -12,18 +15,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, INVALID, ONLY_NUMPY, OVERFLOW
 
-if TYPE_CHECKING:  # whoever compiles or runs these functions gives them what they name
+if TYPE_CHECKING:  # the names are provided where these functions are compiled or run
     import triton.language as tl
     from triton.language.extra import libdevice
 
 Block: TypeAlias = Any
 
 
-# -- what NumPy would report ------------------------------------------------------------------------------------------
+# -- flags -------------------------------------------------------------------------------------------------------------
 
 
 def flags_1(result: Block, a: Block, infinite: Block) -> Block:
-    """A NaN made of a number is invalid; an infinity made of a finite number is reported as ``infinite``."""
+    """Invalid for a NaN from a number; ``infinite`` for an infinity from a finite number."""
     lost = (result != result) & (a == a)
     pole = (tl.abs(result) == float("inf")) & (tl.abs(a) < float("inf"))
     return tl.where(lost, INVALID, 0) | tl.where(pole, infinite, 0)
@@ -44,23 +47,23 @@ def flags_3(result: Block, a: Block, b: Block, c: Block, infinite: Block) -> Blo
 
 
 def flags_divide(result: Block, a: Block, b: Block) -> Block:
-    """Of divisions, also rounded ones."""
+    """Flags of divisions, also rounded ones."""
     return flags_2(result, a, b, tl.where(b == 0, DIVIDE, OVERFLOW))
 
 
 def flags_reciprocal(result: Block, a: Block) -> Block:
-    """Of one divided by ``a``."""
+    """Flags of one divided by ``a``."""
     return flags_1(result, a, tl.where(a == 0, DIVIDE, OVERFLOW))
 
 
 def flags_pow(result: Block, a: Block, b: Block) -> Block:
-    """Of powers. Infinite operands are left to NumPy, since its loops do not agree on them."""
+    """Flags of powers. Infinite operands are left to NumPy, since its loops differ."""
     far = (tl.abs(a) == float("inf")) | (tl.abs(b) == float("inf"))
     return flags_2(result, a, b, tl.where(a == 0, DIVIDE, OVERFLOW)) | tl.where(far, ONLY_NUMPY, 0)
 
 
 def flags_nextafter(result: Block, a: Block) -> Block:
-    """A step from the largest finite number."""
+    """Flags of a step from the largest finite number."""
     beyond = (tl.abs(result) == float("inf")) & (tl.abs(a) < float("inf"))
     return tl.where(beyond, OVERFLOW, 0)
 
@@ -71,32 +74,32 @@ def flags_nan(a: Block, b: Block, bit: Block) -> Block:
 
 
 def flags_finite(a: Block) -> Block:
-    """What is infinite or a NaN is left to NumPy."""
+    """Leaves infinities and NaNs to NumPy."""
     return tl.where(tl.abs(a) < float("inf"), 0, ONLY_NUMPY)
 
 
 def flags_regular(a: Block, least: Block) -> Block:
-    """The same, and what is not larger than ``least``."""
+    """Leaves infinities, NaNs, and numbers not larger than ``least`` to NumPy."""
     return tl.where((tl.abs(a) < float("inf")) & (tl.abs(a) > least), 0, ONLY_NUMPY)
 
 
 def flags_by_zero(b: Block) -> Block:
-    """Integers divided by zero."""
+    """Flags of integer divisions by zero."""
     return tl.where(b == 0, DIVIDE, 0)
 
 
 def flags_wrapped(a: Block, b: Block, least: Block) -> Block:
-    """The least integer divided by -1."""
+    """Flags of the least integer divided by -1."""
     return tl.where((a == least) & (b == -1), OVERFLOW, 0)
 
 
 def flags_negative(a: Block) -> Block:
-    """Negative exponents of integers, of which NumPy raises, and what Python's root raises of."""
+    """Flags of negative exponents of integers, which raise in NumPy, and of negative operands of Python's root."""
     return tl.where(a < 0, ONLY_NUMPY, 0)
 
 
 def flags_fits(a: Block, low: Block, high: Block) -> Block:
-    """Floats that an integer type cannot hold: those not above ``low`` and below ``high``."""
+    """Flags of floats that an integer type cannot hold: those not above ``low`` and below ``high``."""
     return tl.where((a > low) & (a < high), 0, ONLY_NUMPY)
 
 
@@ -106,19 +109,19 @@ def flags_fits_from(a: Block, low: Block, high: Block) -> Block:
 
 
 def flags_total(result: Block, seen: Block) -> Block:
-    """Of sums of floats; ``seen`` are the bits of ``kinds`` of all elements."""
+    """Flags of sums of floats; ``seen`` are the bits of ``kinds`` of all elements."""
     lost = (result != result) & (((seen & 1) == 0) | ((seen & 6) == 6))
     beyond = (tl.abs(result) == float("inf")) & ((seen & 6) == 0)
     return tl.where(lost, INVALID, 0) | tl.where(beyond, OVERFLOW, 0)
 
 
 def flags_on_the_way(flags: Block) -> Block:
-    """Of sums from a row's beginning: added up in NumPy's order, one that has left the range does not come back."""
+    """Flags of scans in NumPy's order, in which a sum that overflows stays infinite."""
     return flags | tl.where((flags & OVERFLOW) != 0, ONLY_NUMPY, 0)
 
 
 def flags_all_multiplied(result: Block, seen: Block) -> Block:
-    """Of products of floats. Beside a NaN, an infinity may have met a zero."""
+    """Flags of products of floats. Beside a NaN, an infinity may have met a zero."""
     lost = (result != result) & (((seen & 1) == 0) | ((seen & 6) != 0))
     beyond = (tl.abs(result) == float("inf")) & ((seen & 6) == 0)
     return tl.where(lost, INVALID, 0) | tl.where(beyond, OVERFLOW, 0)
@@ -176,7 +179,7 @@ def quotient(a: Block, b: Block, one: Block) -> Block:
 
 
 def rest(a: Block, b: Block, one: Block) -> Block:
-    """What remains of it, with the sign of ``b``; zero where ``b`` is zero."""
+    """The remainder, with the sign of ``b``; zero where ``b`` is zero."""
     divisor = tl.where((b == 0) | (b == -1), one, b)
     left = a - (a // divisor) * divisor
     moved = tl.where((left != 0) & ((left < 0) != (divisor < 0)), left + divisor, left)
@@ -196,25 +199,25 @@ def quotient_unsigned(a: Block, b: Block, one: Block) -> Block:
 
 
 def rest_unsigned(a: Block, b: Block, one: Block) -> Block:
-    """What remains of unsigned integers."""
+    """The remainder of unsigned integers."""
     divisor = tl.where(b == 0, one, b)
     return tl.where(b == 0, one - one, a - (a // divisor) * divisor)
 
 
 def shifted_left(a: Block, b: Block, bits: Block, zero: Block) -> Block:
-    """Bits that are shifted out are gone, however far."""
+    """A left shift by any number of bits."""
     fits = (b >= 0) & (b < bits)
     return tl.where(fits, a << tl.where(fits, b, zero), zero)
 
 
 def shifted_right(a: Block, b: Block, bits: Block, zero: Block) -> Block:
-    """The same to the right, keeping the sign."""
+    """A right shift by any number of bits, keeping the sign."""
     fits = (b >= 0) & (b < bits)
     return a >> tl.where(fits, b, zero + bits - 1)
 
 
 def shifted_right_unsigned(a: Block, b: Block, bits: Block, zero: Block) -> Block:
-    """The same to the right, of unsigned integers."""
+    """A right shift of unsigned integers by any number of bits."""
     fits = b < bits
     return tl.where(fits, a >> tl.where(fits, b, zero), zero)
 
@@ -232,49 +235,50 @@ def power(base: Block, exponent: Block, one: Block, BITS: tl.constexpr) -> Block
 
 
 def flags_sum(a: Block, b: Block, total: Block) -> Block:
-    """Signed integers whose sum wraps around."""
+    """Flags of signed sums that wrap around."""
     return tl.where(((a ^ total) & (b ^ total)) < 0, INTEGER_OVERFLOW, 0)
 
 
 def flags_python(flags: Block) -> Block:
-    """What Python's ints do not wrap around at."""
+    """Flags of arithmetic that does not wrap around in Python's ints."""
     return tl.where(flags != 0, ONLY_NUMPY, 0)
 
 
 def flags_difference(a: Block, b: Block, left: Block) -> Block:
-    """Signed integers whose difference wraps around."""
+    """Flags of signed differences that wrap around."""
     return tl.where(((a ^ b) & (a ^ left)) < 0, INTEGER_OVERFLOW, 0)
 
 
 def flags_less(a: Block, b: Block) -> Block:
-    """Unsigned integers that wrap around where ``a`` is less than ``b``."""
+    """Flags of unsigned differences that wrap around: ``a`` is less than ``b``."""
     return tl.where(a < b, INTEGER_OVERFLOW, 0)
 
 
 def flags_product(a: Block, b: Block, product: Block, one: Block, least: Block) -> Block:
-    """Signed integers whose product wraps around."""
+    """Flags of signed products that wrap around."""
     safe = tl.where((a == 0) | (a == -1), one, a)
     apart = (a != 0) & (a != -1) & ((product // safe != b) | (product - (product // safe) * safe != 0))
     return tl.where(apart | ((a == -1) & (b == least)), INTEGER_OVERFLOW, 0)
 
 
 def flags_product_unsigned(a: Block, b: Block, product: Block, one: Block) -> Block:
-    """Unsigned integers whose product wraps around."""
+    """Flags of unsigned products that wrap around."""
     safe = tl.where(a == 0, one, a)
     return tl.where((a != 0) & (product // safe != b), INTEGER_OVERFLOW, 0)
 
 
 def magnitude(a: Block) -> Block:
-    """|a|, of the least number that itself. CUDA takes what it makes of ``tl.abs`` for positive where more is computed
-    from it; what ``a`` is subtracted from here is 0, which no compiler knows.
+    """|a|; the least integer is itself. CUDA assumes that the result of ``tl.abs`` is positive; the subtraction from 0
+    here is opaque to the compiler.
     """
     nothing = tl.program_id(1).to(a.dtype)
     return tl.where(a < 0, nothing - a, a)
 
 
-# -- programs that share something ------------------------------------------------------------------------------------
+# -- shared counters
+# ----------------------------------------------------------------------------------------------------
 def is_last(counter: Block, programs: Block) -> Block:
-    """Whether this is the last of so many programs that come here: it sees what all others have stored before."""
+    """Whether this is the last of so many programs to arrive: it sees the stores of all others."""
     tl.debug_barrier()
     return tl.atomic_add(counter, 1) == programs - 1
 
@@ -345,7 +349,7 @@ def multiplied(a: Block, b: Block) -> Block:
 
 
 def highest(a: Block, b: Block) -> Block:
-    """The larger one, or NaN. For float64 GPUs have no such operation; what stands for it asks for zeros' signs."""
+    """The larger one, or NaN. For float64 GPUs have no such operation; the substitute compares zeros' signs."""
     if a.dtype == tl.float64:
         return larger(a, b)
     else:
@@ -424,8 +428,8 @@ def last_of(a: Block, zero: Block, COLUMNS: tl.constexpr) -> Block:
 
 
 def moments_of(inside: Block, a: Block) -> tuple[Block, Block, Block]:
-    """Of each row, as columns: how many elements are ``inside``, their mean, and what they differ from it, squared and
-    added up. Nothing overflows on the way to the mean.
+    """Per row, as columns: the number of elements ``inside``, their mean, and the sum of squared deviations. The mean
+    cannot overflow.
     """
     count = sum_of(inside.to(tl.int32)).to(tl.float64)
     mean = sum_of(tl.where(inside, a, 0.0) * (1.0 / tl.maximum(count, 1.0)))
@@ -434,7 +438,7 @@ def moments_of(inside: Block, a: Block) -> tuple[Block, Block, Block]:
 
 
 def moments_of_all(count: Block, mean: Block, squares: Block) -> tuple[Block, Block, Block]:
-    """The same of all sets of elements in a row, of which these are known."""
+    """Merges all sets of elements in a row, given their moments."""
     elements = sum_of(count)
     middle = sum_of(mean * (count * (1.0 / tl.maximum(elements, 1.0))))
     apart = mean - middle
@@ -444,7 +448,7 @@ def moments_of_all(count: Block, mean: Block, squares: Block) -> tuple[Block, Bl
 def moments_together(
     count: Block, mean: Block, squares: Block, more: Block, other: Block, others: Block
 ) -> tuple[Block, Block, Block]:
-    """The same of two sets of elements; the first has ``count``, the second ``more`` of them.
+    """Merges the moments of two sets of elements; the first has ``count``, the second ``more`` of them.
 
     T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37, 1983, page 242.
     """

@@ -1,17 +1,20 @@
-"""Sums of squared distances from a row's mean, without another pass.
+"""One-pass variance: sums of squared deviations from a row's mean, without another pass.
 
-Input: a ``Kernel`` whose rows would be read again, as for a variance. Output: one that reads them once less where that
-can be. With ``e`` the distances to the row's first element, the sum over ``(x - m)**2`` is that of the squares of what
-``e`` differ from their mean, plus ``n * (m - first - mean(e))**2``. Where the first element is far from the others, its
-own distance is among those that are squared, and the rounding errors of ``e`` are not seen beside it.
+Input: a ``Kernel`` whose rows would be read again, as for a variance.
+Output: one that reads them once less where possible.
+Why: a pass over long rows is bound by memory.
 
-For float32, in float64, the former is ``sum(e*e) - sum(e)**2 / n``, and ``sum(e)`` is ``sum(x) - n * first``: what
-cancels out is at most ``n`` times the result, and not seen in float32. For float64 it would be: there ``e`` have
-``Moments``, in which nothing cancels out.
+With ``e`` the distances to the row's first element, the sum over ``(x - m)**2`` is the sum of squared deviations of
+``e`` from their mean, plus ``n * (m - first - mean(e))**2``. Where the first element is far from the others, its own
+distance is among the squares, and dominates the rounding errors of ``e``.
 
-An infinity makes that a NaN, and so does it with distances from a mean, which is one of them; distances from other
-numbers are left as they are. Only where nothing is reported: of distances that overflow float32 on the way nobody is
-told.
+For float32, in float64, the former is ``sum(e*e) - sum(e)**2 / n``, and ``sum(e)`` is ``sum(x) - n * first``: the
+cancellation is at most ``n`` times the result, and invisible in float32. For float64 it would be visible: there ``e``
+have ``Moments``, without cancellation.
+
+An infinity makes the result a NaN, as it does with distances from the mean, which is infinite; distances from other
+numbers are left unchanged. Only kernels that report no flags are rewritten: intermediate distances may overflow
+float32.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from tcompile.graph import Node
 from tcompile.graph.types import DType
 
 _BOOL, _FLOAT32, _FLOAT64 = np.dtype("bool"), np.dtype("float32"), np.dtype("float64")
-_MOST = 1 << 24  # elements of a row; beyond, what cancels out may be seen in float32
+_MOST = 1 << 24  # elements of a row; in longer ones cancellation may be visible in float32
 
 
 def in_one_pass(kernel: Kernel) -> Kernel:
@@ -52,7 +55,7 @@ class _Moments:
         self.node: Node | None = None
 
     def kernel(self) -> Kernel:
-        """What there is in its place."""
+        """The rewritten kernel."""
         squared = {value: found for value in self.given.values if (found := self.distance(value)) is not None}
         elements = {element for element, _ in squared.values() if element.dtype == _FLOAT32}
         made: dict[KernelValue, KernelValue] = {}
@@ -77,7 +80,7 @@ class _Moments:
         return value.op == "reduce" and value.attrs["op"] == "sum" and value.dtype in (_FLOAT32, _FLOAT64)
 
     def distance(self, value: KernelValue) -> tuple[KernelValue, KernelValue] | None:
-        """Of a sum of squared distances: what is loaded, and the number of its row that it is apart from."""
+        """For a sum of squared distances: the load, and the number of its row that is subtracted."""
         if not self.is_sum(value):
             return None
         (squared,) = value.values[:1]
@@ -97,7 +100,7 @@ class _Moments:
     def new(
         self, op: str, /, *operands: KernelValue | float, dtype: DType = _FLOAT64, of: DType = _FLOAT64, **attrs: Any
     ) -> KernelValue:
-        """One more value; ``called`` names it in the kernel's text."""
+        """Adds a value; ``called`` names it in the kernel's text."""
         axes = frozenset[int]().union(*(o.axes for o in operands if isinstance(o, KernelValue)))
         axes = axes & self.kept if op == "reduce" else axes
         made = KernelValue(op, operands, dtype, axes, self.node, {"operand_dtype": of, **attrs})
@@ -136,7 +139,7 @@ class _Moments:
         return new("astype", self.moved(around, mean, number, first), dtype=_FLOAT32)
 
     def wide(self, element: KernelValue, number: KernelValue, first: KernelValue) -> KernelValue:
-        """The same of float64. What overflows on the way is infinite, as it is without the way."""
+        """The same of float64. An intermediate overflow is infinite, as it is in two passes."""
         new = self.new
         apart = new("subtract", element, first, called="apart")
         moments = new("reduce", apart, op="moments", called="moments")

@@ -1,6 +1,8 @@
-"""What Triton calls NumPy's dtypes and numbers.
+"""Triton's names of dtypes and numbers.
 
-Input: dtypes and Python numbers. Output: text for kernels' sources and for their signatures.
+Input: dtypes and Python numbers.
+Output: text for kernels' sources and for their signatures.
+Why: sources and signatures have to agree.
 """
 
 from __future__ import annotations
@@ -9,7 +11,7 @@ import math
 
 import numpy as np
 
-from tcompile.backends.schedule.parts import PARTS
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.graph.types import DType
 
 BOOL = np.dtype("bool")
@@ -34,7 +36,7 @@ def pointer_to(dtype: DType) -> str:
 
 
 def literal(value: bool | int | float, dtype: DType) -> str:
-    """A number as it takes part in ``dtype``.
+    """A number as a literal of ``dtype``.
 
     >>> literal(1, np.dtype("float32")), literal(-0.5, np.dtype("float64")), literal(float("inf"), np.dtype("float32"))
     ('1.0', '(-0.5)', 'float("inf")')

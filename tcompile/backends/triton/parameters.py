@@ -1,7 +1,8 @@
-"""How a Triton kernel receives its arrays and sizes.
+"""Parameters of Triton kernels: arrays, sizes and numbers.
 
-Input: the buffers, symbolic sizes and numbers that a kernel mentions. Output: the kernel's parameters, each with its
-type and with the value that the host program gives.
+Input: the buffers, symbolic sizes and numbers that a kernel mentions.
+Output: the kernel's parameters, each with its type and with the host program's argument.
+Why: the source and the launch agree on them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from tcompile.backends.schedule import Buffer
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.schedule.kernel import Distance
-from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton.names import pointer_to
 from tcompile.graph import Node, Size, SymInt
 from tcompile.graph.names import is_plain
@@ -23,7 +24,7 @@ Kind: TypeAlias = Literal["array", "size", "stride", "wide", "number", "partial"
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter. ``kind`` says what it is given:
+    """One parameter. ``kind`` says what its argument is:
 
     an ``array``; a ``size``, or the ``stride`` of an array along ``axis`` in elements, in the type of the kernel's
     indices; a size as a value (``wide``, 64 bits); the bits of a Python float (``number``, 64 bits); an array of
@@ -49,14 +50,14 @@ class Parameter:
 
 
 @dataclass
-class Parameters:
+class TritonParameters:
     """The parameters of one kernel, in order of their first mention."""
 
     taken: set[str]
     found: dict[object, Parameter] = field(default_factory=dict)
 
     def fresh(self, name: str) -> str:
-        """A name that nothing else in the kernel has."""
+        """A name that is unique in the kernel."""
         name = name if is_plain(name) else "value"
         while name in self.taken or keyword.issoftkeyword(name):
             name += "_"
@@ -79,7 +80,7 @@ class Parameters:
         return self._add(("partial", number), name, "partial", "parts", number, pointer_to(dtype))
 
     def count(self) -> str:
-        """How many partial results there are for each row."""
+        """The number of partial results for each row."""
         return self._add("count", "parts", "count", "parts")
 
     def counters(self) -> str:
@@ -94,7 +95,7 @@ class Parameters:
         return self._add(("size", text), text if text.isidentifier() else "size", "size", size)
 
     def value(self, size: SymInt) -> str:
-        """A size that is computed with."""
+        """A size as an operand of arithmetic."""
         return self._add(("wide", str(size)), "number", "wide", size, type="i64")
 
     def number(self, buffer: Buffer) -> str:
@@ -118,4 +119,4 @@ class Parameters:
         return total, texts
 
 
-__all__ = ["Parameter", "Parameters"]
+__all__ = ["Parameter", "TritonParameters"]

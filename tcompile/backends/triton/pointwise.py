@@ -1,8 +1,9 @@
-"""What each pointwise operation is in Triton's language, with NumPy's values and flags.
+"""Lowerings of pointwise operations to Triton's language, with NumPy's values and flags.
 
-Input: an operation's name, the dtype of its operands, the operands' texts. Output: the text of the result, and of its
-status bits, where it has any. Why: each lowering lies in one table, by operation and kind of dtype (``lowering``). What
-has none stays a NumPy call; ``REFUSED`` says why.
+Input: an operation's name, the dtype of its operands, the operands' texts.
+Output: the text of the result, and of its status bits, where it has any.
+Why: each lowering lies in one table, by operation and kind of dtype (``lowering``). An operation without one stays a
+NumPy call; ``REFUSED`` says why.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tcompile.backends.schedule.parts import HALF, SINGLE
+from tcompile.backends.schedule.complex_and_half import HALF, SINGLE
 from tcompile.backends.triton.names import BOOL, full, literal, type_of
 from tcompile.graph import ops
 from tcompile.graph.op import OPS
@@ -25,7 +26,7 @@ Operand: TypeAlias = str | bool | int | float  # the name of a register, or a nu
 
 @dataclass(frozen=True)
 class Written:
-    """The text of a result, and of its status bits: in that, ``{r}`` is the result's name. "" means none."""
+    """The text of a result, and of its status bits, in which ``{r}`` is the result's name. "" means none."""
 
     value: str
     flags: str = ""
@@ -36,10 +37,11 @@ class Written:
 # numbers as tensors, which functions need, and ``{zero}``, ``{one}`` tensors of their dtype. Kernels have operations of
 # their own besides those of graphs.
 LOWERINGS: dict[str, dict[str, Written]] = {}
-# Why some operations of graphs have none. ``astype`` and ``where``, which know two dtypes, are functions below.
+# The reasons why some operations of graphs have none. ``astype`` and ``where``, which know two dtypes, are functions
+# below.
 REFUSED = {
     ops.CLIP: "transforms.decompose writes it as minimum and maximum",
-    ops.CONJ: "schedule.parts writes it for complex numbers, and it is no operation on others",
+    ops.CONJ: "schedule.complex_and_half writes it for complex numbers, and it is no operation on others",
     ops.SCALAR_ABS: "the least integer has no absolute value, of which NumPy's scalars warn",
     ops.SCALAR_POW: "of one number, whose power is that of libm",
     ops.SCALAR_FLOOR_DIVIDE: "of one number; a kernel takes no less time than the library",
@@ -90,7 +92,7 @@ lowering("pow", "u", "power({A}, {B}, {one}, {bits})")
 lowering("sqrt", "f", "{root}({A})", _ONE)
 lowering("fma", "f", "tl.fma({A}, {B}, {C})", "flags_3({r}, {A}, {B}, {C}, OVERFLOW)")
 
-# Comparisons, and what is chosen by them.
+# Comparisons and selections.
 for _name, _text in (
     ("equal", "~({A} ^ {B})"),
     ("not_equal", "{a} ^ {b}"),
@@ -164,7 +166,7 @@ for _name in sorted(LIBRARY):
 # Whether NumPy warns of NaNs here depends on its loops.
 lowering("logaddexp", "f", "logaddexp({A}, {B}, {log_2})", f"{_TWO} | flags_nan({{A}}, {{B}}, ONLY_NUMPY)")
 
-# Of numbers: NumPy's scalars report what wraps, Python's own what is infinite.
+# Numbers: NumPy's scalars report overflow, Python's own infinities.
 lowering("scalar_add", "i", "{a} + {b}", "flags_sum({A}, {B}, {r})")
 lowering("scalar_add", "u", "{a} + {b}", "flags_less({r}, {A})")
 lowering("scalar_subtract", "i", "{a} - {b}", "flags_difference({A}, {B}, {r})")
@@ -181,7 +183,7 @@ lowering("python_divide", "f", "plain_quotient({A}, {B})", f"flags_python({_BY_Z
 lowering("finite", "f", "{A}", "flags_finite({A})")
 lowering("regular", "f", "{A}", "flags_regular({A}, {B})")
 
-# How a value comes to a place where others may come to, in any order, and dtypes that the GPU combines in memory.
+# The atomic functions for combining elements in any order, and the dtypes that the GPU has them for.
 STORES: dict[str | None, str] = {
     None: "tl.store", "add": "tl.atomic_add", "maximum": "tl.atomic_max", "minimum": "tl.atomic_min",
 }  # fmt: skip
@@ -189,12 +191,12 @@ INTEGERS, FLOATS = frozenset({"int32", "int64", "uint32", "uint64"}), frozenset(
 
 
 def has_operation(name: str, dtype: DType) -> bool:
-    """Whether operation ``name`` is written for operands of ``dtype``, a dtype of the machine's."""
+    """Whether operation ``name`` has a lowering for operands of the machine dtype ``dtype``."""
     return dtype.kind in LOWERINGS.get(name, ())
 
 
 def write(name: str, dtype: DType, operands: Sequence[Operand]) -> Written:
-    """The operation on operands of ``dtype``: names of registers, or numbers."""
+    """Writes the operation on operands of ``dtype``: names of registers, or numbers."""
     plain = [o if isinstance(o, str) else literal(o, dtype) for o in operands]
     tensors = [o if isinstance(o, str) else full(o, dtype) for o in operands]
     if all(not isinstance(o, str) for o in operands):

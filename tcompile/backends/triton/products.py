@@ -1,9 +1,10 @@
-"""Products of matrices as sums of products, so that kernels compute them together with what is around them.
+"""Products of matrices as sums of products, to fuse them with their neighbours.
 
-Input: a graph. Output: the same graph in which ``matmul``, and CuPy's, are a ``multiply`` of broadcast factors and a
-``sum`` over the axis that these share (``expanded``). The schedule fuses those as it fuses all else: what the factors
-are computed from before, what is computed of the result after. ``dots`` writes such a kernel; nothing in between
-is ever stored. Or CuPy's products of matrices whose rows have an odd length, with zeros after these (``padded``).
+Input: a graph.
+Output: the same graph in which ``matmul``, and CuPy's, are a ``multiply`` of broadcast factors and a ``sum`` over their
+shared axis (``expanded``). Or CuPy's products of matrices with rows of odd length, padded with zeros (``padded``).
+Why: the schedule fuses multiply and sum with the code before and after them; ``dots`` writes such a kernel, and stores
+nothing in between.
 """
 
 from __future__ import annotations
@@ -20,18 +21,18 @@ from tcompile.graph.ops import apply
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.types import DType
 
-# What a product is computed in: products of two halves are exact in single precision, in which NumPy adds them, too.
+# The dtype of the sum: products of two halves are exact in single precision, in which NumPy adds them, too.
 CARRIED: dict[DType, DType] = {
     np.dtype("float16"): np.dtype("float32"), np.dtype("float32"): np.dtype("float32"),
     np.dtype("float64"): np.dtype("float64"),
 }  # fmt: skip
-ALIGNED = 16  # bytes, in which rows begin that are read in vectors
+ALIGNED = 16  # bytes: the alignment of rows for vector loads
 _OF_CUPY = ("cupy.matmul", "cupy.dot")
 
 
 @dataclass
 class Expanded:
-    """A graph, and of which product of the original each ``multiply`` gives the terms."""
+    """A graph, and for each ``multiply`` the product of the original whose terms it computes."""
 
     graph: Graph
     terms: dict[Node, Node] = field(default_factory=dict)
@@ -57,7 +58,7 @@ def _is_plain(node: Node) -> bool:
 
 
 def expanded(graph: Graph, refused: frozenset[str] = frozenset()) -> Expanded:
-    """``graph`` with its products of matrices as sums, but for those of the names that are ``refused``."""
+    """``graph`` with its products of matrices as sums, except those whose names are ``refused``."""
     found = Expanded(graph)
 
     def replace(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
@@ -95,7 +96,7 @@ def is_ragged(node: Node) -> bool:
 
 
 def padded(graph: Graph) -> Graph:
-    """``graph`` with zeros after the rows of factors whose lengths are odd; the product's own zeros are left out."""
+    """``graph`` with factors padded to aligned rows; the product's own padding is sliced off."""
 
     def replace(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
         if not is_ragged(node):
@@ -118,7 +119,7 @@ def padded(graph: Graph) -> Graph:
 
 
 def _filled_up(op: Callable[..., Node], factor: Operand, shape: tuple[Size, Size], device: str) -> Operand:
-    """A factor with zeros after its rows and columns."""
+    """A factor padded with zeros along both axes."""
     assert isinstance(factor, Node)
     if factor.tensor.shape == shape:
         return factor

@@ -1,11 +1,14 @@
-"""How each reduction accumulates, merges and finishes.
+"""Reductions in blocks: how each accumulates, merges and finishes.
 
-Input: names of blocks of elements. Output: text of the accumulators, and of their final value. A reduction is a list
-of accumulators. Sums of float32 are carried in float64, as in the llvm backend, but for a few elements, which are added
-up in NumPy's order; of float64, the rounding error of every addition, but for those of a row that is one block, is
-carried beside the sum, unless it is ``narrow``: what it is for has the precision of float32. Small integers are carried
-in 32 bits, since what wraps around there wraps around in fewer bits, too. ``Moments`` of a block are added up across
-before they are merged, so that there is one set of accumulators for a row.
+Input: names of blocks of elements.
+Output: text of the accumulators, and of their final value.
+Why: all forms of kernels accumulate alike.
+
+A reduction is a list of accumulators. Sums of float32 are carried in float64, as in the llvm backend, except for a few
+elements, which are added in NumPy's order. Sums of float64 carry the rounding error of every addition beside the sum,
+except those of a row that is one block, and ``narrow`` ones, whose result has the precision of float32. Small integers
+are carried in 32 bits, since overflow there is overflow in fewer bits, too. ``Moments`` of a block are reduced before
+they are merged, so that there is one set of accumulators for a row.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ _MERGED = {
 
 @dataclass(frozen=True)
 class Accumulator:
-    """One accumulator: its name's end, its dtype, how two are merged, and what it begins with."""
+    """One accumulator: its name's suffix, its dtype, its merge operation, and its initial value."""
 
     suffix: str
     dtype: DType
@@ -42,10 +45,10 @@ class Accumulator:
         return self.suffix == "_error"
 
 
-class Reduction:
-    """The reduction that a value is. ``signals``: whether status bits are wanted; ``in_order``: whether the elements
-    are few, and come one after the other, as NumPy adds them: then neither is float32 carried in float64, nor are
-    rounding errors.
+class BlockReduction:
+    """The reduction of a value. ``signals``: whether status bits are wanted; ``in_order``: whether the elements are
+    few, and added one after the other, as NumPy adds them: then neither float64 accumulators nor rounding errors are
+    used.
     """
 
     def __init__(self, value: KernelValue, signals: bool, in_order: bool = False) -> None:
@@ -67,18 +70,20 @@ class Reduction:
             self.parts.append(Accumulator("_kinds", INT32, "bits", 0))
 
     def _start(self) -> bool | int | float:
-        """The element that changes nothing."""
+        """The identity element."""
         if self.first is not None:
             return self.first
         return identity_element(self.op, self.dtype)
 
     def lift(self, element: str, inside: str = "") -> list[str]:
-        """The accumulators of one block of elements; those that are not ``inside``, if that is said, change nothing."""
+        """The accumulators of one block of elements; elements that are not ``inside``, if that is given, are replaced
+        by the identity.
+        """
         number = f"tl.where({inside}, {element}, {full(self._start(), self.dtype)})" if inside else element
         carried = self.parts[0].dtype
         texts = [number if carried == self.dtype else f"{number}.to({type_of(carried)})"]
         if self.is_compensated:
-            texts.append("")  # nothing has been rounded yet
+            texts.append("")  # no rounding error yet
         if self.signals:
             texts.append(f"kinds({number})")
         return texts
@@ -117,11 +122,11 @@ class Reduction:
         return f"{function}({result}, {name}_kinds)" if self.signals else ""
 
 
-class Moments(Reduction):
-    """The mean of float64 elements, and the sum of their squared distances from it, which its result's parts are.
+class Moments(BlockReduction):
+    """The mean of float64 elements, and the sum of their squared distances from it, both as results.
 
-    Each block's are merged into those of the blocks before it: there is one set of accumulators for a row also while it
-    is walked. Nothing is reported.
+    Each block's are merged into those of the blocks before it, so there is one set of accumulators for a row in any
+    case. Nothing is reported.
     """
 
     def __init__(self, value: KernelValue) -> None:
@@ -129,7 +134,7 @@ class Moments(Reduction):
         self.parts = [Accumulator(suffix, FLOAT64, "moments", 0.0) for suffix in ("_count", "_mean", "_squares")]
 
     def lift(self, element: str, inside: str = "") -> list[str]:
-        """A block of elements: whether there is one, and which."""
+        """A block of elements: the mask, and the elements."""
         return [inside, element, ""]
 
     def merge(self, name: str, texts: list[str]) -> list[str]:
@@ -138,7 +143,7 @@ class Moments(Reduction):
         return [*self.across(f"{name}_next", texts), f"{held} = moments_together({held}, {further})"]
 
     def across(self, name: str, texts: list[str] | None = None) -> list[str]:
-        """Lines that make a block one for each row, which what has been merged is."""
+        """Lines that reduce a block to one per row; merged accumulators already are."""
         if texts is None:
             return []
         names = self._names(name)
@@ -155,9 +160,9 @@ class Moments(Reduction):
         return [f"{name}{part.suffix}" for part in self.parts]
 
 
-def reduction_of(value: KernelValue, signals: bool) -> Reduction:
-    """How the reduction that a value is accumulates."""
-    return Moments(value) if value.attrs["op"] == "moments" else Reduction(value, signals)
+def reduction_of(value: KernelValue, signals: bool) -> BlockReduction:
+    """The reduction of a value."""
+    return Moments(value) if value.attrs["op"] == "moments" else BlockReduction(value, signals)
 
 
-__all__ = ["Accumulator", "Moments", "Reduction", "reduction_of"]
+__all__ = ["Accumulator", "BlockReduction", "Moments", "reduction_of"]

@@ -1,11 +1,14 @@
 """Kernels with reduced axes: each program takes a few rows.
 
-Input: a ``Kernel``. Output: its functions. A row that fits is held in registers whole, so that softmax reads it once;
-a longer one is walked block by block, once for every pass (``Stages``). Rows whose elements lie apart in memory lie
-side by side there: a program takes many of them, so that what it loads at once is together. Where that makes few
-programs with much to do, the parts of a row are shared out: each pass is a function of its own (``SharedRows``), whose
-programs leave their accumulators, and begin by merging those of the passes before. What is stored once a row is
-computed by the last program that comes to that row.
+Input: a ``Kernel``.
+Output: its functions.
+Why: a row that fits is held in registers, so that softmax reads it once.
+
+A longer row is processed block by block, once for every pass (``Stages``). Rows with strided elements are adjacent in
+memory: a program takes many of them, so that its loads are coalesced. Where that makes few programs with much work, the
+rows are split: each pass is a function of its own (``SharedRows``), whose programs store their accumulators, and begin
+by merging those of the passes before. Values with one element per row are computed by the last program that finishes a
+part of that row.
 """
 
 from __future__ import annotations
@@ -26,7 +29,7 @@ from tcompile.backends.triton.configs import (
     SIDE_BY_SIDE,
     USUAL,
     WITH_MOMENTS,
-    Config,
+    TilingConfig,
 )
 from tcompile.backends.triton.names import literal
 from tcompile.backends.triton.reductions import Moments
@@ -42,7 +45,7 @@ def _is_zero(size: Size) -> bool:
 class Rows(Text):
     """A few rows a program."""
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL) -> None:
         super().__init__(kernel, signals, taken, config)
         self.stages = Stages(kernel, frozenset(kernel.kept))
         self.row = size_of([kernel.axes[a] for a in kernel.reduced])
@@ -51,20 +54,20 @@ class Rows(Text):
             max(map(self._carried, range(self.stages.passes)), default=1)
         )
         self.side_by_side = kernel.form in ("columns", "scan_columns")
-        # Reading rows again costs more than reading fewer of them side by side.
+        # Reading rows again costs more than reading fewer adjacent ones.
         self.least = 1 if not self.side_by_side else ADJACENT if self.stages.passes > 1 else config.rows
         self.whole = isinstance(self.row, int) and power_of_two(self.row) * self.least <= IN_REGISTERS
-        self.walks_last = False  # now, over what nobody reads again
+        self.walks_last = False  # now, over rows that are not read again
 
     def mask(self, axes: frozenset[int]) -> str:
-        """By whether an access moves from row to row, and along a row."""
+        """The mask of an access: by whether it moves from row to row, and along a row."""
         moves, runs = bool(axes & set(self.kernel.kept)), bool(axes & set(self.kernel.reduced))
         return "inside" if moves and runs else "in_rows" if moves else "in_row" if runs else ""
 
     def reads_once(self, access: Access) -> bool:
-        """Long rows that are walked for the last time: what else is in the cache is worth more.
+        """Whether long rows are read for the last time: then they need not stay in the cache.
 
-        A kernel that stores nothing is for another one that reads the same.
+        A kernel without stores precedes another one that reads the same.
         """
         if not self.walks_last or not self.kernel.stores:
             return False
@@ -74,9 +77,9 @@ class Rows(Text):
 
     @property
     def together(self) -> int:
-        """How many rows a program walks together.
+        """The number of rows that a program processes at once.
 
-        Of those whose blocks have moments there are more: these are added up across threads in each iteration.
+        More where blocks have moments, which are reduced across threads in each iteration.
         """
         has_moments = any(isinstance(kind, Moments) for kind in self.kinds.values())
         most = self.config.rows * (WITH_MOMENTS if has_moments else 1)
@@ -84,9 +87,9 @@ class Rows(Text):
 
     @property
     def is_shared_out(self) -> bool:
-        """Whether so few programs would have so much to do that the parts of rows are shared out.
+        """Whether rows are split, since too few programs would have too much work.
 
-        Rows without elements have no parts, which could tell nothing.
+        Empty rows have no parts, which could not report anything.
         """
         if self.whole or (self.signals and may_be_empty([self.row])):
             return False
@@ -94,7 +97,7 @@ class Rows(Text):
 
     @property
     def chunk(self) -> int:
-        """How many elements of a row that is shared out are one program's."""
+        """The number of elements of a split row per program."""
         chunk = self.config.chunk * (SIDE_BY_SIDE if self.side_by_side else 1)
         chunk = max(chunk, self.config.elements) // self.together
         programs, row = self._programs(), hint(self.row)
@@ -105,19 +108,19 @@ class Rows(Text):
         return chunk
 
     def _carried(self, number: int) -> int:
-        """How many accumulators a pass has for each element that a program takes at once."""
+        """The number of accumulators of a pass per element that a program takes at once."""
         kinds = [self.kinds[reduce] for reduce in self.stages.reductions(number)]
         return sum(CARRIED if kind.is_compensated else 1 for kind in kinds if not isinstance(kind, Moments))
 
     def clear(self, reduce: KernelValue, shape: str) -> None:
-        """The accumulators of a reduction before the first element."""
+        """Emits the accumulators of a reduction before the first element."""
         super().clear(reduce, "[ROWS, 1]" if isinstance(self.kinds[reduce], Moments) else shape)
 
     def _programs(self) -> int:
         return -(-hint(self.rows) // self.together)
 
     def place_rows(self, program: str = "tl.program_id(0)") -> Grid:
-        """The rows of this program."""
+        """Emits the rows of this program."""
         columns = self.columns()
         most = min(MOST_ROWS, max(self.least, self.config.elements // columns)) if self.whole else self.together
         count = min(most, power_of_two(hint(self.rows)))
@@ -133,14 +136,14 @@ class Rows(Text):
         return ((self.rows, count),)
 
     def place_columns(self, text: str) -> None:
-        """The elements of the rows that are walked now."""
+        """Emits the elements of the rows in this block."""
         self.line(f"column = ({text}).to(INDEX)")
         self.line(f"in_row = column < {self.parameters.size(self.row)}")
         self.line("inside = in_rows & in_row")
         self.split("column", self.kernel.reduced)
 
     def columns(self) -> int:
-        """How many elements of a row a program takes at a time."""
+        """The number of elements of a row that a program takes at a time."""
         row = power_of_two(hint(self.row))
         return row if self.whole else min(max(1, self.unroll_factor // self.together), row)
 
@@ -161,20 +164,20 @@ class Rows(Text):
                     self.walk(number, steps, "start + tl.arange(0, COLUMNS)[None, :]")
                 for reduce in self.stages.reductions(number):
                     self.finish(reduce, errors=not self.whole)
-        self.tell_all()
+        self.report_all()
         return self.function(self.kernel.name, grid, row=self.row, per_warp=256 // self.words if self.whole else 256)
 
-    def tell_all(self) -> None:
-        """Tells what was found once a row, and in passes."""
-        found = ["row_found = tl.full([ROWS, 1], 0, tl.int32)", "told = tl.full([ROWS, COLUMNS], 0, tl.int32)"]
+    def report_all(self) -> None:
+        """Emits the report of flags of row values, and of passes."""
+        found = ["row_found = tl.full([ROWS, 1], 0, tl.int32)", "flags_found = tl.full([ROWS, COLUMNS], 0, tl.int32)"]
         if self.any_flags:
             self.lines[self.begun : self.begun] = [f"    {line}" for line in found]
-        self.tell(["tl.where(in_rows, row_found, 0)", "told"])
+        self.report(["tl.where(in_rows, row_found, 0)", "flags_found"])
 
     def place_part(self, backwards: bool = False) -> Grid:
-        """The rows of this program, and which part of them, where parts are shared out.
+        """Emits the rows of this program, and which part of them, where rows are split.
 
-        What was read last is still in the cache: the next pass begins with it (``backwards``).
+        The elements read last are still in the cache: the next pass begins with them (``backwards``).
         """
         self.whole = False
         across = self.count(self.rows, self.together)
@@ -190,12 +193,12 @@ class Rows(Text):
         return *grid, None
 
     def walk_part(self, number: int = 0, backwards: bool = False) -> None:
-        """The pass over a part."""
+        """Emits the pass over a part."""
         begins = "first + CHUNK - COLUMNS - start" if backwards else "first + start"
         self.walk(number, "range(0, CHUNK, COLUMNS)", f"{begins} + tl.arange(0, COLUMNS)[None, :]")
 
     def once_a_row(self, number: int, stores: bool = True) -> None:
-        """What is computed once a row before a pass."""
+        """Emits the row values before a pass."""
         self.flagged = "row_found"
         for value in self.stages.row_values(number):
             self.compute(value)
@@ -203,7 +206,7 @@ class Rows(Text):
             self.store(store)
 
     def elements(self, number: int) -> None:
-        """What is computed for each element in a pass, and its stores."""
+        """Emits the element values of a pass, and its stores."""
         self.flagged = "found"
         at, before = len(self.lines), self.any_flags
         self.any_flags = False
@@ -213,11 +216,11 @@ class Rows(Text):
             self.store(store)
         if self.any_flags:
             self.lines.insert(at, "    " * self.indent + "found = tl.full([ROWS, COLUMNS], 0, tl.int32)")
-            self.line("told |= tl.where(inside, found, 0)")
+            self.line("flags_found |= tl.where(inside, found, 0)")
         self.any_flags |= before
 
     def one_pass(self, number: int) -> None:
-        """A pass over rows that are whole."""
+        """Emits a pass over whole rows."""
         self.elements(number)
         for reduce in self.stages.reductions(number):
             name, kind = self.accumulator(reduce), self.kinds[reduce]
@@ -225,7 +228,7 @@ class Rows(Text):
                 self.line(line)
 
     def walk(self, number: int, steps: str, column: str) -> None:
-        """A pass over rows, block by block."""
+        """Emits a pass over rows, block by block."""
         reductions = self.stages.reductions(number)
         for reduce in reductions:
             self.clear(reduce, "[ROWS, COLUMNS]")
@@ -252,14 +255,14 @@ class Rows(Text):
         self.flagged = "row_found"
         super().finish(reduce, errors)
 
-    # -- what the parts of a row have left ------------------------------------------------------------------------
+    # -- partial results of split rows --------------------------------------------------------------------------------
     def place_pieces(self) -> None:
-        """How many partial results of a row are merged at a time."""
+        """Emits how many partial results of a row are merged at a time."""
         pieces = power_of_two(-(-hint(self.row) // self.chunk))
         self.blocks.append(("PIECES", min(pieces, max(1, self.unroll_factor // self.together))))
 
     def partial(self, reduce: KernelValue, number: int, piece: str) -> list[str]:
-        """The pointers to the partial results of a part; those of a row are numbered on from ``number``."""
+        """The pointers to the partial results of a part; those of a row are numbered from ``number`` on."""
         p, places = self.parameters, []
         for count, part in enumerate(self.kinds[reduce].parts, number):
             pointer = p.partial(f"{self.accumulator(reduce)}{part.suffix}_parts", count, part.dtype)
@@ -267,12 +270,14 @@ class Rows(Text):
         return places
 
     def number_of(self, number: int) -> int:
-        """How many arrays of partial results the passes before this one have left."""
+        """The number of arrays of partial results of the passes before this one."""
         before = [reduce for earlier in range(number) for reduce in self.stages.reductions(earlier)]
         return sum(len(self.kinds[reduce].parts) for reduce in before)
 
     def merge_parts(self, reductions: list[KernelValue], number: int, end: str) -> None:
-        """What the parts of a row before number ``end`` have left, merged; the first array is that of ``number``."""
+        """Merges the partial results of the parts of a row before number ``end``; the first array is that of
+        ``number``.
+        """
         if not reductions:
             return
         for reduce in reductions:
@@ -284,7 +289,7 @@ class Rows(Text):
         for reduce in reductions:
             kind, texts = self.kinds[reduce], []
             for part, place in zip(kind.parts, self.partial(reduce, number, "piece"), strict=True):
-                other = literal(part.start, part.dtype)  # ".cg": not from what this processor's own cache may hold
+                other = literal(part.start, part.dtype)  # ".cg": not from this processor's own cache
                 texts.append(f'tl.load({place}, mask=inside, other={other}, cache_modifier=".cg")')
             number += len(texts)
             for line in kind.merge(self.accumulator(reduce), texts):
@@ -295,7 +300,7 @@ class Rows(Text):
                 self.line(line)
 
     def merge_pass(self, number: int, signals: bool) -> None:
-        """The results of a pass, from what its parts have left; ``signals``: whether flags are told."""
+        """Emits the results of a pass, from its partial results; ``signals``: whether flags are reported."""
         self.merge_parts(self.stages.reductions(number), self.number_of(number), self.parameters.count())
         before, self.signals = self.signals, signals
         for reduce in self.stages.reductions(number):
@@ -304,19 +309,19 @@ class Rows(Text):
 
 
 class SharedRows(Rows):
-    """A pass over rows whose parts are shared out among programs: each leaves its accumulators.
+    """A pass over split rows: each program stores its accumulators.
 
-    What is stored once a row is computed by the last pass: by the last program that comes to some rows, from what all
-    parts have left. A function of its own would have to be started, which takes as long as reading some megabytes.
+    Row values are stored in the last pass: by the last program that arrives at some rows, from the partial results of
+    all parts. A function of its own would take as long to start as reading some megabytes.
     """
 
     def __init__(
-        self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL, number: int = 0
+        self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL, number: int = 0
     ) -> None:
         super().__init__(kernel, signals, taken, config)
         self.number = number
         if not self.side_by_side:
-            self.unroll_factor *= 2  # of a row alone: a few percent faster, with more loads on their way
+            self.unroll_factor *= 2  # of a row alone: a few percent faster, with more loads in flight
         self.stores = number == self.stages.passes - 1 and any(map(self.stages.row_store, kernel.stores))
 
     def write(self) -> TritonFunction:
@@ -325,7 +330,7 @@ class SharedRows(Rows):
         grid = self.place_part(backwards)
         if number or self.stores:
             self.place_pieces()
-        signals, self.signals = self.signals, False  # earlier flags have been told, but for those of the last pass
+        signals, self.signals = self.signals, False  # earlier flags were reported, except those of the last pass
         for earlier in range(number):
             self.once_a_row(earlier, stores=False)
             self.merge_pass(earlier, signals and earlier == number - 1)
@@ -341,12 +346,12 @@ class SharedRows(Rows):
                 partials.append(Partial(part.dtype, self.rows))
         if self.stores:
             self.store_rows()
-        self.tell_all()
+        self.report_all()
         name = f"{self.kernel.name}_pass_{number}" if number else self.kernel.name
         return self.function(name, grid, partials, self.row)
 
     def store_rows(self) -> None:
-        """What is stored once a row: what is known before the last pass by whoever has the first part of the row."""
+        """Stores row values: those known before the last pass in the program with the first part of the row."""
         known, merged = range(self.number + 1), bool(self.stages.reductions(self.number))
         if merged:
             counter = self.parameters.counters() + (f" + {self.block_of_rows}" if self.block_of_rows else "")
@@ -362,7 +367,7 @@ class SharedRows(Rows):
         self.indent -= 1
 
 
-def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[TritonFunction]:
+def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig) -> list[TritonFunction]:
     """The functions of a kernel."""
     rows = Rows(kernel, signals, taken, config)
     if not signals and not rows.whole:

@@ -1,27 +1,29 @@
-"""Cumulative sums and products: each program takes a few rows, and scans them block by block.
+"""Scans: cumulative sums and products, a few rows per program, block by block.
 
-Input: a ``Kernel`` of form ``scan_rows`` or ``scan_columns``, with one value ``along``. Output: its functions. The
-elements of a block are scanned at once, as a tree, and what came before the block is added: sums of float32 in float64,
-as reductions do. Products of floats are made one after the other, in NumPy's order, since a product that underflows on
-the way stays zero; these are kernels only where there are rows enough to walk side by side. Where there are few rows,
-and long ones, their parts are shared out: a first function leaves the total of every part, a second one begins each
-part with those before it.
+Input: a ``Kernel`` of form ``scan_rows`` or ``scan_columns``, with one value ``along``.
+Output: its functions.
+Why: a block is scanned as a tree, in parallel.
+
+The carry from before a block is added to it: sums of float32 in float64, as reductions do. Products of floats are
+computed one after the other, in NumPy's order, since a product that underflows stays zero; these are kernels only where
+there are enough rows to process in parallel. A few long rows are split: a first function stores the total of every
+part, a second one begins each part with the totals before it.
 """
 
 from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel, KernelValue
 from tcompile.backends.schedule.kernel import Form
-from tcompile.backends.triton.configs import CARRIED, USUAL, Config
+from tcompile.backends.triton.configs import CARRIED, USUAL, TilingConfig
 from tcompile.backends.triton.names import full, literal, type_of
-from tcompile.backends.triton.reductions import Reduction
+from tcompile.backends.triton.reductions import BlockReduction
 from tcompile.backends.triton.rows import Rows, SharedRows
 from tcompile.backends.triton.text import TritonFunction, power_of_two
 from tcompile.graph import Node, ops
 from tcompile.graph.sizes import hint, product
 
-SQUARE = 64  # elements of a column that a program takes at a time, where memory lies along the rows
-ENOUGH_ROWS = 256  # that are walked side by side
+SQUARE = 64  # elements of a column per block, where memory is contiguous along the rows
+ENOUGH_ROWS = 256  # that are processed in parallel
 _OPS = {"cumulative_sum": ("sum", "+"), "cumulative_prod": ("prod", "*")}
 SCANS = frozenset(_OPS)
 
@@ -33,7 +35,7 @@ def admits(node: Node) -> bool:
     return hint(product(n for i, n in enumerate(node.tensor.shape) if i != node.attrs["axis"])) >= ENOUGH_ROWS
 
 
-def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) -> list[TritonFunction]:
+def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig) -> list[TritonFunction]:
     """The functions of a scan."""
     scan = Scan(kernel, signals, taken, config)
     if scan.is_shared_out and not scan.in_order:
@@ -43,7 +45,7 @@ def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: Config) 
 
 
 def _totals(kernel: Kernel, total: KernelValue) -> Kernel:
-    """What computes the total of each row in place of the scan."""
+    """The kernel of the total of each row in place of the scan."""
     values = [value for value in kernel.values if value.op != "along"]
     form: Form = "columns" if kernel.form == "scan_columns" else "rows"
     return Kernel(f"{kernel.name}_totals", form, kernel.axes, [*values, total], [], kernel.nodes)
@@ -52,16 +54,16 @@ def _totals(kernel: Kernel, total: KernelValue) -> Kernel:
 class Scan(Rows):
     """A few rows a program."""
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL) -> None:
         super().__init__(kernel, signals, taken, config)
         (self.value,) = (value for value in kernel.values if value.op == "along")
         name, self.sign = _OPS[self.value.attrs["op"]]
         is_float = self.value.dtype.kind == "f"
-        # What comes before the first element changes none, zeros neither.
+        # The carry before the first element is the identity; zeros keep their sign.
         attrs = {"op": name, "start": -0.0} if is_float and name == "sum" else {"op": name}
         kept = frozenset(kernel.kept)
         self.total = KernelValue("reduce", self.value.operands, self.value.dtype, kept, self.value.node, attrs)
-        self.kind = self.kinds[self.total] = Reduction(self.total, signals)
+        self.kind = self.kinds[self.total] = BlockReduction(self.total, signals)
         self.in_order = is_float and name == "prod"
         self.side_by_side |= self.in_order
         self.unroll_factor = config.elements // CARRIED
@@ -70,7 +72,7 @@ class Scan(Rows):
         self.carry = self.accumulator(self.total)
 
     def columns(self) -> int:
-        """How many elements of a row a program takes at a time."""
+        """The number of elements of a row that a program takes at a time."""
         if self.in_order:
             return 1
         if self.kernel.form == "scan_columns":
@@ -78,19 +80,19 @@ class Scan(Rows):
         return super().columns()
 
     def walk(self, number: int, steps: str, column: str) -> None:
-        """A pass over rows, block by block, each of which knows what came before."""
+        """Emits a pass over rows, block by block, with the carry."""
         self.begin()
         super().walk(number, steps, column)
 
     def begin(self) -> None:
-        """What comes before a row."""
+        """Emits the initial carry of a row."""
         for part in self.kind.parts:
             if not part.is_rounding:
                 start = literal(part.start, part.dtype)
                 self.line(f"{self.carry}{part.suffix} = tl.full([ROWS, 1], {start}, {type_of(part.dtype)})")
 
     def compute(self, value: KernelValue) -> None:
-        """Writes a value's lines, unless it has a register."""
+        """Emits a value's lines, unless it has a register."""
         if value is not self.value or value in self.registers:
             super().compute(value)
             return
@@ -112,7 +114,7 @@ class Scan(Rows):
         self.registers[value] = name
 
     def scan(self, scanned: str, carry: str, function: str, sign: str, element: str, zero: str) -> None:
-        """Writes the scan of a block of ``element``, and what comes before the next block."""
+        """Emits the scan of a block of ``element``, and the carry for the next block."""
         if self.in_order:
             self.line(f"{carry} = {carry} {sign} {element}")
             self.line(f"{scanned} = {carry}")
@@ -124,7 +126,7 @@ class Scan(Rows):
 
 
 class Following(Scan):
-    """Rows whose parts are shared out among programs: each begins with the totals of those before it."""
+    """Split rows: each part begins with the totals of those before it."""
 
     def write(self) -> TritonFunction:
         """The function."""
@@ -133,11 +135,11 @@ class Following(Scan):
         self.once_a_row(0)
         self.merge_parts([self.total], 0, "part")
         self.walk_part()
-        self.tell_all()
+        self.report_all()
         return self.function(self.kernel.name, grid, row=self.row)
 
     def begin(self) -> None:
-        """What the parts before have left."""
+        """Emits the totals of the parts before."""
         if self.kind.is_compensated:
             self.line(f"{self.carry} = with_error({self.carry}, {self.carry}_error)")
 

@@ -1,7 +1,8 @@
 """The source of a kernel as a Python function, which Triton reads.
 
-Input: a ``TritonFunction``, and the names that it may use. Output: the Python function. Why: Triton, its compiler
-and its interpreter alike, asks Python for a function's text.
+Input: a ``TritonFunction``, and the names that it may use.
+Output: the Python function.
+Why: Triton's compiler and interpreter ask Python for a function's text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""What the functions of all forms of kernels share: text, parameters, indices, values, memory, status bits.
+"""Triton source text: parameters, indices, values, memory accesses and status bits of all forms of kernels.
 
-Input: a ``Kernel``. Output: ``Text``, which ``flat`` and ``rows`` build on, and ``TritonFunction``, their result.
+Input: a ``Kernel``.
+Output: ``Text``, the base class of all forms, and ``TritonFunction``, their result.
+Why: the forms differ only in how elements are divided among programs.
 """
 
 from __future__ import annotations
@@ -13,24 +15,24 @@ from typing import TypeAlias
 import numpy as np
 
 from tcompile.backends.schedule import Access, Kernel, KernelValue, Store
+from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.schedule.maps import Affine
-from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton import pointwise
-from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.triton.configs import USUAL, TilingConfig
 from tcompile.backends.triton.names import BOOL, full, literal, type_of
-from tcompile.backends.triton.parameters import Parameter, Parameters
+from tcompile.backends.triton.parameters import Parameter, TritonParameters
 from tcompile.backends.triton.reductions import Moments, reduction_of
 from tcompile.graph import Location, Size
 from tcompile.graph.types import DType
 
 _INT64 = np.dtype("int64")
-_RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "told", "row_found", "inside", "in_rows", "point", "row",
-             "column", "start", "begin", "first", "part", "parts", "piece", "bits", "range", "float", "down",
+_RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "flags_found", "row_found", "inside", "in_rows", "point",
+             "row", "column", "start", "begin", "first", "part", "parts", "piece", "bits", "range", "float", "down",
              "across", "rows", "in_tall", "in_wide", "in_deep_left", "in_deep_right", "left_found", "right_found",
-             "left_told", "right_told", "program"}  # fmt: skip
+             "left_flags", "right_flags", "program"}  # fmt: skip
 
 
-# How many programs run: the product of sizes, each divided by a block, rounding up; None: of the parts of a row.
+# The number of programs: the product of sizes, each divided by a block, rounding up; None: of the parts of a row.
 Grid: TypeAlias = tuple[tuple[Size, int] | None, ...]
 
 
@@ -54,26 +56,26 @@ class TritonFunction:
     partials: tuple[Partial, ...] = ()
     signals: bool = False
     row: Size = 0  # the length of a row, where there are reduced axes
-    config: Config = USUAL
+    config: TilingConfig = USUAL
     per_warp: int = 256  # elements
 
     @property
     def warps(self) -> int:
-        """How many warps share a program's elements."""
+        """The number of warps that share a program's elements."""
         blocks = dict(self.blocks)
         elements = math.prod(block for name, block in blocks.items() if name not in ("CHUNK", "DEEP", "PIECES"))
         if "BLOCK" in blocks and isinstance(self.row, int):
-            elements *= power_of_two(self.row)  # each point is a row, whose elements are written out
+            elements *= power_of_two(self.row)  # each point is a row, whose elements are unrolled
         elif "COLUMNS" not in blocks:
             elements *= blocks.get("PIECES", 1)
-        elif not isinstance(self.row, int) or self.row > blocks["COLUMNS"]:  # it is walked
+        elif not isinstance(self.row, int) or self.row > blocks["COLUMNS"]:  # it is processed block by block
             elements //= 2
         most = 2048 // self.per_warp
         return max(1, min(16, int(max(1, min(most, elements // self.per_warp)) * self.config.warps)))
 
     @property
     def points(self) -> int:
-        """How many points a program takes, at least those that have indices at once."""
+        """The number of points of a program, at least those that have indices at once."""
         blocks = dict(self.blocks)
         if "CHUNK" in blocks:
             del blocks["COLUMNS"]
@@ -90,26 +92,26 @@ class Text:
 
     unit = "[1, 1]"
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL) -> None:
         self.kernel = kernel
         self.config = config
         self.signals = signals
         self.lines: list[str] = []
         self.indent = 1
-        self.parameters = Parameters({*_RESERVED, *taken, kernel.name})
+        self.parameters = TritonParameters({*_RESERVED, *taken, kernel.name})
         self.registers: dict[KernelValue, str | tuple[str, str]] = {}
-        self.indices: dict[int, str | int] = {}  # a number where an element is written out
-        self.suffix = ""  # of what is computed for that element
+        self.indices: dict[int, str | int] = {}  # a number where an element is unrolled
+        self.suffix = ""  # of the names for that element
         self.kinds = {v: reduction_of(v, signals) for v in kernel.values if v.op == "reduce"}
         self.accumulators: dict[KernelValue, str] = {}
         self.blocks: list[tuple[str, int]] = []
-        self.flagged: str | None = None  # where status bits go now
+        self.flagged: str | None = None  # the variable of status bits
         self.any_flags = False
         self.location: Location | None = None
 
     @property
     def words(self) -> int:
-        """How many words of 4 bytes the widest value takes, or half of a complex one."""
+        """The size of the widest value in words of 4 bytes; half of it for a complex one."""
         return max(1, *(PARTS.get(value.dtype, value.dtype).itemsize // 4 for value in self.kernel.values))
 
     # -- text -----------------------------------------------------------------------------------------------------
@@ -132,20 +134,20 @@ class Text:
         return TritonFunction(name, text, found, blocks, grid, arrays, signals, row, self.config, per_warp)
 
     def note(self, location: Location | None) -> None:
-        """The user's line, where it is another one than before."""
+        """Emits a comment with the user's line, where it has changed."""
         if location is not None and location != self.location:
             self.location = location
             where = f"{location.file.rpartition('/')[2]}:{location.line}" if location.line else location.file
             self.line(f"# {where}  {location.text.strip()}".rstrip())
 
     def called(self, value: KernelValue, otherwise: str = "value") -> str:
-        """What a value is called, as far as that is free: as its node, or as who has made it for that node says."""
+        """The name of a value, as far as it is free: its node's, or the one given by the pass that made it."""
         name: str = value.attrs.get("called") or (value.node.name if value.node is not None else otherwise)
         return name
 
     # -- indices --------------------------------------------------------------------------------------------------
     def split(self, name: str, axes: Sequence[int]) -> None:
-        """The indices of ``axes`` from a running number."""
+        """Emits the indices of ``axes`` from a linear index."""
         if len(axes) == 1:
             self.indices[axes[0]] = name
             return
@@ -165,14 +167,14 @@ class Text:
                 self.indices[axes[0]] = index
 
     def count(self, size: Size, block: int) -> str:
-        """How many blocks cover a size."""
+        """The number of blocks that cover a size."""
         if isinstance(size, int):
             return str(-(-size // block))
         text = self.parameters.size(size)
         return text if block == 1 else f"(({text} + {block - 1}) // {block})"
 
     def offset(self, access: Access, extra: int = 0) -> str:
-        """The place of an access, in cells."""
+        """The offset of an access, in cells."""
         p = self.parameters
         total, texts = p.distance(access.offset, access.buffer)
         total += extra
@@ -208,7 +210,7 @@ class Text:
         return register
 
     def compute(self, value: KernelValue) -> None:
-        """Writes a value's lines, unless it has a register."""
+        """Emits a value's lines, unless it has a register."""
         if value in self.registers or value.op in ("reduce", "scatter"):
             return
         if value.op == "part":
@@ -253,7 +255,7 @@ class Text:
         if value.op == "number":
             bits = self.parameters.number(value.attrs["buffer"])
             wide = f"tl.broadcast_to({bits}.to(tl.int64), [1]).to(tl.float64, bitcast=True)"
-            return pointwise.cast(np.dtype("float64"), value.dtype, wide)  # NumPy warns of one that overflows
+            return pointwise.cast(np.dtype("float64"), value.dtype, wide)  # NumPy warns where one overflows
         if value.op == "iota":
             return pointwise.Written(self.iota(value.attrs["index"], value.dtype))
         operands = [self.real(o) for o in value.operands]
@@ -265,7 +267,7 @@ class Text:
         return pointwise.write(value.op, dtype, operands)
 
     def iota(self, index: Affine, dtype: DType) -> str:
-        """A number that counts."""
+        """An affine index as a number."""
         p = self.parameters
         terms = []
         for axis, multiple in index.terms:
@@ -294,7 +296,7 @@ class Text:
         return self.accumulators[reduce]
 
     def clear(self, reduce: KernelValue, shape: str) -> None:
-        """Its accumulators before the first element."""
+        """Emits its accumulators before the first element."""
         for part in self.kinds[reduce].parts:
             start = f"tl.full({shape}, {literal(part.start, part.dtype)}, {type_of(part.dtype)})"
             self.line(f"{self.accumulator(reduce)}{part.suffix} = {start}")
@@ -321,11 +323,11 @@ class Text:
         return f"tl.load({pointer} + ({self.offset(access, extra)}){ending})"
 
     def reads_once(self, access: Access) -> bool:
-        """Whether it is known to pay that what an access reads is not kept in the GPU's cache."""
+        """Whether an access should bypass the GPU's cache."""
         return False
 
     def gather(self, value: KernelValue, name: str) -> None:
-        """Elements at computed places. What is out of range is reported, and not read."""
+        """Emits a gather. Indices out of range are reported, and not read."""
         access = value.access
         assert access is not None
         mask = self.mask(access.axes.union(*(index.axes for index in value.values)))
@@ -354,13 +356,13 @@ class Text:
             total, texts = p.distance(value.attrs["strides"][number], access.buffer)
             steps = [*([str(total)] if total else []), *texts]
             moved += [f"{place} * ({step})" for step in steps]
-        moved = moved or [f"{place} * 0"]  # of an axis of one element: as many pointers as there are masks
+        moved = moved or [f"{place} * 0"]  # of an axis of one element: as many pointers as masks
         within = p.fresh(f"{name}_within")
         self.line(f"{within} = {' & '.join(valid)}")
         if self.signals:
             self.flag(f"tl.where({within}, 0, ONLY_NUMPY)")
         else:
-            self.any_flags = True  # what is out of range is an error everywhere
+            self.any_flags = True  # an index out of range is an error everywhere
             self.line(f"{self.flagged} |= tl.where({within}, 0, ONLY_NUMPY)")
         pointer = " + ".join([p.array(access.buffer), f"({self.offset(access)})", *moved])
         return pointer, f"{within} & {mask}" if mask else within
@@ -378,7 +380,7 @@ class Text:
             self.line(f"tl.store({pointer} + ({self.offset(store.access, extra)}), {text}{ending})")
 
     def scatter(self, store: Store) -> None:
-        """Writes to computed places."""
+        """Emits a scatter."""
         value = store.value
         written, *indices = value.operands
         name = self.parameters.fresh(self.called(value))
@@ -387,12 +389,12 @@ class Text:
         text = self.real(written)
         text = text if isinstance(text, str) else full(text, value.dtype)
         text = f"{text}.to(tl.int8)" if value.dtype == BOOL else text
-        if value.attrs["how"] is not None:  # Triton 3.6's interpreter adds up what lies behind one broadcast number
+        if value.attrs["how"] is not None:  # Triton 3.6's interpreter adds elements after one broadcast number
             text = f"tl.where({mask}, {text}, 0)"
         self.line(f"{pointwise.STORES[value.attrs['how']]}({pointer}, {text}, mask={mask})")
 
-    def tell(self, texts: Sequence[str]) -> None:
-        """Hands status bits over, where some are set."""
+    def report(self, texts: Sequence[str]) -> None:
+        """Stores status bits, where some are set."""
         if self.any_flags:
             self.line(f"bits = {' | '.join(f'all_bits({text})' for text in texts)}")
             self.line("tl.atomic_or(status, bits, mask=bits != 0)")

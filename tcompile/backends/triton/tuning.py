@@ -1,7 +1,8 @@
-"""What of a graph's kernels is timed under ``mode="max-autotune"`` on a GPU, and how the winner is known again.
+"""Tuning of a graph's kernels under ``mode="max-autotune"`` on a GPU.
 
-Input: a graph, its kernels, and the inputs of the call that is being compiled. Output: the ``Config`` that was fastest
-(``backends.tuning``) for kernels and sizes like these on a GPU of this name.
+Input: a graph, its kernels, and the inputs of the call that is being compiled.
+Output: the fastest ``TilingConfig`` (``backends.tuning``) for kernels and sizes like these on a GPU of this name.
+Why: the best tiling depends on the GPU.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from tcompile.backends import tuning
 from tcompile.backends.disk import key_of
 from tcompile.backends.schedule import Kernel, Schedule
 from tcompile.backends.triton import cubins, products
-from tcompile.backends.triton.configs import USUAL, Config
+from tcompile.backends.triton.configs import USUAL, TilingConfig
 from tcompile.backends.triton.devices import Device
+from tcompile.backends.triton.small_reductions import has_small_rows
 from tcompile.backends.triton.text import TritonFunction
-from tcompile.backends.triton.thin import is_thin
 from tcompile.graph import Graph
 from tcompile.graph.sizes import hint
 
@@ -26,23 +27,23 @@ TRIED: dict[str, tuple[Any, ...]] = {
     "points": (512, 4096), "side": (16, 32), "elements": (1024, 16384), "rows": (16, 64), "chunk": (1 << 13, 1 << 15),
     "warps": (0.5, 2.0), "stages": (1, 5),
 }  # fmt: skip
-DIVIDED = frozenset(TRIED) - {"tile", "padded"}  # how the kernels that there are anyway are divided among programs
+DIVIDED = frozenset(TRIED) - {"tile", "padded"}  # properties that divide the existing kernels among programs
 FUSED, FILLED_UP = frozenset({"tile"}), frozenset({"padded"})
 
 
 def best(
     graph: Graph,
     inputs: Sequence[Any],
-    usual: Config,
+    usual: TilingConfig,
     tuned: Set[str],
     plan: Schedule,
     functions: Sequence[TritonFunction],
     device: Device,
-    make: Callable[[Config], Callable[..., Any]],
-) -> Config:
-    """The fastest configuration for ``inputs``, which are left as they are; the usual one where there is no GPU.
+    make: Callable[[TilingConfig], Callable[..., Any]],
+) -> TilingConfig:
+    """The fastest configuration for ``inputs``, which are left unchanged; the default where there is no GPU.
 
-    ``tuned`` are the properties that may vary, ``functions`` those of the usual one.
+    ``tuned`` are the properties that may vary, ``functions`` those of the default.
     """
     choices = {
         name: tuple(value for value in values if value != getattr(usual, name))
@@ -56,12 +57,12 @@ def best(
 
 
 def _choices(graph: Graph, kernels: Sequence[Kernel]) -> dict[str, tuple[Any, ...]]:
-    """By property, what could be better than the usual, as far as these kernels know the difference."""
+    """By property, the alternatives to the default, as far as they change these kernels."""
     multiplied = any(map(products.is_product, graph.nodes))
     rows = [hint(kernel.axes[kernel.reduced[-1]].size) for kernel in kernels if kernel.reduced]
     matters = {
         "points": any(kernel.form == "flat" for kernel in kernels),
-        "side": any(kernel.form == "tiled" or (kernel.reduced and is_thin(kernel)) for kernel in kernels),
+        "side": any(kernel.form == "tiled" or (kernel.reduced and has_small_rows(kernel)) for kernel in kernels),
         "elements": bool(rows),
         "rows": any(kernel.form in ("columns", "scan_columns") for kernel in kernels),
         "chunk": any(row > USUAL.elements // USUAL.rows for row in rows),
@@ -74,7 +75,7 @@ def _choices(graph: Graph, kernels: Sequence[Kernel]) -> dict[str, tuple[Any, ..
 
 
 def _repeatable(plan: Schedule) -> bool:
-    """Whether running the graph again has no effect but on its own arrays."""
+    """Whether running the graph again affects only its own arrays."""
     return all(
         step.kind in ("kernel", "view")
         or (step.node is not None and str(step.node.attrs.get("target", "")).startswith("cupy."))

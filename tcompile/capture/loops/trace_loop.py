@@ -481,7 +481,7 @@ class Loop:
         return ways_of_test(self.f.decoded.flow, self.header, self.plan.limit_at)[1]
 
     def _iterations(self) -> Size:
-        """How many iterations the node has; the odd ones that arrays changing places leave are unrolled behind it."""
+        """How many iterations the node has; the odd ones that arrays changing places leave are unrolled after it."""
         unroll_factor = self.plan.unroll_factor
         if unroll_factor == 1:
             return self.left

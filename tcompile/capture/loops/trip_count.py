@@ -28,7 +28,7 @@ def ways_of_test(flow: Flow, header: Header, at: int) -> tuple[int, int]:
 
 
 def stays_while(flow: Flow, header: Header, at: int, i: Instruction) -> str | None:
-    """The sign for which the loop goes on; None where it is not left right behind the comparison."""
+    """The sign for which the loop goes on; None where it is not left right after the comparison."""
     test = at + 1
     while flow.instructions[test].opname == "TO_BOOL":
         test += 1
@@ -66,7 +66,7 @@ def course(size: Size, counter: str) -> tuple[Size, int] | None:
 def trip_count_while(start: Size, by: int, sign: str) -> Size | None:
     """In how many iterations, from the first on, ``start + by * iteration sign 0`` holds; None where that is not known.
 
-    >>> rounds_while(-9, 2, "<"), rounds_while(7, -1, ">="), rounds_while(7, 0, "<")
+    >>> trip_count_while(-9, 2, "<"), trip_count_while(7, -1, ">="), trip_count_while(7, 0, "<")
     (5, 8, None)
     """
     if sign == "!=" and abs(by) == 1 and (start <= 0 if by > 0 else start >= 0):

@@ -92,7 +92,7 @@ class Instructions:
     """A program that is being written, or a part of its ``caller``'s. ``block`` is the one that instructions go to."""
 
     def __init__(self, caller: Instructions | None = None) -> None:
-        self.in_ufunc: bool = caller is not None and caller.in_ufunc  # NumPy asks for the processor's flags behind it
+        self.in_ufunc: bool = caller is not None and caller.in_ufunc  # NumPy asks for the processor's flags after it
         self.kinds: list[str] = [] if caller is None else caller.kinds
         self.objects: dict[int, Any] = {} if caller is None else caller.objects
         self.blocks: list[Block] = [] if caller is None else caller.blocks

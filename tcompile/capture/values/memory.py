@@ -14,7 +14,7 @@ from tcompile.capture.values.base import Value
 from tcompile.frontends.base import Builder, CannotCapture, Traced
 from tcompile.graph import Graph, Node, ops
 from tcompile.graph.ops import apply
-from tcompile.graph.ops.view import shows_operand
+from tcompile.graph.ops.view import is_view_of_operand
 from tcompile.graph.ops.writing import Path
 from tcompile.graph.overlap import is_view
 from tcompile.records import dataclass
@@ -111,7 +111,7 @@ def origin(node: Node) -> tuple[Node, Path, bool]:
     """
     path: list[tuple[str, tuple[tuple[str, Any], ...]]] = []
     while is_view(node):
-        shows = shows_operand(node.op, node.inputs[0].tensor, node.tensor)
+        shows = is_view_of_operand(node.op, node.inputs[0].tensor, node.tensor)
         if not shows:
             if shows is False and node.op is ops.RESHAPE:
                 path.append(WHOLE)

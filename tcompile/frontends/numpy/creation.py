@@ -34,7 +34,7 @@ from tcompile.frontends.numpy.values import (
 )
 from tcompile.graph import Layout, TensorType
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.sizes import Size, SymInt, hint, is_one, turns_out_one
+from tcompile.graph.sizes import Size, SymInt, guarded_one, hint, is_one
 from tcompile.graph.types import DType
 from tcompile.numpy_versions import TYPES_KEEP_ONE_ELEMENT
 from tcompile.strict import strict
@@ -555,7 +555,7 @@ def scalar_type(b: Builder, type: type[np.generic], args: Any) -> Any:
     x = array(b, args[0])
     if not x.type.ndim and x.type.dtype == dtype:
         return Traced(x.node, scalar=True)
-    if x.type.ndim and not TYPES_KEEP_ONE_ELEMENT and dtype == FLOAT and all(map(turns_out_one, x.type.shape)):
+    if x.type.ndim and not TYPES_KEEP_ONE_ELEMENT and dtype == FLOAT and all(map(guarded_one, x.type.shape)):
         raise CannotCapture("operation-raises", f"{type.__name__} of an array of one element warns")
     result = _converted(b, x, dtype, False)
     return result if result.type.ndim else Traced(result.node, scalar=True)

@@ -26,7 +26,7 @@ from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse
 from tcompile.frontends.numpy.shape import reshape_to, row_of, transpose, transposed
 from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
-from tcompile.graph.ops.view import leads_on
+from tcompile.graph.ops.view import address_direction
 from tcompile.graph.sizes import Size, may_be_one, product
 from tcompile.graph.types import DType
 
@@ -107,7 +107,7 @@ def _check_dtypes(name: str, x: Traced, y: Traced) -> DType:
 
 def _row(b: Builder, x: Traced) -> Traced:
     """A factor of a product of rows as ``dot`` reads it: it copies those that lead backwards, a product does not."""
-    forward = x.type.ndim != 1 or leads_on(x.node, 0)
+    forward = x.type.ndim != 1 or address_direction(x.node, 0)
     if forward is None:
         raise CannotCapture("memory-order", "whether dot copies a row depends on how the array lies")
     return x if forward else Traced(b.op("copy_c", x.node))

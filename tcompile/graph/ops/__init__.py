@@ -1,6 +1,7 @@
 """The op table, one file for each kind of operation. Importing this package fills ``OPS``.
 
-Input: the rows of the sibling modules. Output: each row by its name in capitals (``ops.HYPOT``), and ``apply``.
+Input: the rows of the sibling modules.
+Output: each row by its name in capitals (``ops.HYPOT``), and ``apply``.
 Why: ``node.op is ops.WHERE`` reads like the graph's own text, and no other list of operations is kept.
 """
 

@@ -1,16 +1,23 @@
-"""Operations with regions, and reading one result of several: rows of the op table.
+"""Control flow: operations with regions, and ``get``, which reads one result of several.
 
-``cond``: operands ``(pred, *args)``, regions ``(true, false)`` over ``args``. ``while_loop``: operands are
-the carried values, regions ``(condition, body)``. ``fori_loop``: operands ``(start, stop, *carried)``, region
-``body(i, *carried)``, whose ``i`` is an integer array of rank 0 or, by its type, a Python int that binds a symbol.
-``exit_loop``: a ``fori_loop`` from 0 whose iterations may be cut short; its regions are the parts of an iteration,
-``part(i, *carried)``. All but the last give a bool after what they carry: where it holds, the loop is left (where
-``leaves`` says so of this part) or the next iteration begins. The results are what is carried at that moment, the
-number of the iteration, and how the loop was left: 0 after ``stop`` iterations, k by part k - 1. ``least`` gives for
-each way the fewest iterations after which the loop may be left by it (None: never). ``scan``: operands ``(*init,
-*xs)``, attribute ``carry`` counts the first, region ``combine(*carry, *slices)`` gives the new carry and then the
-stacked parts. ``map``: operands ``xs``, region over one slice each. ``invoke``: operands ``args``, region over them;
-several nodes may hold one region. The node's type is a tuple; ``get`` reads result ``index``.
+Input: nothing.
+Output: rows of the op table.
+Why: loops and branches stay in the graph, whatever their trip counts.
+
+``cond``: operands ``(pred, *args)``, regions ``(true, false)`` over ``args``. ``while_loop``: operands are the carried
+values, regions ``(condition, body)``. ``fori_loop``: operands ``(start, stop, *carried)``, region ``body(i,
+*carried)``, whose ``i`` is an integer array of rank 0 or, by its type, a Python int that binds a symbol.
+
+``exit_loop``: a ``fori_loop`` from 0 with early exits; its regions are the parts of an iteration, ``part(i,
+*carried)``. All but the last return a bool after the carried values: where it holds, the loop is left (where ``leaves``
+says so of this part) or the next iteration begins. The results are the values carried at that moment, the iteration,
+and the exit: 0 after ``stop`` iterations, k by part k - 1. ``least`` gives for each exit the fewest iterations after
+which it may be taken (None: never).
+
+``scan``: operands ``(*init, *xs)``, attribute ``carry`` counts the first, region ``combine(*carry, *slices)`` returns
+the new carry and then the stacked parts. ``map``: operands ``xs``, region over one slice each. ``invoke``: operands
+``args``, region over them; several nodes may hold one region. The node's type is a tuple; ``get`` reads result
+``index``.
 """
 
 from __future__ import annotations
@@ -25,7 +32,7 @@ from tcompile.graph.op import QUIET, Aliasing, Op, define
 from tcompile.graph.ops.scalar_loop import SCALAR_LOOP
 from tcompile.polls import Clock
 
-FOREVER = 1 << 48  # iterations of a loop that only a test ends
+FOREVER = 1 << 48  # trip count of a loop that only a test ends
 
 
 def _cond(pred: Any, *args: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
@@ -112,6 +119,6 @@ FORI_LOOP = _row("fori_loop", _fori_loop)
 EXIT_LOOP = _row("exit_loop", _exit_loop)
 SCAN = _row("scan", _scan)
 MAP = _row("map", _map)
-LOOPS = frozenset({SCALAR_LOOP, FORI_LOOP, EXIT_LOOP, WHILE_LOOP, SCAN, MAP})  # may run for long
+LOOPS = frozenset({SCALAR_LOOP, FORI_LOOP, EXIT_LOOP, WHILE_LOOP, SCAN, MAP})  # may run for a long time
 GET = define(Op("get", "control", 1, None, lambda results, index: results[index], "result ``index`` of several",
                 QUIET, Aliasing.MAY_ALIAS))  # fmt: skip

@@ -1,4 +1,9 @@
-"""Arrays made from nothing: rows of the op table. Sizes and values may be symbolic ints."""
+"""Creation operations: arrays without array operands.
+
+Input: nothing.
+Output: rows of the op table.
+Why: kernels fill arrays as they compute others. Sizes and values may be symbolic ints.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +30,7 @@ def arange_length(start: Any, stop: Any, step: Any) -> Size:
     if isinstance(start, float) or isinstance(stop, float) or isinstance(step, float):
         return max(0, int(np.ceil((stop - start) / step)))
     distance = stop - start if step > 0 else start - stop
-    if distance < 0:  # as for slices, none at all is not told apart
+    if distance < 0:  # as for slices, all negative lengths are zero
         return 0
     length: Size = distance if abs(step) == 1 else (distance + abs(step) - 1) // abs(step)
     return length

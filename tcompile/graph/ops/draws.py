@@ -1,12 +1,13 @@
-"""Random numbers as operations: what is drawn from a generator, whose state is an array.
+"""Random numbers as operations on a generator's state, which is an array.
 
-Input: a generator of NumPy's, ``np.random.Generator`` or ``RandomState``. Output: the words of its state, as an array
-that shows them where the generator keeps them, and the functions of NumPy's library that draw from such words. Exists
-because a draw is a function of the state alone, which gives a number and the next state: so a graph may draw, what it
-draws is NumPy's own stream, and where plain Python has to take over, the state is as it was.
+Input: a generator of NumPy's, ``np.random.Generator`` or ``RandomState``.
+Output: the words of its state, as an array that aliases the generator's memory, and the functions of NumPy's library
+that draw from such words.
+Why: a draw is a pure function of the state, which returns a number and the next state. So a graph may draw NumPy's own
+stream, and before a replay the state is unchanged.
 
-How bit generators keep their state is NumPy's own affair. What is assumed here is tried on each kind of them before it
-is used (``family_of``): numbers drawn from a copy of the words must be those that the generator draws.
+The memory layout of bit generators is private to NumPy. Assumptions about it are checked on each kind before it is used
+(``family_of``): draws from a copy of the words must equal the generator's.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ from tcompile.records import dataclass
 class Family:
     """A kind of bit generator.
 
-    Its state has so many ``words`` of 64 bits. Where ``inner`` is not 0, the first word is the address of another
-    one of them, that with the number ``inner``, which lies at an address that 16 divides.
+    Its state has so many ``words`` of 64 bits. Where ``inner`` is not 0, the first word is the address of the word with
+    the number ``inner``, which is aligned to 16 bytes.
     """
 
     name: str
@@ -44,11 +45,11 @@ class Family:
 
 @dataclass(frozen=True)
 class Draw:
-    """What is drawn: the function of NumPy's library, the kind of the result, and the names of the parameters.
+    """A kind of draw: the function of NumPy's library, the kind of the result, and the names of the parameters.
 
     ``defaults`` are those of the parameters, None where there is none; ``positive`` are the numbers of those that are
-    above 0 wherever this is used. ``function`` is empty for what is no single call of a function of floats. ``many``
-    are so many that a loop, which draws most by a few operations, takes no longer than NumPy; 0: it always does.
+    above 0 in all uses. ``function`` is empty where it is not a single call of a function of floats. ``many`` is the
+    number of draws from which a loop, with most draws inlined, is as fast as NumPy; 0: always.
     """
 
     function: str
@@ -59,14 +60,14 @@ class Draw:
     many: int = 0
 
 
-# What a RandomState keeps beside the state of its bit generator: whether there is a second normal number, and that one.
+# The state that a RandomState keeps beside its bit generator's: whether there is a second normal number, and that one.
 SPARE: Mapping[str, np.dtype[Any]] = {"has_gauss": np.dtype("int32"), "gauss": np.dtype("float64")}
 
 _AROUND: Mapping[str, Any] = {"parameters": ("loc", "scale"), "defaults": (0.0, 1.0), "positive": (1,)}
 _SCALED: Mapping[str, Any] = {"parameters": ("scale",), "defaults": (1.0,), "positive": (0,)}
 DRAWS: Mapping[str, Draw] = {
     "random": Draw("", many=10_000),
-    # The second parameter is how far the upper bound is away.
+    # The second parameter is the distance of the upper bound.
     "uniform": Draw("random_uniform", parameters=("low", "high"), defaults=(0.0, 1.0), positive=(1,), many=1000),
     "integers": Draw("", "np.int64", ("low", "high"), (None, None), many=1000),
     "randint": Draw("", "int", ("low", "high"), (None, None)),
@@ -86,12 +87,12 @@ DRAWS: Mapping[str, Draw] = {
     "weibull": Draw("random_weibull", parameters=("a",), defaults=(None,), positive=(0,)),
     "pareto": Draw("random_pareto", parameters=("a",), defaults=(None,), positive=(0,)),
     "poisson": Draw("random_poisson", "int", ("lam",), (1.0,), (0,)),
-    # Of RandomState, which makes two at a time.
+    # RandomState makes two at a time.
     "polar_normal": Draw("", **_AROUND),
     "polar_standard_normal": Draw(""),
 }
 MOST_POISSON = 1e18  # NumPy refuses somewhat larger ones
-# Which of them are methods of the two classes of generators. ``RandomState`` draws other numbers under most names.
+# The draws that are methods of the two classes of generators. ``RandomState`` has another stream for most names.
 _METHODS: Mapping[str, Mapping[str, str]] = {
     "Generator": {name: name for name in DRAWS if name != "randint" and not name.startswith("polar")},
     "RandomState": {"random": "random", "random_sample": "random", "rand": "random", "uniform": "uniform",
@@ -103,19 +104,19 @@ _SIZES = {"MT19937": (4 * 624 + 4 + 7) // 8, "SFC64": 5}
 PCG64_MULTIPLIER = 0x2360ED051FC65DA44385DF649FCCF645
 HALVES = {"PCG64": 1, "SFC64": 4}
 _INNER_WORDS = 4  # of the PCGs: the state and the increment
-# Those that a bit generator is to NumPy's library, in their order after the address of the state.
+# The functions in NumPy's ``bitgen_t``, in order after the address of the state.
 NEXT = ("next_uint64", "next_uint32", "next_double", "next_raw")
 BOUNDED = "random_bounded_uint64_fill"
 
 
 def is_generator(value: object) -> bool:
     """Whether it is a generator of NumPy's, and of no subclass."""
-    random = sys.modules.get("numpy.random")  # NumPy loads it when it is asked for
+    random = sys.modules.get("numpy.random")  # NumPy loads it at first use
     return random is not None and (type(value) is random.Generator or type(value) is random.RandomState)
 
 
 def method_of(cls: type, name: str) -> str | None:
-    """The row of ``DRAWS`` that a method of a generator is; None where graphs draw no such number."""
+    """The row of ``DRAWS`` for a method of a generator; None where graphs cannot draw such numbers."""
     row = _METHODS[cls.__name__].get(name)
     if row is None and cls is np.random.RandomState and _spare_at() is not None:
         row = _POLAR.get(name)
@@ -123,14 +124,14 @@ def method_of(cls: type, name: str) -> str | None:
 
 
 def family_of(generator: Any) -> Family | None:
-    """The kind of bit generator that a generator draws from; None where it is not known how that keeps its state."""
+    """The kind of a generator's bit generator; None where its memory layout is unknown."""
     cls = type(_bits_of(generator))
     known = cls.__name__ in _FAMILIES and cls is getattr(np.random, cls.__name__)
     return family_named(cls.__name__) if known else None
 
 
 def state_of(generator: Any, family: Family) -> Any:
-    """The state's words, as an array that shows them. Raises TypeError for another kind of bit generator."""
+    """The words of the state, as an array that aliases them. Raises TypeError for another kind of bit generator."""
     bits = _bits_of(generator)
     if type(bits) is not family.cls:
         raise TypeError(f"{type(bits).__name__} in the place of {family.name}")
@@ -141,19 +142,19 @@ def state_of(generator: Any, family: Family) -> Any:
 
 
 def spare_of(generator: Any, part: str) -> Any:
-    """One of ``SPARE``, as an array of one element that shows it."""
+    """One of ``SPARE``, as an array of one element that aliases it."""
     at = _spare_at()
     assert at is not None and type(generator) is np.random.RandomState
     return _spare(generator, at, part)
 
 
 def lock_of(generator: Any) -> Any:
-    """The lock that is held by who draws."""
+    """The lock that is held during a draw."""
     return _bits_of(generator).lock
 
 
 def drawn(words: Any, family: str, name: str, *given: Any, size: tuple[int, ...] | None = None) -> Any:
-    """What a draw gives, or an array of so many; ``words`` then are the next state's.
+    """The result of a draw, or an array of so many; ``words`` become the next state's.
 
     >>> generator = np.random.default_rng(1)
     >>> words = state_of(generator, family_of(generator)).copy()
@@ -166,7 +167,9 @@ def drawn(words: Any, family: str, name: str, *given: Any, size: tuple[int, ...]
 
 
 def addresses(family: str) -> dict[str, int]:
-    """Where functions are that draw, by their names; those of the bit generator are called ``PCG64_next_double``."""
+    """The addresses of functions that draw, by their names; those of the bit generator are called
+    ``PCG64_next_double``.
+    """
     bits = getattr(np.random, family)(1)
     own = (ctypes.c_uint64 * (1 + len(NEXT))).from_address(bits.ctypes.bit_generator.value)
     return {**_library(), **{f"{family}_{name}": own[place] for place, name in enumerate(NEXT, 1)}}
@@ -174,12 +177,12 @@ def addresses(family: str) -> dict[str, int]:
 
 @lru_cache
 def is_plain(name: str) -> bool:
-    """Whether a bit generator of a family goes on as is written here, and keeps its state so; False for other families.
+    """Whether a bit generator's step and layout are those implemented here; False for other families.
 
     PCG64's inner words are the state and the increment, two numbers of 128 bits, low words first (M. E. O'Neill, PCG: a
     family of simple fast space-efficient statistically good algorithms for random number generation, 2014). SFC64's
-    first four are three numbers and a counter (C. Doty-Humphrey, Practically Random, 2010). Of 64 bits the second half
-    may wait for who wants 32: the word ``HALVES`` has an int of 32 bits that says so, and that half above it.
+    first four are three numbers and a counter (C. Doty-Humphrey, Practically Random, 2010). The upper half of 64 bits
+    may be kept for the next draw of 32: the word ``HALVES`` has an int of 32 bits that says so, and that half above it.
     """
     family = family_named(name)
     if name not in _NEXT or family is None or sys.byteorder != "little":
@@ -262,7 +265,7 @@ def _array_of(words: int) -> Any:
 
 @lru_cache
 def _library() -> dict[str, int]:
-    """The addresses of the functions in NumPy's library; none where it shows them to nobody."""
+    """The addresses of the functions in NumPy's library; empty where it does not export them."""
     from numpy.random import _generator
 
     names = [BOUNDED, *(row.function for row in DRAWS.values() if row.function)]
@@ -276,7 +279,7 @@ def _library() -> dict[str, int]:
 
 @lru_cache
 def family_named(name: str) -> Family | None:
-    """The kind of bit generators of a name; None where they do not keep their state as is assumed here."""
+    """The kind of bit generators of a name; None where their layout differs from the assumed one."""
     if not _library():
         return None
     bits = getattr(np.random, name)(1)
@@ -291,7 +294,7 @@ def family_named(name: str) -> Family | None:
         return None
     generator = np.random.Generator(bits)
     trial: Sequence[tuple[str, tuple[int, ...]]] = (("random", ()), ("integers", (0, 10)), ("standard_normal", ()))
-    for _ in range(2):  # of 64 bits, half may be left
+    for _ in range(2):  # half of 64 bits may be left
         words = state_of(generator, family).copy()
         for method, given in (*trial, *trial):
             if _drawn(words, family, method, given) != getattr(generator, method)(*given):
@@ -310,10 +313,10 @@ def _spare(generator: Any, at: int, part: str) -> Any:
 
 @lru_cache
 def _spare_at() -> int | None:
-    """Where a RandomState has what it keeps, in bytes; None where that is not known.
+    """The offset of a RandomState's own state, in bytes; None where it is unknown.
 
     It is a C struct: the address of the generator's own ``bitgen_t``, then the two of ``SPARE``. Elsewhere than on x86
-    compilers may join a product and a sum, which gives other bits.
+    compilers may fuse a product and a sum, which gives other bits.
     """
     if platform.machine() not in ("x86_64", "AMD64"):
         return None

@@ -1,11 +1,15 @@
-"""Elements at computed places, read and written: rows of the op table.
+"""Gather and scatter: elements at computed places, read and written.
+
+Input: nothing.
+Output: rows of the op table.
+Why: fancy indexing is fused like other operations.
 
 ``gather(x, *indices, axes=…)`` is ``x`` indexed by integer arrays along ``axes``: the axes of the indices, broadcast
 together, come first, and the other axes of ``x`` follow. Negative indices count from the end; those out of range raise
 IndexError. ``scatter(x, value, *indices, axes=…, path=…)`` is ``x`` with ``value``, broadcast, where ``gather`` would
 read from the view of ``x`` that the view ops of ``path`` show (``writing``); the last of several values for one place
-stays. ``combine`` (with ``ufunc``, the name of one of NumPy's) combines each value
-with what is in its place by then.
+stays. ``combine`` (with ``ufunc``, the name of one of NumPy's) combines each value with the current element at its
+place.
 """
 
 from __future__ import annotations
@@ -20,18 +24,18 @@ import numpy as np
 from tcompile.errors import GraphError
 from tcompile.graph.build import MOST_AXES
 from tcompile.graph.op import EVERYWHERE, Aliasing, Op, define
-from tcompile.graph.ops.rules import UnknownOrder, broadcast_shapes, tells_nothing, tensors
+from tcompile.graph.ops.rules import UnknownOrder, broadcast_shapes, has_no_order, tensors
 from tcompile.graph.ops.writing import Path, path_types, shown
 from tcompile.graph.sizes import Size, hint
 from tcompile.graph.types import Layout, TensorType
 from tcompile.numpy_versions import INDICES_CHECKED_BESIDE_EMPTY
 
-_KEPT_SIZES = 3  # sizes below this one are never replaced by small ones
-_MOST_ELEMENTS = 1 << 20  # of arrays that are made to see an order
+_KEPT_SIZES = 3  # smaller sizes are kept
+_MOST_ELEMENTS = 1 << 20  # of arrays that are made to probe a memory order
 
 
 def gathered_shape(x: TensorType, indices: Sequence[TensorType | None], axes: tuple[int, ...]) -> tuple[Size, ...]:
-    """The shape of what the indices name. Raises GraphError where they do not fit."""
+    """The shape of the indexed elements. Raises GraphError where the indices do not fit."""
     if len(indices) != len(axes) or not axes:
         raise GraphError(f"the axes {axes} take {len(axes)} arrays of indices")
     if len(set(axes)) != len(axes) or not all(0 <= axis < x.ndim for axis in axes):
@@ -46,9 +50,9 @@ def _gather_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
     x, *indices = tensors(types)
     axes = attrs["axes"]
     result = gathered_shape(x, types[1:], axes)
-    cannot_tell = tells_nothing([x, *indices])
+    cannot_tell = has_no_order([x, *indices])
     for size in (n for t in (x, *indices) for n in t.shape):
-        cannot_tell(size)  # what is asked holds for the small arrays, too
+        cannot_tell(size)  # the answer holds for the small arrays, too
     small = _small([x, *indices])
     if len(result) > MOST_AXES:
         raise GraphError(f"gather would give {len(result)} axes")
@@ -66,7 +70,7 @@ def _small(types: Sequence[TensorType]) -> list[TensorType]:
 
 @lru_cache(maxsize=1024)
 def _layout(x: TensorType, indices: tuple[TensorType, ...], axes: tuple[int, ...]) -> Layout:
-    """The memory order that NumPy gives the result, asked of NumPy itself. Raises UnknownOrder of too many axes."""
+    """The memory order of the result, as NumPy chooses it for small arrays. Raises UnknownOrder for too many axes."""
     made = [math.prod(map(hint, t.shape)) * _step(t) ** t.ndim for t in (x, *indices)]
     if max(*made, math.prod(map(hint, gathered_shape(x, indices, axes)))) > _MOST_ELEMENTS:
         raise UnknownOrder(f"an array of {x.ndim} axes under indices, whose order no small array shows")
@@ -110,9 +114,9 @@ def _turned(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _indexed(x: Any, indices: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
-    """A view of ``x`` with ``axes`` before, into whose first axes the indices lead.
+    """A view of ``x`` with ``axes`` first, which the indices index.
 
-    Raises IndexError where there are no elements and an index leads out of its axis, if this NumPy does not.
+    Raises IndexError where there are no elements and an index is out of range, if this NumPy does not.
     """
     turned = _turned(x, axes)
     if not INDICES_CHECKED_BESIDE_EMPTY and np.size(x) == 0 and np.broadcast(*indices).size:
@@ -153,7 +157,7 @@ GATHER = define(Op("gather", "opaque", None, _gather_rule, _gather, "``x`` at th
 SCATTER = _writes("scatter", _scatter_into, "``x`` with other elements at places that arrays name")
 COMBINE = _writes("combine", _combine_into, "``x`` with values combined, one by one, with elements")
 
-# The same, done to the first operand itself: for arrays whose old elements nobody needs.
+# The same, in place: for operands whose old elements are dead.
 IN_PLACE: dict[Op, Callable[..., Any]] = {SCATTER: _scatter_into, COMBINE: _combine_into}
 
 __all__ = ["COMBINE", "GATHER", "IN_PLACE", "SCATTER", "gathered_shape"]

@@ -1,8 +1,11 @@
-"""Operations that stay one NumPy call: rows of the op table.
+"""Opaque operations: each stays one NumPy call.
 
-The compiler fuses around them. ``call`` is the general form: the attribute ``target`` names a function
-(``numpy.linalg.inv``), ``args`` and ``kwargs`` hold its arguments with ``Slot(i)`` standing for operand
-``i``, and the frontend that builds it states the type.
+Input: nothing.
+Output: rows of the op table.
+Why: the compiler fuses the operations around them.
+
+``call`` is the general form: the attribute ``target`` names a function (``numpy.linalg.inv``), ``args`` and ``kwargs``
+hold its arguments with ``Slot(i)`` standing for operand ``i``, and the frontend that builds it states the type.
 """
 
 from __future__ import annotations
@@ -19,10 +22,10 @@ from tcompile.graph.op import EVERYWHERE, INEXACT, QUIET, Aliasing, Op, TypeRule
 from tcompile.graph.ops.rules import (
     broadcast_shapes,
     common_dtype,
+    has_no_order,
     k_order,
     like_order,
     only,
-    tells_nothing,
     tensors,
 )
 from tcompile.graph.sizes import Size
@@ -34,7 +37,7 @@ from tcompile.records import dataclass
 class Slot:
     """Stands for operand ``index`` in the arguments of a ``call``.
 
-    Kernels give arrays; ``seen`` is what Python sees in one of rank 0: an "array", a "scalar" (np.float64) or a
+    Kernels give arrays; ``seen`` is the Python object for one of rank 0: an "array", a "scalar" (np.float64) or a
     "number" (float).
     """
 
@@ -42,7 +45,7 @@ class Slot:
     seen: str = "array"
 
 
-AS_SEEN = {"array": "", "scalar": "[()]", "number": ".item()"}  # what makes it of an array, as Python's text
+AS_SEEN = {"array": "", "scalar": "[()]", "number": ".item()"}  # conversions from an array, as Python's text
 
 
 def _matmul_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
@@ -83,13 +86,12 @@ def _concat_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> T
 def concat_layout(parts: Sequence[TensorType]) -> Layout:
     """The memory order NumPy gives to joined arrays.
 
-    Axes are insertion-sorted by stride, outermost first; the first part that can tell (neither axis has size
-    one) says that an axis moves outwards, and any other part may object. Unlike in ``k_order``, broadcast
-    axes do tell.
+    Axes are insertion-sorted by stride, outermost first. The first part that can tell (neither axis has size one) says
+    that an axis moves outwards, and any other part may object. Unlike in ``k_order``, broadcast axes do tell.
     """
     ndim = parts[0].ndim
     ordered = list(range(ndim))
-    cannot_tell = tells_nothing(parts)
+    cannot_tell = has_no_order(parts)
     for start in range(1, ndim):
         axis, position = ordered[start], start
         for place in range(start - 1, -1, -1):
@@ -139,7 +141,7 @@ def _wrap(x: Any, widths: tuple[tuple[int, int], ...]) -> Any:
     out = np.empty(shape, x.dtype)
     out[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True))] = x
     for axis, (n, (before, after)) in enumerate(zip(x.shape, widths, strict=True)):
-        lead = (slice(None),) * axis  # edges of later axes are written when these are, corners and all
+        lead = (slice(None),) * axis  # edges of later axes are written with these, corners included
         if before:
             out[(*lead, slice(0, before))] = out[(*lead, slice(n, n + before))]
         if after:
@@ -159,7 +161,7 @@ def fill(template: Any, operands: Sequence[Any]) -> Any:
 
 @cache
 def resolve(target: str) -> Any:
-    """The object after a dotted name."""
+    """The object of a dotted name."""
     module, _, name = target.rpartition(".")
     try:
         return getattr(importlib.import_module(module), name)

@@ -1,7 +1,9 @@
-"""Element-by-element operations: rows of the op table.
+"""Pointwise operations, element by element.
 
-All tensor operands have one dtype and broadcast; a bare number takes that dtype. The result has the dtype of
-the operands, or bool for predicates.
+Input: nothing.
+Output: rows of the op table.
+Why: kernels fuse them. All tensor operands have one dtype and broadcast; a bare number takes that dtype. The result has
+the dtype of the operands, or bool for predicates.
 """
 
 from __future__ import annotations
@@ -57,7 +59,7 @@ def _ordered_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
 
 def _ordered(x: Any, axes: tuple[int, ...]) -> Any:
     like = np.empty([x.shape[axis] for axis in axes], x.dtype).transpose(np.argsort(axes))
-    made = np.empty_like(like)  # an array of its own, not a view
+    made = np.empty_like(like)  # a fresh array, not a view
     made[...] = x
     return made
 
@@ -126,8 +128,8 @@ def _other(name: str, arity: int, rule: TypeRule, function: Callable[..., Any], 
 
 
 # Not exact on floats are vector functions, and ``maximum`` and its relatives, where the sign of a zero depends in NumPy
-# on the element's position; nor on complex numbers products, which NumPy fuses or not, as the strides are. Loud are
-# comparisons of complex NaNs, and the rounding of signalling NaNs of float16, which NumPy's sort leaves.
+# on the element's position. Nor are complex products, which NumPy fuses or not, by strides. Loud are comparisons of
+# complex NaNs, and the rounding of signalling NaNs of float16, which NumPy's sort leaves.
 NEGATIVE = _same("negative", np.negative, effects=QUIET, exact="fc")
 POSITIVE = _same("positive", np.positive, effects=QUIET, exact="fc")
 SQRT = _same("sqrt", np.sqrt, exact="fc", cost=4)

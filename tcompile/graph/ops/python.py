@@ -1,11 +1,15 @@
-"""Calls of a user's Python function as one operation: a row of the op table.
+"""Calls of a user's Python function as one operation.
+
+Input: nothing.
+Output: a row of the op table.
+Why: allowed functions stay in the graph without being captured.
 
 ``python_call``: the attribute ``target`` names the function, ``args`` and ``kwargs`` hold its arguments with
-``Slot(i)`` standing for operand ``i``, as in a ``call``. What the function returns is checked against ``expected``: a
-row ``(dtype, shape, memory order, scalar)`` for each result. ``container`` is "" for one bare result, else "tuple" or
-"list". The node's type is a tuple; ``get`` reads it.
+``Slot(i)`` standing for operand ``i``, as in a ``call``. The function's results are checked against ``expected``: a row
+``(dtype, shape, memory order, scalar)`` for each. ``container`` is "" for one bare result, else "tuple" or "list". The
+node's type is a tuple; ``get`` reads it.
 
-Functions are held weakly, by a name of their own: a graph does not keep alive what its user has thrown away.
+Functions are referred to weakly, by a unique name: a graph does not keep its user's objects alive.
 """
 
 from __future__ import annotations
@@ -27,14 +31,14 @@ _numbers = itertools.count()
 
 
 def name_of(function: Callable[..., Any]) -> str:
-    """The name by which an operation calls ``function``; the same one each time."""
+    """The unique name of ``function`` in operations; the same one each time."""
     key = id(function)
     known = _names.get(key)
     if known is not None and _functions[known]() is function:
         return known
     name = f"{getattr(function, '__name__', 'function')}_{next(_numbers)}"
 
-    functions, names = _functions, _names  # by name here, for at exit the module's own names are gone first
+    functions, names = _functions, _names  # bound here, since at exit the module's globals die first
 
     def forget(reference: Any) -> None:
         functions.pop(name, None)
@@ -43,14 +47,14 @@ def name_of(function: Callable[..., Any]) -> str:
 
     try:
         _functions[name] = weakref.ref(function, forget)
-    except TypeError:  # it cannot be referred to weakly
+    except TypeError:  # it does not support weak references
         _functions[name] = lambda: function
     _names[key] = name
     return name
 
 
 def call_python(*operands: Any, target: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> Any:
-    """Calls the function on real arrays. Raises GraphError where it is gone."""
+    """Calls the function on real arrays. Raises GraphError where it was garbage-collected."""
     held = _functions.get(target)
     function = held() if held is not None else None
     if function is None:

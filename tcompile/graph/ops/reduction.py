@@ -1,7 +1,11 @@
-"""Reductions: rows of the op table.
+"""Reductions over axes.
 
-Attributes: ``axis``, a sorted tuple of non-negative ints (for ``argmax`` and ``argmin`` one int), and
-``keepdims``. Sums and products keep the operand's dtype: widening is an ``astype`` before them.
+Input: nothing.
+Output: rows of the op table.
+Why: kernels fuse them with pointwise operations.
+
+Attributes: ``axis``, a sorted tuple of non-negative ints (for ``argmax`` and ``argmin`` one int), and ``keepdims``.
+Sums and products keep the operand's dtype: widening is an ``astype`` before them.
 """
 
 from __future__ import annotations
@@ -87,7 +91,7 @@ def _row(
     return define(Op(name, "reduction", 1, rule, function, doc, effects, exact=exact))
 
 
-# Exact are those which neither the order of the elements nor the sign of a zero changes.
+# Exact are those whose result depends neither on the order of the elements nor on the sign of a zero.
 SUM = _row("sum", _rule("sum"), _exact_dtype(np.sum), INEXACT)
 PROD = _row("prod", _rule("prod"), _exact_dtype(np.prod), INEXACT)
 MAX = _row("max", _rule("max"), _plain(np.max), QUIET, "NaN wins; a size-0 axis raises")

@@ -1,7 +1,8 @@
-"""Type rules that rows of the op table share: broadcasting, memory order, dtypes.
+"""Type rules: broadcasting, memory order, dtypes.
 
-Input: operand types. Output: the shape, the layout or the dtype of a result, or a GraphError where they do not fit.
-Why: NumPy decides where a result's elements lie by its operands' strides; all operations must say the same of that.
+Input: operand types.
+Output: the shape, the layout or the dtype of a result, or a GraphError where they do not fit.
+Why: NumPy derives a result's memory order from its operands' strides; all operations share these rules.
 """
 
 from __future__ import annotations
@@ -9,12 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcompile.errors import GraphError
-from tcompile.graph.sizes import Size, SymInt, is_one, same, turns_out_one
+from tcompile.graph.sizes import Size, SymInt, guarded_one, is_one, same
 from tcompile.graph.types import DType, Layout, TensorType
 
 
 class UnknownOrder(GraphError):
-    """How an operation's result would lie in memory is not known."""
+    """The memory order of an operation's result is unknown."""
 
 
 def broadcast_shapes(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
@@ -36,7 +37,7 @@ def broadcast_shapes(shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
 def k_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Layout:
     """The layout NumPy's iterator gives a new array of ``shape`` computed from ``operands`` (order="K").
 
-    One without elements has no strides by which anything could be sorted later.
+    An empty array has no strides for later comparisons.
     """
     return Layout.c(len(shape)) if _is_empty(shape) else walked_order(operands, shape)
 
@@ -46,13 +47,13 @@ def _is_empty(shape: Sequence[Size]) -> bool:
 
 
 def walked_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Layout:
-    """The order in which NumPy's iterator walks ``operands``, broadcast to ``shape``.
+    """The order in which NumPy's iterator traverses ``operands``, broadcast to ``shape``.
 
-    Axes are insertion-sorted by stride, innermost first; an axis moves outward past another where every
-    operand that can tell (both strides non-zero) does not object, the first operand that can tell deciding.
+    Axes are insertion-sorted by stride, innermost first. An axis moves outward past another where every operand that
+    can tell (both strides non-zero) does not object, the first operand that can tell deciding.
     """
     ndim = len(shape)
-    cannot_tell = is_one if len({operand.layout.ranks for operand in operands}) == 1 else tells_nothing(operands)
+    cannot_tell = is_one if len({operand.layout.ranks for operand in operands}) == 1 else has_no_order(operands)
 
     def rank(operand: TensorType, axis: int) -> float:
         own = axis - (ndim - operand.ndim)
@@ -76,13 +77,13 @@ def walked_order(operands: Sequence[TensorType], shape: tuple[Size, ...]) -> Lay
     return Layout.of_order(tuple(reversed(ordered)))
 
 
-def tells_nothing(operands: Sequence[TensorType]) -> Callable[[Size], bool]:
-    """Whether an axis has no place in memory order, for it has one element.
+def has_no_order(operands: Sequence[TensorType]) -> Callable[[Size], bool]:
+    """Whether an axis has no place in memory order, since it has one element.
 
-    A size that may turn out to be one (``n - 1``) is asked, and so guarded, unless all operands are in C order: then
-    nothing depends on it.
+    A size that may equal one (``n - 1``) is compared, and so guarded, unless all operands are in C order: then nothing
+    depends on it.
     """
-    return is_one if all(operand.in_c_order for operand in operands) else turns_out_one
+    return is_one if all(operand.in_c_order for operand in operands) else guarded_one
 
 
 def like_order(type: TensorType) -> Layout:
@@ -115,10 +116,10 @@ __all__ = [
     "UnknownOrder",
     "broadcast_shapes",
     "common_dtype",
+    "has_no_order",
     "k_order",
     "like_order",
     "only",
-    "tells_nothing",
     "tensors",
     "walked_order",
 ]

@@ -1,12 +1,12 @@
-"""The program of an ``scalar_loop``, made smaller.
+"""Simplification of scalar programs: dead code, common subexpressions, and block merging.
 
-Input: a program as capture writes it, where each block is given all variables that are alive. Output: one that means
-the same. Why: each value that a block is given and need not be, each number written out again and each
-block that only one other leads to costs more in a compiler of machine code than it costs here.
+Input: a program as capture writes it, where each block takes all live variables as parameters.
+Output: an equivalent program.
+Why: each redundant parameter, repeated constant and mergeable block costs more in machine code generation than here.
 
-Constants and sizes come first, once each. What a block is given by all who lead to it alike is read where it was made.
-Blocks that follow one another become one. What was computed already, on every way that leads there, is not computed
-again: equal operations on equal values give equal results, or have left to plain Python before.
+Constants and sizes are hoisted to the start, once each. A parameter with the same value on all edges is replaced by
+that value. Blocks that follow one another are merged. An operation that a dominating block has computed is not computed
+again: equal operations on equal values give equal results, or have replayed before.
 """
 
 from __future__ import annotations
@@ -16,26 +16,26 @@ from typing import Any
 
 from tcompile.graph.ops.scalar_loop import Block, Program, ways
 
-_LEADING = ("const", "size")  # their operands are no registers
-# Nor are the first ones of these: an array, and what is drawn. What they give depends on what others have stored.
+_LEADING = ("const", "size")  # their operands are not registers
+# Nor are the first ones of these: an array, or the kind of a draw. Their results depend on earlier stores.
 _ACCESSES = {"load": 3, "store": 3, "draw": 5}
 _WORDS = ("int", "np.int64")
 
 
 def tidy(program: Program) -> Program:
-    """The same program, smaller."""
+    """Simplifies a program."""
     kinds, numbers, blocks, results = program
     made = _Blocks(kinds, blocks)
     made.gather_leading()
     made.drop_parameters()
     made.merge()
     made.share()
-    made.drop_dead()
+    made.eliminate_dead_code()
     return kinds, numbers, made.done(), results
 
 
 def reachable(blocks: Sequence[Block]) -> list[int]:
-    """The blocks that can be reached, each after one at least of those that lead to it, a loop's first block first."""
+    """The reachable blocks, each after at least one predecessor, a loop's header first."""
     order: list[int] = []
     seen = {0}
     stack = [(0, iter(ways(blocks[0][2])))]
@@ -54,7 +54,7 @@ def reachable(blocks: Sequence[Block]) -> list[int]:
 
 
 def dominators(blocks: Sequence[Block], order: Sequence[int]) -> dict[int, int]:
-    """For each block the nearest one that all ways to it pass; the first block's is itself."""
+    """The immediate dominator of each block; the first block's is itself."""
     place = {at: number for number, at in enumerate(order)}
     before: dict[int, list[int]] = {at: [] for at in order}
     for at in order:
@@ -75,7 +75,7 @@ def dominators(blocks: Sequence[Block], order: Sequence[int]) -> dict[int, int]:
 
 
 def dominates(nearest: Mapping[int, int], one: int, two: int) -> bool:
-    """Whether all ways to the block ``two`` pass ``one``."""
+    """Whether the block ``one`` dominates ``two``."""
     while two != one:
         above = nearest[two]
         if above == two:
@@ -102,7 +102,7 @@ def operands(line: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def affine(made: Mapping[int, tuple[Any, ...]], kinds: Sequence[str], register: int) -> tuple[int, int]:
-    """An int of 64 bits as another one, and the known number that is added to it; ``made`` has all instructions.
+    """An int of 64 bits as another register and a constant offset; ``made`` has all instructions.
 
     >>> affine({5: ("const", 5, 2), 7: ("-", 7, 3, 5)}, ["int"] * 8, 7)
     (3, -2)
@@ -120,7 +120,7 @@ def affine(made: Mapping[int, tuple[Any, ...]], kinds: Sequence[str], register: 
 
 
 class _Blocks:
-    """A program's blocks while they change. ``same`` says which register another one stands for."""
+    """A program's blocks while they change. ``same`` maps a register to its replacement."""
 
     def __init__(self, kinds: Sequence[str], blocks: Sequence[Block]) -> None:
         self.kinds = kinds
@@ -131,14 +131,14 @@ class _Blocks:
         self.order = reachable(blocks)
 
     def found(self, register: int) -> int:
-        """The register that holds what this one would."""
+        """The register that replaces this one."""
         same = self.same
         while register in same:
             register = same[register]
         return register
 
     def gather_leading(self) -> None:
-        """Constants and sizes, once each, at the start."""
+        """Hoists constants and sizes to the start, once each."""
         leading: list[tuple[Any, ...]] = []
         known: dict[Any, int] = {}
         for at in self.order:
@@ -158,7 +158,7 @@ class _Blocks:
         self.lines[0] = leading + self.lines[0]
 
     def _edges(self) -> dict[int, list[tuple[int, int]]]:
-        """Who leads to each block: the block, and where its end says what is given."""
+        """The edges into each block: the predecessor, and the position of the arguments in its end."""
         edges: dict[int, list[tuple[int, int]]] = {at: [] for at in self.order}
         for at in self.order:
             end = self.ends[at]
@@ -167,9 +167,9 @@ class _Blocks:
         return edges
 
     def drop_parameters(self) -> None:
-        """What a block is given by all alike need not be given."""
+        """Removes parameters with the same argument on all edges."""
         edges, same = self._edges(), self.same
-        waiting: list[tuple[int, Sequence[int]]] = []  # parameters, with what they are given by each who leads there
+        waiting: list[tuple[int, Sequence[int]]] = []  # parameters, with their argument on each edge
         for at in self.order:
             given = [self.ends[other][position] for other, position in edges[at]]
             if given:
@@ -207,7 +207,7 @@ class _Blocks:
         self.ends[at] = tuple(end)
 
     def merge(self) -> None:
-        """A block that only one other leads to, and nowhere else, goes on there."""
+        """Merges a block into its only predecessor, which has no other successor."""
         count = dict.fromkeys(self.order, 0)
         for at in self.order:
             for way in ways(self.ends[at]):
@@ -230,7 +230,7 @@ class _Blocks:
         return (*line[: len(line) - len(read)], *map(self.found, read))
 
     def share(self) -> None:
-        """What was computed before is not computed again."""
+        """Eliminates common subexpressions across dominated blocks."""
         blocks: list[Block] = [((), (), end) for end in self.ends]
         nearest = dominators(blocks, self.order)
         tables: dict[int, dict[Any, int]] = {}
@@ -252,8 +252,8 @@ class _Blocks:
                 kept.append(line)
             self.lines[at] = kept
 
-    def drop_dead(self) -> None:
-        """Parameters that are only carried, constants and sizes that nobody reads."""
+    def eliminate_dead_code(self) -> None:
+        """Eliminates dead parameters, also those that are only carried, and dead constants and sizes."""
         for at in self.order:
             self.ends[at] = self._end(self.ends[at])
         needed: set[int] = set()
@@ -290,7 +290,7 @@ class _Blocks:
         return ("exit", tuple(map(found, end[1]))) if end[0] == "exit" else end
 
     def done(self) -> tuple[Block, ...]:
-        """The blocks that are left, numbered anew."""
+        """The remaining blocks, renumbered."""
         number = {at: place for place, at in enumerate(self.order)}
         made: list[Block] = []
         for at in self.order:

@@ -1,12 +1,14 @@
-"""Loops over elements: what one iteration writes and the next one reads stays in a register.
+"""Store-to-load forwarding across iterations of scalar loops: carried elements stay in registers.
 
-Input: a program. Output: one that means the same. Why: recurrences (``d[i] = d[i] - w * d[i - 1]``) wait for
-memory in every iteration else: what was stored takes as long to be loaded again as several additions.
+Input: a program.
+Output: an equivalent program.
+Why: recurrences (``d[i] = d[i] - w * d[i - 1]``) are bound by memory latency otherwise: a load of a recent store takes
+as long as several additions.
 
-An innermost range reads ``X[…, c + a]`` and writes ``X[…, c + a + step]`` in each iteration, ``c`` being its counter,
-or it reads and then writes the same element in all of them (``c[i, j] += a[i, k] * b[k, j]``), and nothing else there
-writes to that memory. Then the element is read once, before the loop, if there is any iteration, and each iteration
-hands what it has written on to the next.
+An innermost range reads ``X[…, c + a]`` and writes ``X[…, c + a + step]`` in each iteration, ``c`` being its induction
+variable, or it reads and then writes the same element in all of them (``c[i, j] += a[i, k] * b[k, j]``), and nothing
+else there writes to that memory. Then the element is loaded once, before the loop, if there is any iteration, and each
+iteration carries the stored value to the next.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from tcompile.graph.ops.scalar_loop import Block, Program, dtype_of, ways
 
 
 def carry(program: Program, root: Callable[[int], int]) -> Program:
-    """The same program with such elements in registers; ``root(array)`` says whose memory an array shows."""
+    """Keeps such elements in registers; ``root(array)`` identifies the memory of an array."""
     if not any(line[0] == "store" for _, lines, _ in program[2] for line in lines):
         return program
     made = _Carrying(program, root)
@@ -67,7 +69,7 @@ class _Carrying:
         return found
 
     def treat(self, header: int) -> None:
-        """Carries what can be carried in one loop."""
+        """Carries the eligible elements of one loop."""
         body = self.loops[header]
         parameters, lines, end = self.blocks[header]
         if end[0] != "branch" or not lines or lines[-1][0] != "more" or lines[-1][2] not in parameters:
@@ -99,7 +101,7 @@ class _Carrying:
     def _follows(
         self, load: tuple[Any, ...], store: tuple[Any, ...], counter: int, step: int, body: set[int]
     ) -> tuple[int, ...] | None:
-        """The axis along which the load reads what the store wrote an iteration before, if it is not in one place."""
+        """The axis along which the load reads the store of the iteration before, unless both address one place."""
         axes: tuple[int, ...] = ()
         for place, (one, two) in enumerate(zip(load[3:], store[4:], strict=True)):
             (a, more), (b, further) = (affine(self.made, self.kinds, register) for register in (one, two))
@@ -110,7 +112,7 @@ class _Carrying:
         return axes
 
     def _comes_first(self, load: tuple[Any, ...], at: int, store: tuple[Any, ...], where: int) -> bool:
-        """Whether a load is done before a store in each iteration."""
+        """Whether a load precedes a store in each iteration."""
         if at != where:
             return dominates(self.nearest, at, where)
         lines = self.blocks[at][1]
@@ -121,7 +123,7 @@ class _Carrying:
         return len(self.kinds) - 1
 
     def _move(self, header: int, outside: int, moves: Sequence[tuple[tuple[Any, ...], int, tuple[int, ...]]]) -> None:
-        """Loads go before the loop, and what is stored is handed on."""
+        """Hoists loads before the loop, and carries stored values."""
         parameters, lines, end = self.blocks[header]
         _, _, counter, stop, step = lines[-1]
         given = self.blocks[outside][2][2]

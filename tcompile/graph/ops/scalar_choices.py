@@ -1,13 +1,14 @@
-"""Loops over elements: a test whose sides only give another value is a choice of that value.
+"""If-conversion in scalar loops: a branch whose sides only differ in a value becomes a select.
 
-Input: a program, smaller already (``tidy``). Output: one that means the same. Why: processors guess which
-way a test goes: of elements as they come, half of the guesses are wrong, and each of these takes as long as dozens of
-operations. Where no block is left in an iteration but one, several iterations are done at once, too.
+Input: a simplified program (``tidy``).
+Output: an equivalent program.
+Why: a data-dependent branch is mispredicted half of the time, which costs as much as dozens of operations. A body of
+one block can be vectorised, too.
 
-A side may hand on other values (``if x[i] > m: m = x[i]``), store another value in the same place, or add to a value
-that the other side hands on as it is (``if x[i] > 0: s += x[i]``). The last becomes the sum of a choice: minus zero,
-added to a float, changes none of its bits and raises no flag. A few operations on bits, which cannot fail, are done
-whichever way the test goes (``c = c >> 1 ^ p if c & 1 else c >> 1``).
+The sides may pass on different values (``if x[i] > m: m = x[i]``), store different values in the same place, or add to
+a value that the other side leaves unchanged (``if x[i] > 0: s += x[i]``). The last becomes the sum of a select: adding
+minus zero to a float changes none of its bits and raises no flag. A few bit operations, which cannot fail, are
+speculated on both sides (``c = c >> 1 ^ p if c & 1 else c >> 1``).
 """
 
 from __future__ import annotations
@@ -20,13 +21,13 @@ from tcompile.graph.ops.scalar_blocks import operands, reachable, tidy
 from tcompile.graph.ops.scalar_loop import Block, Program, dtype_of, ways
 from tcompile.records import dataclass
 
-_MOST = 2  # values that a test may choose: each choice waits for both
-_MOST_AHEAD = 4  # operations that both sides may have done in vain
+_MOST = 2  # values that a test may select: each select depends on both
+_MOST_AHEAD = 4  # operations that may be speculated in vain
 _OF_BITS = ("&", "|", "^", ">>")
 
 
 def choose(program: Program, root: Callable[[int], int]) -> Program:
-    """The same program with such tests as choices; ``root(array)`` says whose memory an array shows."""
+    """Converts such tests to selects; ``root(array)`` identifies the memory of an array."""
     made = _Choosing(program, root)
     changed = False
     while made.find():
@@ -36,7 +37,7 @@ def choose(program: Program, root: Callable[[int], int]) -> Program:
 
 @dataclass(frozen=True)
 class _Side:
-    """Where one way leads to, by what kind of jump and with which values, and its instructions, if there are any."""
+    """One side of a branch: its target, kind of jump, arguments, and its instructions, if any."""
 
     kind: str
     target: int
@@ -45,7 +46,7 @@ class _Side:
 
 
 class _Choosing:
-    """A program while its tests become choices."""
+    """A program while its tests become selects."""
 
     def __init__(self, program: Program, root: Callable[[int], int]) -> None:
         self.kinds, self.root = list(program[0]), root
@@ -53,7 +54,7 @@ class _Choosing:
         self.constants = {line[1]: line[2] for _, lines, _ in self.blocks for line in lines if line[0] == "const"}
 
     def find(self) -> bool:
-        """Makes one choice; says whether there was one to be made."""
+        """Converts one test; returns whether there was one."""
         order = reachable(self.blocks)
         leading = Counter(way for at in order for way in ways(self.blocks[at][2]))
         for at in order:
@@ -68,7 +69,7 @@ class _Choosing:
         return False
 
     def _side(self, at: int, side: _Side) -> _Side:
-        """A way past a block that only one other leads to: what it loads has been loaded before the test."""
+        """The side past a block with only one predecessor: its loads precede the test already."""
         parameters, lines, end = self.blocks[side.target]
         if parameters or end[0] not in ("jump", "back"):
             return side
@@ -89,7 +90,7 @@ class _Choosing:
         return _Side(end[0], end[1], tuple(same.get(register, register) for register in end[2]), tuple(left))
 
     def _chosen(self, at: int, condition: int, yes: _Side, no: _Side) -> bool:
-        """Makes a choice of both sides, where that can be."""
+        """Converts both sides to selects, where possible."""
         if not yes.lines and not no.lines and yes.given == no.given:
             return self._replace(at, [], yes, yes.given)
         parts = [self._split(side.lines) for side in (yes, no)]
@@ -126,7 +127,7 @@ class _Choosing:
         return self._replace(at, added, yes, tuple(values))
 
     def _split(self, lines: Sequence[tuple[Any, ...]]) -> tuple[list[tuple[Any, ...]], list[tuple[Any, ...]]]:
-        """The instructions of a side that may be done before the test, and the others."""
+        """Splits the instructions of a side into those that may be speculated, and the others."""
         ahead: list[tuple[Any, ...]] = []
         rest: list[tuple[Any, ...]] = []
         for line in lines:
@@ -135,7 +136,7 @@ class _Choosing:
         return ahead, rest
 
     def _cannot_fail(self, line: tuple[Any, ...]) -> bool:
-        """Whether an instruction works on bits, and gives a result for any."""
+        """Whether an instruction works on bits, and gives a result for any operands."""
         if line[0] not in _OF_BITS:
             return False
         dtypes = {dtype_of(self.kinds[register]) for register in line[1:]}
@@ -148,7 +149,7 @@ class _Choosing:
     def _sum(
         self, added: list[tuple[Any, ...]], condition: int, line: tuple[Any, ...], yes: _Side, no: _Side, is_yes: bool
     ) -> tuple[int, int] | None:
-        """What both sides hand on in one place, where one adds to what the other has, as a sum on both."""
+        """The sum for both sides, where one adds to the value that the other passes on."""
         if line[0] not in ("+", "-"):
             return None
         result, one, two = line[1:]
@@ -168,7 +169,7 @@ class _Choosing:
         return found[0]
 
     def _choice(self, added: list[tuple[Any, ...]], condition: int, yes: int, no: int, kind: str) -> int | None:
-        """A register with one of two values; None where they differ in type."""
+        """A register that selects one of two values; None where they differ in type."""
         if len({dtype_of(k) for k in (kind, self.kinds[yes], self.kinds[no])}) > 1:
             return None
         made = self._register(kind)

@@ -1,21 +1,25 @@
-"""Loops over elements: a row of the op table, and the program that such a node carries.
+"""Scalar loops: a row of the op table, and the program that such a node carries.
 
-``scalar_loop(*roots, *numbers, shows=…, program=…)``: a stretch of scalar code with loops in it, which reads and
-writes single elements. ``shows`` has a pair ``(root, path)`` for each array of the program: the operand, and the
-view ops that lead to what the program sees of it. The node's type is a tuple, which ``get`` reads: each root that is
-written, as it is afterwards, then the numbers that the program hands on, as arrays of rank 0. It works on copies.
+Input: nothing.
+Output: the row, and the reference meaning of its programs.
+Why: loops over single elements run in machine code, with Python's semantics.
+
+``scalar_loop(*roots, *numbers, shows=…, program=…)``: a stretch of scalar code with loops in it, which reads and writes
+single elements. ``shows`` has a pair ``(root, path)`` for each array of the program: the operand, and the view ops that
+lead to the array. The node's type is a tuple, which ``get`` reads: each written root, with its new elements, then the
+numbers that the program returns, as arrays of rank 0. It works on copies.
 
 A program is ``(kinds, numbers, blocks, results)``, plain tuples throughout, so that it can be printed and compared:
 
-- ``kinds[r]`` is what register ``r`` holds: ``int``, ``float``, ``bool`` (Python's own), or ``np.float64`` and so on.
-- ``numbers`` are the registers that the node's numbers, those after the roots, go to.
-- a block is ``(parameters, instructions, end)``. The first one is where it starts.
+- ``kinds[r]`` is the kind of register ``r``: ``int``, ``float``, ``bool`` (Python's own), or ``np.float64`` and so on.
+- ``numbers`` are the registers of the node's numbers, the operands after the roots.
+- a block is ``(parameters, instructions, end)``. The first one is the entry.
 - an instruction is ``(name, result, *operands)``, registers all; ``const`` has a literal, ``size`` and ``load`` and
-  ``store`` an array's number first. ``more`` asks whether a range goes on, and ``step`` goes on with it. ``draw`` has
-  the number of a generator's state, which it writes, the bit generator's kind, and what is drawn (``draws``). ``hold``
-  stands where an iteration of the outermost loop begins and does nothing: its operands are what is needed to begin the
-  iteration elsewhere, so a backend may leave the loop there.
-- the end is ``("jump", block, given)``, ``("back", block, given)`` where a loop goes on,
+  ``store`` an array's number first. ``more`` is the loop condition of a range, and ``step`` its increment. ``draw`` has
+  the number of a generator's state, which it writes, the bit generator's kind, and the kind of draw (``draws``).
+  ``hold`` stands where an iteration of the outermost loop begins and does nothing: its operands are the live registers
+  with which the iteration could begin elsewhere, so a backend may leave the loop there.
+- the end is ``("jump", block, given)``, ``("back", block, given)`` for a back edge,
   ``("branch", condition, block, given, block, given)``, ``("exit", values)``, or ``("replay",)``, where only plain
   Python can go on.
 - ``results`` are the kinds of the values of ``exit``.
@@ -44,12 +48,12 @@ Program: TypeAlias = tuple[tuple[Kind, ...], tuple[int, ...], tuple[Block, ...],
 
 ARITHMETIC = ("+", "-", "*", "/", "//", "%", "**", "&", "|", "^", "<<", ">>")
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
-# What the elements of an array may be.
+# The dtypes of elements.
 ELEMENTS = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float32", "float64")
 PYTHON: dict[Kind, type] = {"int": int, "float": float, "bool": bool}
 _WEAK: dict[Kind, Any] = {"int": 1, "float": 1.0, "bool": True}
 DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}
-# Functions of one float that C's library computes for Python, which raises where the result is no finite number.
+# Functions of one float that the C library computes for Python, which raises where the result is not finite.
 LIBRARY = (
     "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
     "tanh",
@@ -69,7 +73,7 @@ def is_ufunc(name: str) -> bool:
 
 
 def is_called(name: str) -> bool:
-    """Whether an instruction calls a function that somebody else has compiled."""
+    """Whether an instruction calls an external function."""
     return name == "draw" or is_ufunc(name) or name.startswith("math.")
 
 
@@ -85,14 +89,14 @@ def is_numpy(kind: Kind) -> bool:
 
 
 def common(a: Kind, b: Kind) -> np.dtype[Any]:
-    """The dtype in which NumPy combines two scalars, one of which at least is its own."""
+    """The dtype in which NumPy combines two scalars, at least one of which is its own."""
     given = [dtype_of(kind) if is_numpy(kind) else _WEAK[kind] for kind in (a, b)]
     return np.result_type(*given)
 
 
 @lru_cache(maxsize=1024)
 def result_kind(sign: str, a: Kind, b: Kind) -> Kind | None:
-    """What ``a sign b`` gives; None where such programs leave it to Python."""
+    """The kind of ``a sign b``; None where such programs leave it to Python."""
     if sign in COMPARISONS:
         return ("np.bool" if is_numpy(a) or is_numpy(b) else "bool") if _comparable(a, b) else None
     if not is_numpy(a) and not is_numpy(b):
@@ -109,7 +113,7 @@ def result_kind(sign: str, a: Kind, b: Kind) -> Kind | None:
     if sign == "/":
         wide = dtype.kind == "f" or dtype.itemsize >= 4
         return f"np.{dtype.name if dtype.kind == 'f' else 'float64'}" if wide else None
-    if sign == "**":  # of other kinds NumPy makes arrays, whose powers have other last bits
+    if sign == "**":  # NumPy makes arrays of other kinds, whose powers have other last bits
         return "np.float64" if a == "np.float64" or (b == "np.float64" and not is_numpy(a)) else None
     return f"np.{dtype.name}"
 
@@ -129,7 +133,7 @@ def _comparable(a: Kind, b: Kind) -> bool:
 
 
 def about(program: Program) -> str:
-    """What the program consists of, in words.
+    """A summary of the program in words.
 
     >>> about((("int",), (), (((), (("load", 0, 0, 0),), ("jump", 0, ())),), ()))
     'one loop, one read'
@@ -147,11 +151,11 @@ def about(program: Program) -> str:
 
 
 def ways(end: tuple[Any, ...]) -> tuple[int, ...]:
-    """The blocks that may come after one that ends so."""
+    """The successors of a block with this end."""
     return (end[1],) if end[0] in ("jump", "back") else (end[2], end[4]) if end[0] == "branch" else ()
 
 
-# -- the meaning -------------------------------------------------------------------------------------------------------
+# -- reference meaning -------------------------------------------------------------------------------------------------
 
 
 def text(program: Program, arrays: int) -> str:
@@ -176,7 +180,7 @@ def text(program: Program, arrays: int) -> str:
 
 
 def filling(program: Program) -> tuple[tuple[Any, ...], int] | None:
-    """The draw, and the array that all its numbers go to, where a program does nothing else, in the order of its axes.
+    """The draw, and the array of its numbers, where a program only fills an array, in the order of its axes.
 
     >>> start = ((), (("const", 0, 0), ("const", 1, 1), ("size", 2, 1, 0)), ("jump", 1, (0,)))
     >>> header = ((3,), (("more", 4, 3, 2, 1),), ("branch", 4, 2, (), 3, ()))
@@ -215,7 +219,7 @@ def filling(program: Program) -> tuple[tuple[Any, ...], int] | None:
 
 
 def _entered(end: tuple[Any, ...]) -> tuple[int, ...]:
-    """What a block's end hands on to blocks, but where a loop goes on."""
+    """The arguments of a block's forward edges."""
     return (*end[3], *end[5]) if end[0] == "branch" else end[2] if end[0] == "jump" else ()
 
 
@@ -287,7 +291,7 @@ def _go(blocks: Sequence[Block], to: int, given: Sequence[int]) -> Iterator[str]
 
 
 class Replayed(Exception):
-    """The program leaves what comes to plain Python."""
+    """The program reached a ``replay`` end."""
 
 
 @lru_cache(maxsize=256)
@@ -328,9 +332,10 @@ def _scalar_loop(*operands: Any, shows: tuple[Any, ...], program: Program) -> tu
 
 
 def _unless_flags(function: Callable[..., tuple[Any, ...]], given: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What ``function`` gives. Raises Replayed where it leaves floating-point flags of which NumPy would warn.
+    """The results of ``function``. Raises Replayed where it leaves floating-point flags of which NumPy would warn.
 
-    Python looks at no flags, and NumPy's scalars at their own; a ufunc, as ``np.vectorize`` calls, at all in the end.
+    Python ignores flags, and NumPy's scalars report their own; a ufunc, as ``np.vectorize`` calls, reports all at its
+    end.
     """
     found: list[tuple[Any, ...]] = []
 

@@ -1,12 +1,13 @@
-"""Loops over elements: versions of blocks that differ in no bit become one.
+"""Merging of equal versions of blocks in scalar programs.
 
-Input: a program as capture writes it, where a block is given all that it reads. Output: one that means the same.
-Why: capture follows a block once for each combination of kinds: where ``s = 0.0`` is Python's float in the
-first iteration and ``np.float64`` in all others, there are two versions of the loop, of all loops in it, and of all
-code after it. Both are 64 bits, and are added, multiplied and compared alike.
+Input: a program as capture writes it, where each block takes all its operands as parameters.
+Output: an equivalent program.
+Why: capture specialises a block to each combination of kinds. Where ``s = 0.0`` is Python's float in the first
+iteration and ``np.float64`` in all others, there are two versions of the loop, of its inner loops, and of all code
+after it. Both kinds are 64 bits, and are added, multiplied and compared alike.
 
-Blocks are taken to be the same until something tells them apart: what they are given, their instructions, the blocks
-that come after. Where it matters of what kind a number is, its kind tells them apart as well.
+The algorithm is partition refinement: blocks are equal until their parameters, instructions or successors differ. Where
+the kind of a number matters, it separates them as well.
 """
 
 from __future__ import annotations
@@ -19,21 +20,21 @@ from typing import Any
 from tcompile.graph.ops.scalar_blocks import operands, reachable
 from tcompile.graph.ops.scalar_loop import COMPARISONS, Block, Kind, Program, dtype_of, ways
 
-# What does the same to all numbers of the same bits.
+# Instructions with the same result for all kinds with the same bits.
 _ALIKE = frozenset((*COMPARISONS, "+", "-", "*", "&", "|", "^", "negative", "abs", "bool", "not", "int", "float"))
 _SHORT = 3  # instructions
 _MOVES = frozenset(("select", "load", "store", "more", "step", "require", "hold"))
 
 
 def merge_versions(program: Program) -> Program:
-    """The same program, with blocks that do the same once."""
+    """Merges equal blocks of a program."""
     kinds, numbers, blocks, results = program
     found = _Versions(kinds, [_with_plain_condition(kinds, block) for block in blocks])
     return (kinds, numbers, found.done(), results) if found.refine() else program
 
 
 def _with_plain_condition(kinds: Sequence[Kind], block: Block) -> Block:
-    """A block that asks ``np.bool`` itself where it asks its ``bool()``."""
+    """A block that tests ``np.bool`` itself instead of its ``bool()``."""
     parameters, lines, end = block
     asked = end[1] if end[0] == "branch" and lines and lines[-1][:2] == ("bool", end[1]) else None
     if asked is None or _held(kinds[lines[-1][2]]) != "?" or asked in end[3] or asked in end[5]:
@@ -43,22 +44,22 @@ def _with_plain_condition(kinds: Sequence[Kind], block: Block) -> Block:
 
 @lru_cache(maxsize=64)
 def _held(kind: Kind) -> str:
-    """What a register of a kind holds."""
+    """The bits of a register of a kind."""
     return dtype_of(kind).char
 
 
 class _Versions:
-    """Blocks on their way to be merged. ``group[block]`` is the first of those that are still taken to be the same."""
+    """Blocks while they are merged. ``group[block]`` is the representative of its class."""
 
     def __init__(self, kinds: Sequence[Kind], blocks: Sequence[Block]) -> None:
         self.kinds, self.blocks = kinds, blocks
         self.order = reachable(blocks)
         self.group: dict[int, int] = {}
-        self.own: dict[int, dict[int, int]] = {}  # of each block, its registers and their places
-        self.parent: dict[int, int] = {}  # of blocks without parameters, the one that leads to them
+        self.own: dict[int, dict[int, int]] = {}  # for each block, its registers and their positions
+        self.parent: dict[int, int] = {}  # for blocks without parameters, the predecessor
 
     def refine(self) -> bool:
-        """Tells blocks apart until nothing more does; says whether some are the same."""
+        """Splits classes until they are stable; returns whether some blocks are equal."""
         shapes = {at: self._shape(at) for at in self.order}
         alike = Counter(shapes.values())
         first: dict[Any, int] = {}
@@ -89,17 +90,17 @@ class _Versions:
         return False
 
     def _shape(self, at: int) -> Any:
-        """What tells most blocks apart at once."""
+        """A key that separates most blocks at once."""
         parameters, lines, end = self.blocks[at]
         return len(parameters), tuple(line[0] for line in lines), end[0]
 
     def _made(self, at: int) -> tuple[int, ...]:
-        """The registers that get their values in a block."""
+        """The registers that a block defines."""
         parameters, lines, _ = self.blocks[at]
         return (*parameters, *(line[1] for line in lines if line[1] >= 0))
 
     def _look(self, line: tuple[Any, ...]) -> Any:
-        """What of an instruction does not depend on its registers."""
+        """The part of an instruction that does not depend on its registers."""
         name, result = line[:2]
         kinds = self.kinds
         if name in ("const", "size"):
@@ -115,7 +116,7 @@ class _Versions:
         return name, kinds[result], tuple(kinds[r] for r in operands(line))
 
     def _place(self, at: int, register: int) -> tuple[int, int]:
-        """A register by its place in the block, or in one of those before it, or as it is."""
+        """A register by its position in the block, or in a block before it, or itself."""
         steps, block = 0, at
         while True:
             place = self.own[block].get(register)
@@ -126,7 +127,7 @@ class _Versions:
             steps, block = steps + 1, self.parent[block]
 
     def _reads(self, at: int) -> Any:
-        """What registers a block reads."""
+        """The registers that a block reads."""
         _, lines, end = self.blocks[at]
         found = [self._place(at, r) for line in lines for r in operands(line)]
         if end[0] in ("exit", "branch"):
@@ -135,14 +136,14 @@ class _Versions:
         return tuple(found), tuple(tuple(self._place(at, r) for r in part) for part in parts)
 
     def _around(self, at: int) -> tuple[int, ...]:
-        """The blocks that come after, and the one that a block without parameters reads from."""
+        """The successors, and the predecessor that a block without parameters reads from."""
         group = self.group
         return (*(group[way] for way in ways(self.blocks[at][2])), group.get(self.parent.get(at, -1), -1))
 
     def _sides(self) -> set[int]:
-        """The blocks of a few instructions that only one test leads to, around which its other way goes.
+        """The short blocks with only one predecessor, a test, whose other edge bypasses them.
 
-        They stay what they are: shared with another version they could be no choice (``scalar_choices``).
+        They are not merged: shared with another version they could not become a select (``scalar_choices``).
         """
         parents = set(self.parent.values())
         found = set()
@@ -159,7 +160,7 @@ class _Versions:
         return found
 
     def done(self) -> tuple[Block, ...]:
-        """The blocks, where those that are left lead to one another."""
+        """The blocks, with edges between representatives."""
         sides = self._sides()
         group = {at: at if at in sides else first for at, first in self.group.items()}
         same = {

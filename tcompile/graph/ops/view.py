@@ -1,4 +1,8 @@
-"""Operations that move no element: rows of the op table. Run by NumPy they give views, as NumPy would.
+"""View ops: operations whose results share elements with their operand, as in NumPy.
+
+Input: nothing.
+Output: rows of the op table.
+Why: kernels read through them without moving an element.
 
 ``index`` is basic indexing: its attribute ``key`` is a tuple of ints, slices, None and Ellipsis.
 """
@@ -27,19 +31,19 @@ def _reshape_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
         return TensorType(type.dtype, shape)
     squeezed = [(n, r) for n, r in zip(type.shape, type.layout.ranks, strict=True) if not is_one(n)]
     if [n for n, _ in squeezed] == [n for n in shape if not is_one(n)]:
-        ranks = iter([r for _, r in squeezed])  # only axes of size one came or went
+        ranks = iter([r for _, r in squeezed])  # only axes of size one were added or dropped
         return TensorType(
             type.dtype, shape, Layout(tuple(1 if is_one(n) else next(ranks) for n in shape), type.layout.dense)
         )
     ordered = [r for _, r in squeezed]
     if ordered == sorted(ordered, reverse=True) or (type.layout.dense and not _may_view(type, shape)):
-        # A view and a copy have the same order here; only run time knows which it is where it is not dense.
+        # A view and a copy have the same order here; where the operand is not dense, run time decides which it is.
         return TensorType(type.dtype, shape, Layout(Layout.c(len(shape)).ranks, type.layout.dense))
     raise GraphError(f"reshape of {type} into {shape} may or may not be a view")
 
 
 def _may_view(type: TensorType, shape: tuple[Size, ...]) -> bool:
-    """Whether NumPy could reshape this dense value without a copy (asked of NumPy itself, on a stand-in)."""
+    """Whether NumPy could reshape this dense value without a copy (NumPy itself decides, on a stand-in)."""
     strides = type.strides()
     if strides is None or not all(isinstance(n, int) for n in (*type.shape, *shape, *strides)):
         return True
@@ -51,8 +55,8 @@ def _may_view(type: TensorType, shape: tuple[Size, ...]) -> bool:
     return True
 
 
-def shows_operand(op: Op, source: TensorType, result: TensorType) -> bool | None:
-    """Whether a view op shows its operand's elements (True) or copies of them (False); None: as strides turn out."""
+def is_view_of_operand(op: Op, source: TensorType, result: TensorType) -> bool | None:
+    """Whether a view op gives a view of its operand (True) or a copy (False); None: it depends on run-time strides."""
     if op not in (RESHAPE, RAVEL) or source.c_contiguous:
         return True
     if op is RAVEL:
@@ -146,9 +150,9 @@ def _index_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Te
 
 
 def _rank_of_steps(type: TensorType, axis: int, step: int) -> float:
-    """The rank of an axis whose stride is ``step`` times what it was: another one among axes that share a stride.
+    """The rank of an axis whose stride is multiplied by ``step``: another one among axes that share a stride.
 
-    All others differ by more than such a factor, or the axis is left with one element.
+    All others differ by more than such a factor, or the axis has one element left.
     """
     rank = type.layout.ranks[axis]
     whole = int(rank)
@@ -159,7 +163,7 @@ def _rank_of_steps(type: TensorType, axis: int, step: int) -> float:
 
 
 def _dense_exactly(type: TensorType, key: Sequence[Any], shape: tuple[Size, ...]) -> bool | None:
-    """Whether the part that ``key`` takes is dense, where all sizes and strides are known; else None."""
+    """Whether the part of ``key`` is dense, where all sizes and strides are known; else None."""
     if all(isinstance(n, int) and n <= 1 for n in shape):
         return True  # one element, or none
     strides = type.strides()
@@ -208,7 +212,7 @@ def _still_c(type: TensorType, key: Sequence[Any]) -> bool:
 
 
 def _is_whole(start: Size, stop: Size, size: Size) -> bool:
-    """Whether a slice of step 1 takes an axis whole, in all iterations of the loops around."""
+    """Whether a slice of step 1 covers an axis, in all enclosing iterations."""
     return always(lambda: start == 0) and same(slice_length(start, stop, 1), size)
 
 
@@ -257,17 +261,15 @@ def slice_bounds(item: slice, size: Size) -> tuple[Size, Size, int]:
 def slice_length(start: Size, stop: Size, step: int) -> Size:
     """The number of elements of a slice with normalised bounds."""
     distance = stop - start if step > 0 else start - stop
-    if (
-        distance < 0
-    ):  # none at all need not be told apart, so that sizes which come to nothing in an iteration stay open
+    if distance < 0:  # negative lengths need no guard, so sizes that are zero in some iteration stay open
         return 0
     return distance if abs(step) == 1 else (distance - 1) // abs(step) + 1
 
 
-def leads_on(node: Node, axis: int) -> bool | None:
-    """Whether steps along an axis lead to higher addresses, or (False) to lower ones or nowhere; None: not known.
+def address_direction(node: Node, axis: int) -> bool | None:
+    """Whether steps along an axis lead to higher addresses, or (False) to lower ones or nowhere; None: unknown.
 
-    What is not known is how arrays lie that are neither dense nor parts of such as are.
+    Unknown are arrays that are neither dense nor parts of dense ones.
     """
     forward = True
     while not node.tensor.layout.dense:
@@ -279,7 +281,7 @@ def leads_on(node: Node, axis: int) -> bool | None:
             forward ^= axis in node.attrs["axis"]
         elif node.op is INDEX:
             shape, number = node.inputs[0].tensor.shape, -1
-            shown: list[tuple[int, slice] | None] = []  # of each axis of the part: the whole's axis, and what is cut
+            shown: list[tuple[int, slice] | None] = []  # for each axis of the part: the whole's axis, and the slice
             for item in expand_key(node.attrs["key"], len(shape)):
                 number += item is not None
                 if item is None or isinstance(item, slice):
@@ -305,7 +307,7 @@ def _diagonal_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) ->
     ranks = [type.layout.ranks[i] for i in kept]
     if kept and not (type.c_contiguous and all(n > 1 for n in type.shape)):
         raise GraphError(f"the memory order of a diagonal of {type} is not known")
-    # A step along the diagonal is the sum of two: longer than either, shorter than any that was longer.
+    # A step along the diagonal is the sum of two: longer than either, shorter than any longer stride.
     longest = max(type.layout.ranks[first], type.layout.ranks[second])
     shape = (*(type.shape[i] for i in kept), size if size > 0 else 0)
     return TensorType(type.dtype, shape, Layout((*ranks, longest), dense=False))

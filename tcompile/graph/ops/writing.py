@@ -1,8 +1,11 @@
-"""Writes to parts of arrays, as pure operations: rows of the op table.
+"""Writes to parts of arrays, as pure operations.
 
-``assign(base, value, path=…)`` is ``base`` with other elements where a view of it lies: those that the view ops of
-``path``, one after the other, show are ``value``, broadcast. The code generators make that a store into ``base``'s own
-memory wherever nobody needs its old elements.
+Input: nothing.
+Output: rows of the op table.
+Why: graphs stay pure; code generators store in place wherever the base's old elements are dead.
+
+``assign(base, value, path=…)`` is ``base`` with ``value``, broadcast, in place of the elements of the view that the
+view ops of ``path``, one after the other, lead to.
 """
 
 from __future__ import annotations
@@ -17,29 +20,29 @@ from tcompile.errors import GraphError
 from tcompile.graph.ir import Node
 from tcompile.graph.op import EVERYWHERE, OPS, QUIET, Aliasing, Op, define
 from tcompile.graph.ops.rules import broadcast_shapes
-from tcompile.graph.ops.view import BROADCAST_TO, DIAGONAL, INDEX, WINDOWS, shows_operand
+from tcompile.graph.ops.view import BROADCAST_TO, DIAGONAL, INDEX, WINDOWS, is_view_of_operand
 from tcompile.graph.types import TensorType
 
 Path: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
 _PARTS: WeakKeyDictionary[Node, tuple[TensorType, Path, TensorType]] = WeakKeyDictionary()
-_READ_ONLY = (BROADCAST_TO, DIAGONAL, WINDOWS)  # several elements in one place, or a view that NumPy protects
+_READ_ONLY = (BROADCAST_TO, DIAGONAL, WINDOWS)  # several elements at one address, or a view that NumPy protects
 
 
 def path_types(base: TensorType, path: Path) -> list[TensorType]:
-    """The types along a path, ``base`` first. Raises GraphError where a step is no view op that can be written to."""
+    """The types along a path, ``base`` first. Raises GraphError where a step is not a writeable view op."""
     types = [base]
     for op, attrs in path:
         row = OPS.get(op)
         if row is None or row.memory is not Aliasing.VIEW or row in _READ_ONLY:
             raise GraphError(f"assign: {op} shows no elements that can be written to")
         types.append(row.infer([types[-1]], dict(attrs)))
-        if not shows_operand(row, types[-2], types[-1]):
+        if not is_view_of_operand(row, types[-2], types[-1]):
             raise GraphError(f"assign: {op} of {types[-2]} may be a copy")
     return types
 
 
 def part_of(node: Node) -> TensorType:
-    """The type of the elements that a node with a path replaces, or chooses among. It is asked for often: told once."""
+    """The type of the part that a node with a path replaces or indexes; cached, since it is frequent."""
     base, path = node.inputs[0].tensor, node.attrs["path"]
     known = _PARTS.get(node)
     if known is None or known[0] is not base or known[1] is not path:
@@ -70,7 +73,7 @@ def shown(base: Any, path: Path) -> Any:
     part = base
     for op, attrs in path:
         named = dict(attrs)
-        if op == INDEX.name and Ellipsis not in named["key"]:  # numbers alone would give a scalar
+        if op == INDEX.name and Ellipsis not in named["key"]:  # an index of ints alone would give a scalar
             named["key"] = (*named["key"], Ellipsis)
         part = OPS[op].reference(part, **named)
     return part

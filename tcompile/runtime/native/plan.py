@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends import helpers
-from tcompile.backends.host import Allocate, HostConstant, Number, Onto, Report
-from tcompile.backends.llvm.host import Launch, Recipe
+from tcompile.backends.host import Allocate, FlagReport, HostConstant, NamedSize, StoreTarget
+from tcompile.backends.llvm.host import LaunchStep, Recipe
 from tcompile.bytecode.rewritten import KEEP, UNBOUND
 from tcompile.capture.entry.codegen import Captured, Rest
 from tcompile.capture.guards.prologue import LoadStep
@@ -208,7 +208,7 @@ class _Writer(Guards):
                 symbols[name] = self.size_of(register, axis)
         outer, self.numbers = self.numbers, symbols
         try:
-            if any(isinstance(step, Launch) for step in recipe.steps):
+            if any(isinstance(step, LaunchStep) for step in recipe.steps):
                 self.emit("errors")
             if recipe.rewritten:
                 self.emit("result_of", self.at(self.own()), self.address(helpers.check_rewriting), 0)
@@ -217,13 +217,13 @@ class _Writer(Guards):
                 match step:
                     case Allocate():
                         arrays[step.key] = self.allocate(step)
-                    case Onto():
+                    case StoreTarget():
                         arrays[step.key] = arrays[step.base]
                     case HostConstant():
                         arrays[step.key] = self.literal_array(step)
-                    case Launch():
+                    case LaunchStep():
                         self.launch(step, arrays, recipe.addresses[step.kernel])
-                    case Report():
+                    case FlagReport():
                         self.report(step, arrays)
         finally:
             self.numbers = outer
@@ -237,12 +237,12 @@ class _Writer(Guards):
         """Computes all sizes before anything is written: where 64 bits do not do, the plan misses."""
         for step in recipe.steps:
             match step:
-                case Number():
+                case NamedSize():
                     self.numbers[step.name] = self.size(step.value)
                 case Allocate():
                     for text in step.shape:
                         self.size(text)
-                case Launch():
+                case LaunchStep():
                     given = zip(step.spec, step.arguments, strict=True)
                     words = [str(argument) for letter, argument in given if letter == "i"]
                     for text in (step.items, step.grain, *words):
@@ -278,7 +278,7 @@ class _Writer(Guards):
         self.of(made).type = np.ndarray
         return made
 
-    def report(self, step: Report, arrays: Mapping[Node | str, int]) -> None:
+    def report(self, step: FlagReport, arrays: Mapping[Node | str, int]) -> None:
         """What the kernels' status means; where they have written to arrays of the caller, this may be undone."""
         if step.undoing is None:
             self.emit("told")
@@ -294,7 +294,7 @@ class _Writer(Guards):
         self.of(made).type = np.ndarray
         return made
 
-    def launch(self, step: Launch, arrays: Mapping[Node | str, int], address: int) -> None:
+    def launch(self, step: LaunchStep, arrays: Mapping[Node | str, int], address: int) -> None:
         words = 0
         items, grain = self.size(step.items), self.size(step.grain)
         for letter, argument in zip(step.spec, step.arguments, strict=True):

@@ -1,28 +1,31 @@
-"""Reductions of many rows of some vectors each: as many rows at a time as a vector has lanes.
+"""Batched row reductions: as many rows at a time as a vector has lanes.
 
-Input: a kernel of form ``rows`` that only reduces. Output: its function. Each row leaves its accumulators in a square
-whose rows are then added up all at once, into one vector with a lane for each row; so what comes after the reduction is
-computed for all of these rows together, and stored side by side.
+Input: a kernel of form ``rows`` that only reduces.
+Output: its function.
+Why: the horizontal sums of many rows become vector additions.
+
+The accumulators of the rows form a square, whose rows are added into one vector with a lane for each row. So operations
+on the totals are vectorised over rows, and stored contiguously.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.schedule import Access, Kernel, KernelValue
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
 
 MOST = 1 << 10  # elements of a row: longer ones gain nothing
-LEAST = 64  # rows: fewer are best walked one by one
+LEAST = 64  # rows: fewer are best reduced one by one
 
 
-def has_short_rows(kernel: Kernel) -> bool:
-    """Whether this kernel of form ``rows`` is best walked some rows at a time."""
+def has_batched_rows(kernel: Kernel) -> bool:
+    """Whether this kernel of form ``rows`` is best computed in batches of rows."""
     if not kernel.kept or any(value.dtype.kind == "c" for value in kernel.values):
         return False
     stages = Stages(kernel, frozenset(kernel.kept))
@@ -32,17 +35,17 @@ def has_short_rows(kernel: Kernel) -> bool:
     return rows >= LEAST and hint(size_of([kernel.axes[a] for a in kernel.reduced])) <= MOST
 
 
-class ShortRowsNest(Nest):
-    """Rows along the innermost kept axis, a block of them at a time."""
+class BatchedRowsNest(Nest):
+    """Rows along the innermost kept axis, a batch at a time."""
 
-    turns = True
+    transposes = True
 
     def rows(self) -> KernelFunction:
         """The function."""
         kernel, w = self.kernel, self.w
         self.kept, self.last = kernel.kept[:-1], kernel.kept[-1]
         self.stages = Stages(kernel, frozenset(kernel.kept))
-        self.kinds = {r: Reduction(r.attrs["op"], r.dtype) for r in kernel.values if r.op == "reduce"}
+        self.kinds = {r: VectorReduction(r.attrs["op"], r.dtype) for r in kernel.values if r.op == "reduce"}
         self.begin()
         self.squares = {
             reduce: [w.slot(self.v.type(part), str(self.lanes)) for part in kind.parts]
@@ -73,14 +76,14 @@ class ShortRowsNest(Nest):
         rest = w.get(f"sub i64 {stop}, {start}")
         self.repeat(rest, str(self.lanes), "1", self._again)
         known = {reduce: self._totals(reduce, kind) for reduce, kind in self.kinds.items()}
-        place = Place(address, counters, self.last, start, rest, whole=False)
+        place = VectorPosition(address, counters, self.last, start, rest, whole=False)
         wanted = [x for x in self.kernel.values if x.op != "reduce" and stages.per_row(x)]
         for store in self.kernel.stores:
             assert stages.row_store(store)
         self.elements.write(place, wanted, known, self.kernel.stores)
 
     def _row(self, address: Callable[[Access], str], counters: dict[int, str], number: str) -> None:
-        """One row's accumulators go to their places in the squares."""
+        """Reduces one row; its accumulators are stored in the squares."""
         inner = {self.last: counters[self.last]}
         found = {id(access): self.address(address(access), access, inner) for access in self.kernel.accesses}
 
@@ -88,13 +91,13 @@ class ShortRowsNest(Nest):
             return found[id(access)]
 
         known: dict[KernelValue, str] = {}
-        self.row_values(self.stages.row_values(0), Place(reach, counters), known)
+        self.row_values(self.stages.row_values(0), VectorPosition(reach, counters), known)
         totals = self.run_pass(self.stages, 0, self.kernel.reduced, counters, reach, known, {})
         for reduce, parts in totals.items():
             self._put(reduce, number, parts)
 
     def _again(self, number: str) -> None:
-        """A row that is not there is the first one again, so that it raises no flag of its own."""
+        """Repeats the first row in lanes without one, so that these raise no flag of their own."""
         for reduce in self.kinds:
             self._put(reduce, number, self._row_of(reduce, "0"))
 
@@ -111,7 +114,7 @@ class ShortRowsNest(Nest):
             found.append(self.w.get(f"load {self.v.type(part)}, ptr {place}, align 8"))
         return found
 
-    def _totals(self, reduce: KernelValue, kind: Reduction) -> str:
+    def _totals(self, reduce: KernelValue, kind: VectorReduction) -> str:
         """The totals of all rows, one in each lane: halves of two rows are added side by side, then quarters, …"""
         v, lanes = self.v, self.lanes
         rows = [self._row_of(reduce, str(number)) for number in range(lanes)]

@@ -1,42 +1,44 @@
-"""Full reductions: blocks give partial results, which a second function combines in their order.
+"""Full reductions: blocks give partial results, which a second function combines in order.
 
-Input: a kernel of form ``blocks``. Output: its two functions. Blocks are of one size, so the result depends
-neither on the number of threads nor on which of them took which block.
+Input: a kernel of form ``blocks``.
+Output: its two functions.
+Why: all threads share one reduction. Blocks are of one size, so the result depends neither on the number of threads nor
+on which thread computed which block.
 """
 
 from __future__ import annotations
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.schedule import KernelValue
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.graph.types import DType
 
-BLOCK = 16384  # elements of a full reduction that one item covers
+BLOCK = 16384  # elements of a full reduction per item
 
 
 class BlockNest(Nest):
-    """Everything is reduced."""
+    """A nest without kept axes."""
 
     def _parts(self) -> list[tuple[KernelValue, DType]]:
         return [
             (reduce, part)
             for reduce in self.kernel.values
             if reduce.op == "reduce"
-            for part in Reduction(reduce.attrs["op"], reduce.dtype).parts
+            for part in VectorReduction(reduce.attrs["op"], reduce.dtype).parts
         ]
 
     def blocks(self) -> KernelFunction:
-        """Full reductions: every item leaves its accumulators in the array of partial results."""
+        """The function in which every item stores its accumulators in the array of partial results."""
         kernel, w = self.kernel, self.w
         axes = kernel.reduced
         stages = Stages(kernel, frozenset())
         words = len(self._parts())
         self.begin()
-        self.call_ahead(axes[-1])
+        self.prefetch_ahead(axes[-1])
         partials = self.parameters.named_pointer(w, "partials") if words else ""
 
         def item(number: str, _: list[str]) -> list[str]:
@@ -52,13 +54,13 @@ class BlockNest(Nest):
             else:
                 counters, start, stop, inner = {axes[0]: number}, "0", None, axes[1:]
             address = self.addresses(counters)
-            if len(inner) == 1:  # else a block has parts that may begin anywhere
+            if len(inner) == 1:  # else parts of a block may begin anywhere
                 self.prepare_nontemporal(address)
-            self.row_values(stages.row_values(0), Place(address, counters), known)
+            self.row_values(stages.row_values(0), VectorPosition(address, counters), known)
             totals = self.run_pass(stages, 0, inner, counters, address, known, {}, start, stop)
             at = 0
             for reduce, parts in totals.items():
-                kind = Reduction(reduce.attrs["op"], reduce.dtype)
+                kind = VectorReduction(reduce.attrs["op"], reduce.dtype)
                 for part, register in zip(kind.parts, kind.across(self.v, parts), strict=True):
                     one = w.get(f"extractelement {self.v.of(1).type(part)} {register}, i64 0")
                     place = w.get(f"add i64 {w.get(f'mul i64 {number}, {words}')}, {at}")
@@ -72,13 +74,13 @@ class BlockNest(Nest):
         return self.finish(kernel.name, sizes, BLOCK if len(axes) == 1 else 1, words)
 
     def combine(self) -> KernelFunction:
-        """Merges the partial results in their order, and computes what depends on the totals."""
+        """The function that merges the partial results in order, and computes the operations on the totals."""
         kernel, w, v = self.kernel, self.w, self.v.of(1)
         stages = Stages(kernel, frozenset())
         self.begin()
         parts = self._parts()
         partials = self.parameters.named_pointer(w, "partials")
-        kinds = {r: Reduction(r.attrs["op"], r.dtype) for r in dict.fromkeys(r for r, _ in parts)}
+        kinds = {r: VectorReduction(r.attrs["op"], r.dtype) for r in dict.fromkeys(r for r, _ in parts)}
         carried = [
             (v.type(part), first)
             for kind in kinds.values()
@@ -106,7 +108,7 @@ class BlockNest(Nest):
             known[reduce] = self.v.widened(kind.dtype, kind.finish(v, results[at : at + len(kind.parts)]))
             at += len(kind.parts)
         address = self.addresses({})
-        place = Place(address, {})
+        place = VectorPosition(address, {})
         for number in range(2):
             self.row_values(stages.row_values(number), place, known)
             for store in stages.row_stores(number):

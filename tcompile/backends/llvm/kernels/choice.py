@@ -1,10 +1,13 @@
-"""Which operations are left to NumPy's own loops, because kernels would take longer.
+"""Operations left to NumPy, because its own loops are faster than kernels.
 
-Input: a graph. Output: the nodes that kernels could compute, but should not. The one place where figures of NumPy's
-loops stand beside our own: where the processor has AVX-512, NumPy computes some functions with Intel's short vector
-math library, which is faster than the C library's vector functions. A kernel still wins where it saves passes over
-memory, where several threads share the work, and where arrays are so small that a call takes longer than they do.
-Beside a scalar loop, which Python starts in any case, one number is not worth a kernel that has to be compiled.
+Input: a graph.
+Output: the nodes that kernels could compute, but should not.
+Why: with AVX-512, NumPy computes some functions with Intel's short vector math library, which is faster than the C
+library's vector functions.
+
+A kernel still wins where it saves passes over memory, where several threads share the work, and where arrays are so
+small that a call dominates. Beside a scalar loop, which Python starts in any case, one number does not pay for
+compiling a kernel.
 """
 
 from __future__ import annotations
@@ -22,8 +25,8 @@ from tcompile.graph.sizes import hint
 
 _Times: TypeAlias = dict[tuple[str, str], tuple[float, float]]
 
-# Nanoseconds an element on one thread, from arrays of 10^4 elements: a kernel of its own, and NumPy's loop. Listed is
-# what NumPy wins by more than a tenth (AMD EPYC with and without AVX-512, glibc 2.36, NumPy 2.5 and 2.4).
+# Nanoseconds an element on one thread, from arrays of 10^4 elements: a kernel of its own, and NumPy's loop. Listed are
+# functions that NumPy wins by more than a tenth (AMD EPYC with and without AVX-512, glibc 2.36, NumPy 2.5 and 2.4).
 _NS: _Times = {
     ("tanh", "float32"): (0.28, 0.19), ("log1p", "float32"): (0.36, 0.31), ("tan", "float32"): (0.34, 0.29),
     ("atan", "float32"): (0.40, 0.35), ("asinh", "float32"): (0.54, 0.46), ("atanh", "float32"): (0.39, 0.32),
@@ -32,23 +35,23 @@ _NS: _Times = {
     ("sinh", "float64"): (1.2, 0.83), ("tanh", "float64"): (1.15, 0.86), ("log", "float64"): (0.84, 0.74),
     ("pow", "float64"): (6.5, 1.6),
 }  # fmt: skip
-_AVX512 = "_ZGVeN16v_expf"  # can be called where the processor has it
+_AVX512 = "_ZGVeN16v_expf"  # exported where the processor has it
 _NS_WITHOUT_AVX512: _Times = {("nextafter", "float32"): (6.5, 2.9), ("nextafter", "float64"): (9.7, 7.5)}
 _LISTED = frozenset(op for op, _ in (*_NS, *_NS_WITHOUT_AVX512))
-_CALL_NS = 500.0  # what a call of NumPy costs beyond its elements
-_PASS_NS = 0.2  # an element that is stored and loaded once more, since a neighbour runs in another loop
-_MOST_BYTES = 16 << 20  # larger results are better made in the pool's memory
-_MANY = 1 << 16  # booleans that a kernel looks at in the time of a call
+_CALL_NS = 500.0  # overhead of a NumPy call
+_PASS_NS = 0.2  # one more store and load of an element, since a neighbour runs in another loop
+_MOST_BYTES = 16 << 20  # larger results are better allocated in the pool
+_MANY = 1 << 16  # booleans that a kernel tests in the time of a call
 _FUSED = ("pointwise", "reduction", "creation")
-_SHARED_NS = 250_000.0  # what a kernel has to be worth before a second thread takes part of it
+_SHARED_NS = 250_000.0  # the work from which a second thread pays
 
 
 def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
-    """The nodes among those that ``supports`` admits to kernels."""
+    """The nodes among those that ``supports`` admits to kernels that are left to NumPy."""
     known: _Times = {}
     if libmvec_name(FUNCTIONS["exp"], FLOAT32, 16) is not None:
         known = _NS if native.has_symbol(_AVX512) else _NS_WITHOUT_AVX512
-    # Iterations of a loop are not left to Python for a number.
+    # A single number is no reason to run a loop's iterations in Python.
     starts_loops = not graph.scratch and any(node.op is ops.SCALAR_LOOP for node in graph.nodes)
     readers: dict[Node, list[Node]] = {}
     for node in graph.nodes:
@@ -56,7 +59,7 @@ def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
             readers.setdefault(operand, []).append(node)
 
     def passes(node: Node) -> int:
-        """How many neighbours a kernel could compute along with it."""
+        """Counts the neighbours that a kernel could fuse with it."""
         neighbours = {*node.inputs, *readers.get(node, ())}
         return sum(n.op.kind in _FUSED and supports(n) for n in neighbours)
 
@@ -70,14 +73,14 @@ def left_to_numpy(graph: Graph, supports: Callable[[Node], bool]) -> set[Node]:
 
 
 def _is_number(node: Node) -> bool:
-    """Whether this makes a number of numbers."""
+    """Whether this computes a number from numbers."""
     return node.op.kind == "pointwise" and not any(
         isinstance(n.type, TensorType) and n.type.ndim for n in (node, *node.inputs)
     )
 
 
 def _stops_early(node: Node, supports: Callable[[Node], bool]) -> bool:
-    """Whether this is ``any`` or ``all`` of many booleans that are in memory: NumPy stops where it knows."""
+    """Whether this is ``any`` or ``all`` of many booleans in memory: NumPy stops as soon as the result is known."""
     if node.op not in (ops.ANY, ops.ALL) or not isinstance(node.type, TensorType) or hint(node.tensor.size) != 1:
         return False
     source = node.inputs[0]
@@ -95,7 +98,7 @@ def _times(node: Node, known: _Times) -> tuple[float, float] | None:
 
 
 def _is_better(node: Node, times: tuple[float, float], passes: Callable[[Node], int]) -> bool:
-    """Whether NumPy's loop is faster, as the sizes are that were seen."""
+    """Whether NumPy's loop is faster, for the sizes seen at capture."""
     count = hint(node.tensor.size)
     if count * node.tensor.dtype.itemsize > _MOST_BYTES:
         return False

@@ -1,7 +1,8 @@
-"""From a kernel to its functions: picks the form of the loops.
+"""Code generation of a kernel: picks the loop nest for its form.
 
-Input: a ``Kernel``. Output: ``Code``, the functions' text with their launch parameters and how their work is
-divided.
+Input: a ``Kernel``.
+Output: ``Code``, the functions' text with their launch parameters and their division of work.
+Why: no form of loop nest knows another one.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from tcompile.backends.llvm.kernels import fills, routines
-from tcompile.backends.llvm.kernels.batched_rows import ShortRowsNest, has_short_rows
+from tcompile.backends.llvm.kernels.batched_rows import BatchedRowsNest, has_batched_rows
 from tcompile.backends.llvm.kernels.blocks import BlockNest
 from tcompile.backends.llvm.kernels.columns import ColumnNest
 from tcompile.backends.llvm.kernels.nest import KernelFunction, without_passes
 from tcompile.backends.llvm.kernels.rows import FlatNest, RowNest
 from tcompile.backends.llvm.kernels.scans import ScanNest
-from tcompile.backends.llvm.kernels.scatter import PlacesNest
-from tcompile.backends.llvm.kernels.small_reductions import ThinNest
+from tcompile.backends.llvm.kernels.scatter import ScatterNest
+from tcompile.backends.llvm.kernels.small_reductions import SmallRowsNest
 from tcompile.backends.llvm.kernels.sorts import SortNest
 from tcompile.backends.llvm.kernels.tiles import TiledNest
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.llvm.vector.text import Module
 from tcompile.backends.schedule import Kernel, Store
 from tcompile.graph import ops
@@ -33,7 +34,7 @@ _FEW_ELEMENTS = 64
 
 @dataclass
 class Code:
-    """All functions of one kernel; none for memory that is only there to be assigned."""
+    """All functions of one kernel; none for memory that is only allocated."""
 
     kernel: Kernel
     functions: list[KernelFunction] = field(default_factory=list)
@@ -43,37 +44,37 @@ def write(
     module: Module,
     kernel: Kernel,
     nontemporal: Sequence[Store] = (),
-    variant: Variant = USUAL,
+    variant: KernelVariant = USUAL,
     brief: bool = False,
-    apart: bool = False,
+    noalias: bool = False,
 ) -> Code:
-    """Writes the functions of ``kernel`` into ``module``.
+    """Emits the functions of ``kernel`` into ``module``.
 
-    ``brief``: there is more to do than what kernels do that are small, or only fill arrays, so that these are made into
-    code the short way. ``apart``: a kernel reads nothing that it writes.
+    ``brief``: the graph has more work than small kernels and fills, so that these are compiled without optimisation.
+    ``noalias``: the kernel reads nothing that it writes.
     """
     code = Code(kernel)
     if all(value.node is not None and value.node.op is ops.EMPTY for value in kernel.values):
-        return code  # somebody assigns all of it
+        return code  # assignments store all of it
     if (filled := fills.write(kernel, nontemporal)) is not None:
         code.functions.append(filled)
         return code
     if kernel.form == "flat":
-        code.functions.append(FlatNest(module, kernel, nontemporal, variant).flat(apart))
+        code.functions.append(FlatNest(module, kernel, nontemporal, variant).flat(noalias))
     elif kernel.form == "tiled":
         code.functions.append(TiledNest(module, kernel, nontemporal, variant).tiled())
-    elif kernel.form == "rows" and has_short_rows(kernel):
-        code.functions.append(ShortRowsNest(module, kernel, nontemporal).rows())
+    elif kernel.form == "rows" and has_batched_rows(kernel):
+        code.functions.append(BatchedRowsNest(module, kernel, nontemporal).rows())
     elif kernel.form == "rows":
-        code.functions.append(RowNest(module, kernel, nontemporal).rows(apart))
+        code.functions.append(RowNest(module, kernel, nontemporal).rows(noalias))
     elif kernel.form == "sort":
-        code.functions.append(SortNest(module, kernel, nontemporal).thin())
-    elif kernel.form == "thin":
-        code.functions.append(ThinNest(module, kernel, nontemporal).thin())
+        code.functions.append(SortNest(module, kernel, nontemporal).small_rows())
+    elif kernel.form == "small_rows":
+        code.functions.append(SmallRowsNest(module, kernel, nontemporal).small_rows())
     elif kernel.form == "columns":
         code.functions.append(ColumnNest(module, kernel, nontemporal).columns())
-    elif kernel.form == "places":
-        code.functions.append(PlacesNest(module, kernel).places())
+    elif kernel.form == "scatter":
+        code.functions.append(ScatterNest(module, kernel).places())
     elif kernel.form == "routine":
         code.functions.append(routines.write(module, kernel))
     elif kernel.form in ("scan_rows", "scan_columns"):
@@ -89,7 +90,7 @@ def write(
 
 
 def _is_small(kernel: Kernel) -> bool:
-    """Whether a kernel has few elements, or does nothing but fill arrays with numbers."""
+    """Whether a kernel has few elements, or only fills arrays with numbers."""
     sizes = [axis.size for axis in kernel.axes]
     few = all(isinstance(size, int) for size in sizes) and math.prod(map(hint, sizes)) <= _FEW_ELEMENTS
     return kernel.form == "flat" and (few or all(value.op == "constant" for value in kernel.values))

@@ -1,8 +1,10 @@
-"""Reductions along outer axes: a strip of columns at a time, with one accumulator for each column.
+"""Column reductions: along outer axes, a strip of columns at a time, with one accumulator per column.
 
-Input: a kernel of form ``columns``. Output: its function. The accumulators of a strip stay in the first
-cache; some rows are added at once before they are put back, so that several rows are on their way from memory
-at any time.
+Input: a kernel of form ``columns``.
+Output: its function.
+Why: rows are read contiguously, and the accumulators of a strip stay in the L1 cache.
+
+Several rows are added before the accumulators are stored, so that loads of several rows are in flight.
 """
 
 from __future__ import annotations
@@ -11,9 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.deviations import Deviations, in_one_pass
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import CHEAP, FEW_VALUES, SIDE_BY_SIDE, KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.text import literal
 from tcompile.backends.llvm.vector.vectors import FLOAT64
 from tcompile.backends.schedule import Kernel, KernelValue, Store
@@ -22,17 +24,17 @@ from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
 from tcompile.graph.types import DType
 
-STRIP_BYTES = 1 << 19  # what a strip of columns that is walked more than once may cover, to stay in the second cache
-# Rows whose elements a column reduction adds before it puts the accumulators back. Rows whose length is a power of two
-# have to fit into one set of the first cache, of 8 or 12 lines.
+STRIP_BYTES = 1 << 19  # bytes of a strip of columns that is read in several passes, to stay in the L2 cache
+# Rows that a column reduction adds before it stores the accumulators. Rows whose length is a power of two have to fit
+# into one set of the L1 cache, of 8 or 12 lines.
 ROWS_AT_ONCE = 8
-PAGE = 4096  # bytes: longer runs, and rows one after another, the processor foresees by itself, and better
+PAGE = 4096  # bytes: the hardware prefetches longer runs, and consecutive rows, by itself and better
 
 
 def strip_of(kernel: Kernel, stages: Stages) -> int:
-    """How many columns one item of a column reduction covers: a multiple of 64, so many that each thread has an item.
+    """The number of columns per item of a column reduction: a multiple of 64, so that each thread has an item.
 
-    Long runs are read faster, also where the accumulators of so many columns no longer fit into the first cache.
+    Long runs are read faster, also where their accumulators no longer fit into the L1 cache.
     """
     width = hint(kernel.axes[kernel.kept[-1]].size)
     most = 2048
@@ -40,7 +42,7 @@ def strip_of(kernel: Kernel, stages: Stages) -> int:
         rows = max(1, hint(size_of([kernel.axes[a] for a in kernel.reduced])))
         loads = [v.dtype.itemsize for v in kernel.values if v.op == "load" and v.axes & set(kernel.reduced)]
         near = STRIP_BYTES // (rows * max(1, sum(loads)))
-        most = min(most, near) if near >= 64 else most  # what is read anew in every pass is best read in long runs
+        most = min(most, near) if near >= 64 else most  # arrays that every pass reads again are best read in long runs
     return max(64, min(most, width // max(2, native.num_threads())) // 64 * 64)
 
 
@@ -50,10 +52,10 @@ def _widest(kernel: Kernel) -> int:
 
 
 class ColumnNest(Nest):
-    """The innermost kept axis is walked in vectors."""
+    """A nest that vectorises the innermost kept axis."""
 
     def columns(self) -> KernelFunction:
-        """Reductions along outer axes: a strip of columns at a time, accumulators in the first cache."""
+        """The function: a strip of columns at a time, accumulators in the L1 cache."""
         kernel, w = in_one_pass(self.kernel), self.w
         kept = kernel.kept
         axis = kept[-1]
@@ -62,7 +64,7 @@ class ColumnNest(Nest):
         width = self.size(axis)
         columns = strip_of(kernel, stages)
         if columns < hint(kernel.axes[axis].size) and columns * _widest(kernel) < PAGE:
-            self.call_ahead(axis, self.rows_ahead(kernel.reduced[-1], ROWS_AT_ONCE))
+            self.prefetch_ahead(axis, self.rows_ahead(kernel.reduced[-1], ROWS_AT_ONCE))
         strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {columns - 1}')}, {columns}")
 
         def strip(number: str, _: list[str]) -> list[str]:
@@ -89,10 +91,10 @@ class ColumnNest(Nest):
 
 
 class _Strip:
-    """The columns [start, stop) under construction.
+    """The code of the columns [start, stop).
 
-    ``partial`` holds the places of accumulators while a pass runs, ``held`` those of finished column values:
-    one element for each column of the strip.
+    ``partial`` holds the slots of accumulators during a pass, ``held`` those of finished column values: one element for
+    each column of the strip.
     """
 
     def __init__(
@@ -107,14 +109,14 @@ class _Strip:
         self.partial: dict[KernelValue, list[str]] = {}
         self.held: dict[KernelValue, str] = {}
 
-    # -- places ---------------------------------------------------------------------------------------------------
+    # -- slots ----------------------------------------------------------------------------------------------------
     def _sweep(self, body: Callable[[str], None]) -> None:
         self.nest.repeat(self.start, self.stop, str(self.nest.lanes), body)
 
-    def _place(self, i: str, inner: dict[int, str]) -> Place:
+    def _place(self, i: str, inner: dict[int, str]) -> VectorPosition:
         rest = self.w.get(f"sub i64 {self.stop}, {i}")
         reach = self.nest.further(self.address, inner)
-        return Place(reach, {**self.counters, **inner}, self.axis, i, rest, self.whole)
+        return VectorPosition(reach, {**self.counters, **inner}, self.axis, i, rest, self.whole)
 
     def _slot(self, dtype: DType) -> str:
         return self.w.slot(self.v.type(dtype), self.vectors)
@@ -134,8 +136,8 @@ class _Strip:
     def _fetch(self, values: Sequence[KernelValue], i: str) -> dict[KernelValue, str]:
         return {x: self._get(self.held[x], x.dtype, i) for x in values if x in self.held}
 
-    def _held(self, kinds: Mapping[KernelValue, Reduction | Deviations], i: str) -> dict[KernelValue, list[str]]:
-        """The accumulators of column ``i`` and those beside it."""
+    def _held(self, kinds: Mapping[KernelValue, VectorReduction | Deviations], i: str) -> dict[KernelValue, list[str]]:
+        """The accumulators of column ``i``, and their auxiliary ones."""
         return {
             reduce: [self._get(slot, part, i) for slot, part in zip(self.partial[reduce], kind.parts, strict=True)]
             for reduce, kind in kinds.items()
@@ -143,7 +145,7 @@ class _Strip:
 
     # -- passes ---------------------------------------------------------------------------------------------------
     def finish(self, number: int) -> None:
-        """Completes the reductions of the pass before, and computes what has one value for each column."""
+        """Completes the reductions of the pass before, and computes the values of each column."""
         stages = self.stages
         arriving = [x for x in stages.kernel.values if x.op == "reduce" and stages.ready[x] == number]
         computed = [x for x in stages.row_values(number) if x.op != "load"]
@@ -205,7 +207,7 @@ class _Strip:
         def elements(
             inner: dict[int, str], i: str, fetched: dict[KernelValue, str], whole: bool, stores: Sequence[Store]
         ) -> dict[KernelValue, str]:
-            """The values of one vector at one place of the reduced space."""
+            """The values of one vector at one point of the reduced space."""
             loads = [x for x in per_column if x not in fetched]
             place = self._place(i, inner)
             place.whole = place.whole or whole
@@ -214,14 +216,14 @@ class _Strip:
         cheap = sum(x.attrs.get("own_cost", 0.0) for x in wanted) <= CHEAP and len(wanted) <= FEW_VALUES
         width, stride = stages.kernel.axes[self.axis].size, SIDE_BY_SIDE * nest.lanes
         several = cheap and not one_pass and not (isinstance(width, int) and width < stride)
-        single = not several or not (isinstance(width, int) and width % stride == 0)  # else strips have no rest
+        single = not several or not (isinstance(width, int) and width % stride == 0)  # else strips have no remainder
 
         def reciprocal(count: str) -> str:
             number = w.get(f"sitofp i64 {count} to double")
             return self.v.spread("double", w.get(f"fdiv double {literal(FLOAT64, 1)}, {number}"))
 
         def level(depth: int, inner: dict[int, str], before: str) -> None:
-            """``before``: how many rows there are before these."""
+            """Emits the loop at ``depth``. ``before``: the number of rows before these."""
             if depth < len(axes) - 1:
 
                 def deeper(i: str) -> None:
@@ -286,12 +288,12 @@ class _Strip:
         level(0, {}, "0")
 
 
-def _kind(reduce: KernelValue) -> Reduction | Deviations:
+def _kind(reduce: KernelValue) -> VectorReduction | Deviations:
     op = reduce.attrs["op"]
-    return Deviations(reduce.dtype) if op == "deviations" else Reduction(op, reduce.dtype)
+    return Deviations(reduce.dtype) if op == "deviations" else VectorReduction(op, reduce.dtype)
 
 
 def _loads_below(values: Sequence[KernelValue], stages: Stages, known: dict[KernelValue, str]) -> list[KernelValue]:
-    """The loads with one element a column that ``values`` read directly."""
+    """The loads with one element per column that ``values`` read directly."""
     found = {x for value in values for x in [value, *value.values] if x.op == "load" and x not in known}
     return [x for x in stages.kernel.values if x in found]

@@ -1,9 +1,10 @@
-"""Sums of squared deviations from the mean of a column, in one pass over the rows.
+"""One-pass variance: sums of squared deviations from the mean of a column.
 
-Input: a kernel of form ``columns`` that sums elements, divides by their number, and sums the squares of what the
-elements differ from that. Output: the same kernel with one reduction in place of the second sum, which does not wait
-for the first; and how that reduction accumulates. Why: two passes read the array twice, and a column of a
-large one is gone from the cache before the second begins.
+Input: a kernel of form ``columns`` that sums elements, divides by their number, and sums the squared differences of the
+elements from that mean.
+Output: the same kernel with one reduction in place of the second sum, which does not depend on the first; and how that
+reduction accumulates.
+Why: two passes read the array twice, and a column of a large one has left the cache before the second pass begins.
 
 The deviations are taken from the mean of the rows before (D. H. D. West, Communications of the ACM 22, 1979, page 532),
 for some rows at once (T. F. Chan, G. H. Golub, R. J. LeVeque, The American Statistician 37, 1983, page 242). With ``n``
@@ -12,9 +13,9 @@ rows seen, their mean ``m`` and ``q``, the sum of squared deviations from it, ``
 
     m + sum(d) / (n + k)    and    q + sum(d * d) - sum(d) ** 2 / (n + k)
 
-whose subtraction takes at most half of ``sum(d * d)`` where ``n`` is not below ``k``; the first rows' deviations are
-taken from their own mean, so that it takes nothing. For float64 the mean has a second part, with what rounding takes
-from the first. The error is as small as that of two passes.
+The subtraction cancels at most half of ``sum(d * d)`` where ``n`` is not below ``k``. The first rows' deviations are
+taken from their own mean, so that it cancels nothing. For float64 the mean has a second part, with the rounding error
+of the first. The error is as small as that of two passes.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ def in_one_pass(kernel: Kernel) -> Kernel:
 
 
 def _deviating(kernel: Kernel, value: KernelValue) -> KernelValue | None:
-    """The elements whose squared deviations from their mean ``value`` sums; None where it sums something else."""
+    """The elements whose squared deviations from their mean ``value`` sums; None where it is another sum."""
     if value.op != "reduce" or value.attrs["op"] != "sum" or value.dtype not in (FLOAT32, FLOAT64):
         return None
     square = value.values[0]
@@ -92,13 +93,13 @@ def _is_count(kernel: Kernel, divisor: KernelValue | bool | int | float) -> bool
 
 @dataclass(frozen=True)
 class Deviations:
-    """The accumulators of one such reduction of elements of ``dtype``: float64 all, also for float32."""
+    """The accumulators of one such reduction of elements of ``dtype``: all float64, also for float32."""
 
     dtype: DType
 
     @property
     def parts(self) -> tuple[DType, ...]:
-        """The dtypes of what is kept from rows to rows: the mean (for float64 in two parts), the squares' sum."""
+        """The dtypes of the carried values: the mean (for float64 in two parts), and the sum of squares."""
         return (FLOAT64,) * (2 if self.dtype == FLOAT32 else 3)
 
     def summed(self, v: Vectors, total: str, element: str) -> str:
@@ -106,12 +107,12 @@ class Deviations:
         return v.op("fadd", FLOAT64, total, self._wide(v, element))
 
     def start(self, v: Vectors, mean: str) -> list[str]:
-        """What is kept before the first rows, whose mean is ``mean``, or is near to it."""
+        """The carried values before the first rows, whose mean is ``mean``, or is near to it."""
         zero = v.constant(FLOAT64, 0)
         return [mean, *([zero] * (len(self.parts) - 1))]
 
     def begin(self, v: Vectors, kept: list[str]) -> list[str]:
-        """The accumulators of some rows before the first of them: the sums of the deviations and of their squares."""
+        """The accumulators before the first of some rows: the sums of the deviations and of their squares."""
         return [v.constant(FLOAT64, 0)] * 2
 
     def further(self, v: Vectors, kept: list[str], held: list[str], element: str) -> list[str]:
@@ -122,7 +123,7 @@ class Deviations:
         return [v.op("fadd", FLOAT64, held[0], deviation), v.fma(FLOAT64, deviation, deviation, held[1])]
 
     def end(self, v: Vectors, kept: list[str], held: list[str], reciprocal: str) -> list[str]:
-        """What is kept after some rows. ``reciprocal``: one divided by the number of all rows until then."""
+        """The carried values after some rows. ``reciprocal``: one divided by the number of all rows until then."""
         total, squares = held
         step = v.op("fmul", FLOAT64, total, reciprocal)
         further = v.op("fsub", FLOAT64, squares, v.op("fmul", FLOAT64, total, step))

@@ -1,8 +1,11 @@
-"""One vector of elements: loads, arithmetic, accumulation and stores at one place of the innermost loop.
+"""One vector of elements: loads, arithmetic, accumulation and stores at one position of the innermost loop.
 
-Input: the place (a counter along the vector axis, byte addresses of the row), the values wanted there. Output: their
-registers, new accumulators, and stores. The last vector of a row may stick out beyond its end: lanes beyond the
-end then repeat the vector's first element, so that they never raise a flag of their own, and are never stored.
+Input: the position (a counter along the vector axis, byte addresses of the row), and the wanted values.
+Output: their registers, new accumulators, and stores.
+Why: all loop nests share it.
+
+The last vector of a row may extend beyond its end. Lanes beyond the end repeat the vector's first element, so that they
+never raise a flag of their own, and are never stored.
 """
 
 from __future__ import annotations
@@ -11,8 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 
 from tcompile.backends.llvm.kernels import pointwise
-from tcompile.backends.llvm.kernels.parameters import Parameters
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.parameters import WordParameters
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.interleave import LONGEST, collect
 from tcompile.backends.llvm.vector.text import Writer, cells, element_type, memory_type, scalar_type, splat, suffix
 from tcompile.backends.llvm.vector.vectors import BOOL, FLOAT32, FLOAT64, INT64, Vectors
@@ -26,12 +29,12 @@ from tcompile.records import dataclass
 
 
 @dataclass
-class Place:
-    """Where the vector lies: ``index`` along ``axis`` (both may be absent for row values), ``rest`` elements
-    to the end.
+class VectorPosition:
+    """The position of a vector: ``index`` along ``axis`` (both may be absent for row values), ``rest`` elements to the
+    end.
 
     ``address(access)`` is the byte address without the vector axis' part; ``counters`` are the other axes' indices.
-    ``whole`` says that no vector sticks out.
+    ``whole``: no vector extends beyond the end.
     """
 
     address: Callable[[Access], str]
@@ -44,11 +47,11 @@ class Place:
 
 @dataclass
 class Elements:
-    """Writes vectors of a kernel's values."""
+    """Emits vectors of a kernel's values."""
 
     w: Writer
     v: Vectors
-    parameters: Parameters
+    parameters: WordParameters
     nontemporal: dict[Store, str] = field(default_factory=dict)
     ahead: dict[KernelValue, str] = field(
         default_factory=dict
@@ -56,14 +59,14 @@ class Elements:
 
     def write(
         self,
-        place: Place,
+        place: VectorPosition,
         wanted: Sequence[KernelValue],
         known: dict[KernelValue, str],
         stores: Sequence[Store] = (),
         reread: dict[KernelValue, str] | None = None,
         keep: dict[KernelValue, str] | None = None,
     ) -> tuple[dict[KernelValue, str], str | None]:
-        """Computes ``wanted`` (in order) and writes ``stores``.
+        """Computes ``wanted`` (in order) and emits ``stores``.
 
         ``reread`` maps values to row buffers that hold them already, ``keep`` to row buffers to fill. Returns the
         registers and the mask of lanes inside the row (None: all are).
@@ -94,7 +97,7 @@ class Elements:
         return registers, mask
 
     # -- addresses ------------------------------------------------------------------------------------------------
-    def _step(self, access: Access | None, place: Place) -> int | None:
+    def _step(self, access: Access | None, place: VectorPosition) -> int | None:
         assert access is not None
         return 0 if place.axis is None else static_elements(access.steps[place.axis])
 
@@ -103,13 +106,13 @@ class Elements:
 
     # -- lanes and cells: a complex element has two cells in a vector of twice as many --------------------------------
     def _each_cell(self, type: str, lanes: str, dtype: DType) -> str:
-        """A vector with one ``type`` a lane as one with the same for every cell of the lane."""
+        """Repeats each ``type`` lane of a vector for all cells of its element."""
         if cells(dtype) == 1:
             return lanes
         return self.v.shuffle(type, lanes, [i // cells(dtype) for i in range(self.v.lanes * cells(dtype))])
 
     def _one_for_all(self, dtype: DType, address: str) -> str:
-        """The element at ``address`` in every lane."""
+        """Broadcasts the element at ``address`` to all lanes."""
         cell, count = memory_type(dtype), cells(dtype)
         if count == 1:
             return self.v.spread(cell, self.w.get(f"load {cell}, ptr {address}, align 1"))
@@ -136,9 +139,9 @@ class Elements:
 
     # -- loads ----------------------------------------------------------------------------------------------------
     def _load_straight(
-        self, loads: Sequence[KernelValue], place: Place, registers: dict[KernelValue, str]
+        self, loads: Sequence[KernelValue], place: VectorPosition, registers: dict[KernelValue, str]
     ) -> tuple[str | None, str]:
-        """Loads what is contiguous. Returns the mask of lanes inside, and the lanes' offsets (the last repeat)."""
+        """Emits contiguous loads. Returns the mask of lanes inside, and the lanes' offsets (the last repeat)."""
         w, v = self.w, self.v
         offsets = "<" + ", ".join(f"i64 {i}" for i in range(v.lanes)) + ">"
         addresses = {}
@@ -146,7 +149,7 @@ class Elements:
             assert value.access is not None
             addresses[value] = self._at(place.address(value.access), place.index, value.dtype)
         if place.whole or place.axis is None:
-            self._call_for(loads, addresses)
+            self._prefetch_loads(loads, addresses)
             for value in loads:
                 registers[value] = self.truth(
                     value.dtype, w.get(f"load {self.memory(value.dtype)}, ptr {addresses[value]}, align 1")
@@ -158,7 +161,7 @@ class Elements:
         all_of_it, part, on = w.label("full"), w.label("part"), w.label("on")
         w.branch(full, all_of_it, part)
         w.place(all_of_it)
-        self._call_for(loads, addresses)
+        self._prefetch_loads(loads, addresses)
         whole = {x: w.get(f"load {self.memory(x.dtype)}, ptr {addresses[x]}, align 1") for x in loads}
         w.jump(on)
         w.place(part)
@@ -186,9 +189,10 @@ class Elements:
         count: int,
         registers: dict[KernelValue, str],
     ) -> tuple[str, str]:
-        """``_load_straight`` of a known number of elements; the first one is in the lanes outside.
+        """Emits ``_load_straight`` of a known number of elements; the lanes outside repeat the first one.
 
-        No masked load, for LLVM makes one with a known mask read memory outside of it where vectors are halved (AVX2).
+        It emits no masked load: with a known mask, LLVM makes one that reads memory outside of it where vectors are
+        halved (AVX2).
         """
         for value in loads:
             cell, size = memory_type(value.dtype), cells(value.dtype)
@@ -199,15 +203,15 @@ class Elements:
         inside = ", ".join(f"i1 {'true' if i < count else 'false'}" for i in lanes)
         return f"<{inside}>", "<" + ", ".join(f"i64 {i if i < count else 0}" for i in lanes) + ">"
 
-    def _call_for(self, loads: Sequence[KernelValue], addresses: dict[KernelValue, str]) -> None:
-        """Has what is wanted soon be on its way from memory: the cache lines of a vector, ``ahead`` of this one."""
+    def _prefetch_loads(self, loads: Sequence[KernelValue], addresses: dict[KernelValue, str]) -> None:
+        """Prefetches the cache lines of a later vector, ``ahead`` of this one."""
         for value in loads:
             if value in self.ahead:
                 far = self.w.get(f"getelementptr i8, ptr {addresses[value]}, i64 {self.ahead[value]}")
                 self.prefetch(far, value.dtype.itemsize * self.v.lanes)
 
     def prefetch(self, address: str, count: int) -> None:
-        """Calls for the cache lines of ``count`` bytes; the address may be anything."""
+        """Prefetches the cache lines of ``count`` bytes; the address may be anything."""
         self.w.module.declare("@llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
         for skipped in range(0, count, 64):
             at = self.w.get(f"getelementptr i8, ptr {address}, i64 {skipped}") if skipped else address
@@ -218,13 +222,13 @@ class Elements:
         return f"<{self.v.lanes * cells(dtype)} x {memory_type(dtype)}>"
 
     def truth(self, dtype: DType, register: str) -> str:
-        """What was loaded, as it is in registers."""
+        """Converts a loaded vector to its form in registers."""
         if dtype != BOOL:
             return register
         return self.w.get(f"icmp ne {self.memory(dtype)} {register}, zeroinitializer")
 
     def masked_store(self, dtype: DType, register: str, address: str, mask: str) -> None:
-        """Stores the lanes of a vector, as it is in memory, that a mask names."""
+        """Stores the masked lanes of a vector, which is in its form in memory."""
         type, n = self.memory(dtype), self.v.lanes * cells(dtype)
         name = f"@llvm.masked.store.{suffix(n, memory_type(dtype))}.p0"
         self.w.module.declare(name, f"declare void {name}({type}, ptr, i32, <{n} x i1>)")
@@ -232,7 +236,7 @@ class Elements:
         self.w.do(f"call void {name}({type} {register}, ptr {address}, i32 1, <{n} x i1> {inside})")
 
     def masked_load(self, dtype: DType, address: str, mask: str) -> str:
-        """The elements from an address on that a mask names, and the first one in the other lanes."""
+        """Loads the masked elements from an address on; the other lanes repeat the first one."""
         type, n = self.memory(dtype), self.v.lanes * cells(dtype)
         first = self._one_for_all(dtype, address)
         name = f"@llvm.masked.load.{suffix(n, memory_type(dtype))}.p0"
@@ -240,8 +244,8 @@ class Elements:
         inside = self._each_cell("i1", mask, dtype)
         return self.w.get(f"call {type} {name}(ptr {address}, i32 1, <{n} x i1> {inside}, {type} {first})")
 
-    def _load(self, value: KernelValue, place: Place, lanes: str) -> str:
-        """A load that is not contiguous: the same element in all lanes, or elements far apart."""
+    def _load(self, value: KernelValue, place: VectorPosition, lanes: str) -> str:
+        """Emits a load that is not contiguous: a broadcast of one element, or strided elements."""
         w, v, access = self.w, self.v, value.access
         assert access is not None
         base = place.address(access)
@@ -253,7 +257,7 @@ class Elements:
         if distance is not None and (abs(distance) > LONGEST or cells(value.dtype) > 1):
             return self.truth(value.dtype, self.gather(value.dtype, start, step, lanes))
         if place.whole and distance is not None:
-            return self.truth(value.dtype, self._sorted_out(value.dtype, start, distance))
+            return self.truth(value.dtype, self._deinterleaved(value.dtype, start, distance))
         straight, apart, on = w.label("near"), w.label("apart"), w.label("on")
         inside = w.get(f"icmp sge i64 {place.rest}, {v.lanes}")
         if distance is not None:
@@ -264,7 +268,7 @@ class Elements:
         w.branch(near, straight, apart)
         w.place(straight)
         if distance is not None:
-            one = self._sorted_out(value.dtype, start, distance)
+            one = self._deinterleaved(value.dtype, start, distance)
         else:
             one = w.get(f"load {self.memory(value.dtype)}, ptr {start}, align 1")
         w.jump(on)
@@ -276,8 +280,8 @@ class Elements:
         joined = w.select_phi(self.memory(value.dtype), [(one, straight), (other, origin)])
         return self.truth(value.dtype, joined)
 
-    def _sorted_out(self, dtype: DType, start: str, distance: int) -> str:
-        """Elements that lie ``distance`` apart: all of the memory between the first and the last, sorted out."""
+    def _deinterleaved(self, dtype: DType, start: str, distance: int) -> str:
+        """Loads elements ``distance`` apart as whole vectors, and deinterleaves them."""
         lanes, cell, count = self.v.lanes, memory_type(dtype), abs(distance)
         low = min(0, (lanes - 1) * distance)
         # The last vector ends with the last element, since after that the memory may belong to somebody else.
@@ -292,19 +296,21 @@ class Elements:
         return collect(self.v, cell, vectors, wanted)
 
     def gather(self, dtype: DType, start: str, step: str, lanes: str) -> str:
-        """Elements ``step`` bytes apart, of which ``lanes`` says how many steps each is from ``start``."""
+        """Gathers elements ``step`` bytes apart; ``lanes`` has the number of steps of each from ``start``."""
         all_lanes = splat(self.v.lanes * cells(dtype), "i1", "true")
         return self.masked_gather(dtype, self._pointers(dtype, start, step, lanes), all_lanes, "poison")
 
     def masked_gather(self, dtype: DType, pointers: str, lanes: str, other: str) -> str:
-        """The cells at ``pointers`` in some lanes, and ``other`` in the rest."""
+        """Gathers the cells at ``pointers`` in masked lanes, and takes ``other`` in the rest."""
         w, n, type = self.w, self.v.lanes * cells(dtype), self.memory(dtype)
         name = f"@llvm.masked.gather.{suffix(n, memory_type(dtype))}.v{n}p0"
         w.module.declare(name, f"declare {type} {name}(<{n} x ptr>, i32, <{n} x i1>, {type})")
         return w.get(f"call {type} {name}(<{n} x ptr> {pointers}, i32 1, <{n} x i1> {lanes}, {type} {other})")
 
-    def _gathered(self, value: KernelValue, place: Place, registers: dict[KernelValue, str], lanes: str) -> str:
-        """Elements at computed places. What is out of range is reported, and not read."""
+    def _gathered(
+        self, value: KernelValue, place: VectorPosition, registers: dict[KernelValue, str], lanes: str
+    ) -> str:
+        """Gathers elements at computed indices. Indices out of range are reported, and not read."""
         w, v, access = self.w, self.v, value.access
         assert access is not None
         n, wide = v.lanes, f"<{v.lanes} x i64>"
@@ -326,8 +332,8 @@ class Elements:
         pointers = self.moved(place, access, distances, lanes)
         return self.truth(value.dtype, self.masked_gather(value.dtype, pointers, valid, "zeroinitializer"))
 
-    def moved(self, place: Place, access: Access, distances: str, lanes: str | None = None) -> str:
-        """The address of the element in each lane of a vector, moved by so many bytes."""
+    def moved(self, place: VectorPosition, access: Access, distances: str, lanes: str | None = None) -> str:
+        """The address of the element in each lane of a vector, displaced by so many bytes."""
         w, wide, start = self.w, f"<{self.v.lanes} x i64>", place.address(access)
         if place.axis is not None and access.steps[place.axis]:
             lanes = lanes or "<" + ", ".join(f"i64 {i}" for i in range(self.v.lanes)) + ">"
@@ -340,7 +346,7 @@ class Elements:
     def places(
         self, value: KernelValue, indices: Sequence[KernelValue], access: Access, registers: Mapping[KernelValue, str]
     ) -> tuple[str, str]:
-        """How far computed places are from the first element, in bytes, and the mask of those that there are."""
+        """The displacements of computed indices from the first element, in bytes, and the mask of those in range."""
         w, v, p = self.w, self.v, self.parameters
         n, wide = v.lanes, f"<{v.lanes} x i64>"
         distances, valid = splat(n, "i64", "0"), splat(n, "i1", "true")
@@ -355,7 +361,7 @@ class Elements:
             distances = w.get(f"add {wide} {distances}, {w.get(f'mul {wide} {at}, {unit}')}")
         return distances, valid
 
-    def inside(self, place: Place) -> str:
+    def inside(self, place: VectorPosition) -> str:
         """The mask of lanes inside the row."""
         if place.whole:
             return splat(self.v.lanes, "i1", "true")
@@ -366,7 +372,7 @@ class Elements:
         return splat(self.v.lanes, "i64", size) if not size.startswith("%") else self.v.spread("i64", size)
 
     # -- values ---------------------------------------------------------------------------------------------------
-    def _value(self, value: KernelValue, place: Place, registers: dict[KernelValue, str], lanes: str) -> str:
+    def _value(self, value: KernelValue, place: VectorPosition, registers: dict[KernelValue, str], lanes: str) -> str:
         v, w, p = self.v, self.w, self.parameters
         if value.op == "load":
             return self._load(value, place, lanes)
@@ -397,7 +403,7 @@ class Elements:
             return self._cells_of(value, operands)
         return pointwise.emit(v, value.op, operand, value.dtype, operands)
 
-    def _iota(self, value: KernelValue, place: Place, lanes: str) -> str:
+    def _iota(self, value: KernelValue, place: VectorPosition, lanes: str) -> str:
         w, v, p = self.w, self.v, self.parameters
         index: Affine = value.attrs["index"]
         base, along = p.size(w, index.offset), None
@@ -415,7 +421,7 @@ class Elements:
 
     # -- stores ---------------------------------------------------------------------------------------------------
     def _store(
-        self, stores: Sequence[Store], place: Place, registers: dict[KernelValue, str], mask: str | None
+        self, stores: Sequence[Store], place: VectorPosition, registers: dict[KernelValue, str], mask: str | None
     ) -> None:
         w, v = self.w, self.v
         straight: list[tuple[Store, str, str]] = []
@@ -434,8 +440,10 @@ class Elements:
         if straight:
             self.store_straight(straight, place, mask)
 
-    def store_straight(self, straight: Sequence[tuple[Store, str, str]], place: Place, mask: str | None) -> None:
-        """Writes vectors, as they are in memory, to addresses, each from there on."""
+    def store_straight(
+        self, straight: Sequence[tuple[Store, str, str]], place: VectorPosition, mask: str | None
+    ) -> None:
+        """Stores vectors, in their form in memory, contiguously from their addresses on."""
         w, v = self.w, self.v
         if mask is None:
             for store, register, address in straight:
@@ -455,7 +463,7 @@ class Elements:
         w.place(on)
 
     def bytes_of(self, dtype: DType, register: str) -> str:
-        """A register as it is in memory."""
+        """Converts a register to its form in memory."""
         if dtype != BOOL:
             return register
         return self.w.get(f"zext <{self.v.lanes} x i1> {register} to {self.memory(dtype)}")
@@ -476,7 +484,7 @@ class Elements:
         w.jump(on)
         w.place(on)
 
-    def _scatter(self, store: Store, register: str, base: str, place: Place, mask: str | None) -> None:
+    def _scatter(self, store: Store, register: str, base: str, place: VectorPosition, mask: str | None) -> None:
         w, dtype = self.w, store.value.dtype
         n = self.v.lanes * cells(dtype)
         assert place.axis is not None
@@ -495,7 +503,7 @@ class Elements:
         self, reduce: KernelValue, registers: dict[KernelValue, str], mask: str | None, held: list[str]
     ) -> list[str]:
         """The accumulators of ``reduce`` after this vector."""
-        reduction = Reduction(reduce.attrs["op"], reduce.dtype)
+        reduction = VectorReduction(reduce.attrs["op"], reduce.dtype)
         element = registers[reduce.values[0]]
         if mask is not None:
             nothing = self.v.constant(reduce.dtype, reduction.identity())

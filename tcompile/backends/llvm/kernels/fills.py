@@ -1,7 +1,8 @@
-"""Arrays whose bytes are all the same, as of zeros: their kernel is there before any module is made.
+"""Fills with one byte, as for zeros: precompiled kernels.
 
-Input: a kernel. Output: the shared function that does what it says, if there is one. Why: ``np.zeros`` is in
-most functions with loops, and its own kernel would take up to a fifth of the time in which such a function is compiled.
+Input: a kernel.
+Output: the shared function that does the same, if there is one.
+Why: ``np.zeros`` is in most functions with loops, and its own kernel would take up to a fifth of their compile time.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.nest import KernelFunction
-from tcompile.backends.llvm.kernels.parameters import Parameters
+from tcompile.backends.llvm.kernels.parameters import WordParameters
 from tcompile.backends.schedule import Kernel, Store
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.graph.sizes import same
@@ -20,7 +21,7 @@ from tcompile.graph.types import DType
 
 
 def write(kernel: Kernel, nontemporal: Sequence[Store]) -> KernelFunction | None:
-    """The function, for a kernel that fills one whole array; None for any other, and where caches are passed by."""
+    """The shared function, for a kernel that fills one whole array through the caches; None for any other."""
     if kernel.form != "flat" or len(kernel.values) != 1 or len(kernel.stores) != 1 or nontemporal:
         return None
     (value,), (store,) = kernel.values, kernel.stores
@@ -31,11 +32,11 @@ def write(kernel: Kernel, nontemporal: Sequence[Store]) -> KernelFunction | None
     if name is None or not type.layout.dense or not same(size_of(kernel.axes), type.size):
         return None
     sizes = *(axis.size for axis in kernel.axes), type.dtype.itemsize
-    return KernelFunction(name, "", Parameters.of(store.access.buffer), sizes)
+    return KernelFunction(name, "", WordParameters.of(store.access.buffer), sizes)
 
 
 def _byte(number: object, dtype: DType) -> int:
-    """The byte that such an element consists of; -1 where it has several."""
+    """The byte that such an element repeats; -1 where its bytes differ."""
     with np.errstate(all="ignore"):
         found = set(np.array(number).astype(dtype).tobytes())
     return found.pop() if len(found) == 1 else -1

@@ -1,11 +1,12 @@
-"""What all forms of loop nests share: the function around the loops, sizes, addresses, one pass over a row.
+"""Loop nests: the function around the loops, sizes, addresses, one pass over a row.
 
-Input: a ``Kernel``. Output: ``Nest``, which ``rows``, ``columns`` and ``blocks`` build on, and ``KernelFunction``,
-their result.
+Input: a ``Kernel``.
+Output: ``Nest``, the base class of all forms, and ``KernelFunction``, their result.
+Why: the forms differ only in the order of loops.
 
-A function covers the items [begin, end) of its kernel. An item is one element (``flat`` with one axis), one
-row (``flat`` with more, ``rows``), one strip of columns (``columns``) or one block of the reduced space
-(``blocks``). What an element's value is never depends on how items are divided among calls.
+A function covers the items [begin, end) of its kernel. An item is one element (``flat`` with one axis), one row
+(``flat`` with more, ``rows``), one strip of columns (``columns``) or one block of the reduced space (``blocks``). The
+value of an element never depends on how items are divided among calls.
 """
 
 from __future__ import annotations
@@ -15,10 +16,10 @@ import re
 from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm import native
-from tcompile.backends.llvm.kernels.elements import Elements, Place
-from tcompile.backends.llvm.kernels.parameters import Parameters
-from tcompile.backends.llvm.kernels.reductions import Reduction
-from tcompile.backends.llvm.kernels.variants import USUAL, Variant
+from tcompile.backends.llvm.kernels.elements import Elements, VectorPosition
+from tcompile.backends.llvm.kernels.parameters import WordParameters
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
+from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.llvm.vector.interleave import LONGEST
 from tcompile.backends.llvm.vector.text import Module, Writer, cells
 from tcompile.backends.llvm.vector.vectors import Vectors
@@ -30,11 +31,11 @@ from tcompile.graph import Size, ops
 from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
 
-SIDE_BY_SIDE = 4  # vectors that a reduction adds up at once, where its elements are cheap: a power of two
+SIDE_BY_SIDE = 4  # independent accumulators of a reduction, where its elements are cheap: a power of two
 FEW_VALUES, CHEAP, FEW_TURNS = 8, 6.0, 8
 CACHE_LINE = 64  # bytes
-AHEAD = 4096  # bytes: processors foresee what is read one after another, but not beyond the end of a page
-NEAR = 1 << 23  # bytes of an array that stay in caches, where calling for them only keeps the processor from other work
+AHEAD = 4096  # bytes: the hardware prefetches sequential reads, but not beyond the end of a page
+NEAR = 1 << 23  # bytes of an array that stay in caches, where prefetches only cost time
 
 
 @dataclass
@@ -47,7 +48,7 @@ class KernelFunction:
 
     name: str
     text: str
-    parameters: Parameters
+    parameters: WordParameters
     items: tuple[Size, ...]
     per_item: int = 1
     partial_words: int = 0
@@ -57,10 +58,10 @@ _NEEDS_PASSES = re.compile(r"\.with\.overflow\.|[su]itofp <\d+ x i(8|16)>")
 
 
 def without_passes(text: str) -> str:
-    """A function on which LLVM spends no passes, where that goes.
+    """Marks a function so that LLVM runs no passes on it, where possible.
 
-    Without them it stops the process at sums of vectors that say whether they overflow, where it halves vectors (AVX2),
-    and at floats of what integers of one or two bytes have been computed to.
+    Otherwise LLVM's passes abort the process at vector additions with overflow checks, where it halves vectors (AVX2),
+    and at floats converted from computed integers of one or two bytes.
     """
     return text if _NEEDS_PASSES.search(text) else text.replace(") nounwind", ") noinline optnone nounwind", 1)
 
@@ -68,8 +69,8 @@ def without_passes(text: str) -> str:
 def lanes_of(kernel: Kernel) -> int:
     """The vector width: 8 lanes where cells of 8 bytes take part, else 16.
 
-    Where no cell is larger than a byte, and the processor masks vectors of bytes, as many as a vector holds. One where
-    a column goes to a column, as at an edge: collecting lanes and spreading them takes longer than one by one.
+    A full register of bytes, where no cell is larger and the processor masks byte vectors. One where a column goes to a
+    column, as at an edge: gathering and scattering lanes is slower than single elements.
     """
     if _from_column_to_column(kernel):
         return 1
@@ -82,7 +83,7 @@ def lanes_of(kernel: Kernel) -> int:
 
 
 def _from_column_to_column(kernel: Kernel) -> bool:
-    """Whether all that changes along the last axis is read and stored far apart, and little is computed of it."""
+    """Whether all accesses along the last axis are strided, and the computation is cheap."""
     if kernel.form != "flat" or not kernel.axes or any(v.op not in _AS_FAST_ALONE for v in kernel.values):
         return False
     steps = [static_elements(access.steps[-1]) for access in kernel.accesses if access.steps[-1]]
@@ -98,25 +99,25 @@ def element_ns(values: Sequence[KernelValue], stores: Sequence[Store]) -> float:
 
 
 def _reach(offset: Distance) -> list[int]:
-    """How far an offset leads: outer axes first, where strides are known only when the kernel runs."""
+    """The steps of an access: outer axes first, where strides are known only at run time."""
     return [hint(multiple) for multiple, axis in sorted(offset, key=lambda term: -1 if term[1] is None else term[1])]
 
 
 _AS_FAST_ALONE = ("load", "constant", "ordered", "add", "subtract", "multiply", "negative")
-_WIDE = ("gather", "iota", "size", "number")  # whose lanes are computed in larger cells
+_WIDE = ("gather", "iota", "size", "number")  # operations whose lanes are computed in larger cells
 
 
 class Nest:
-    """One kernel's function under construction. ``turns``: it turns squares of elements about, in registers."""
+    """One kernel's function under construction. ``transposes``: it transposes square tiles in registers."""
 
-    turns = False
+    transposes = False
 
     def __init__(
         self,
         module: Module,
         kernel: Kernel,
         nontemporal: Sequence[Store],
-        variant: Variant = USUAL,
+        variant: KernelVariant = USUAL,
     ) -> None:
         self.kernel = kernel
         self.variant = variant
@@ -126,16 +127,18 @@ class Nest:
         self.status = self.w.slot("i32", align=4)
         self.w.entry.append(f"  store i32 0, ptr {self.status}")
         self.v = Vectors(self.w, self.lanes, self.status)
-        self.parameters = Parameters()
+        self.parameters = WordParameters()
         self.elements = Elements(self.w, self.v, self.parameters)
         self.nontemporal = nontemporal
-        self.twice = False  # a row's last vector begins before the last but one ends
+        self.twice = False  # whether a row's last vector overlaps the one before
 
     # -- common parts ---------------------------------------------------------------------------------------------
     def finish(
         self, name: str, items: tuple[Size, ...], per_item: int = 1, partial_words: int = 0, brief: bool = False
     ) -> KernelFunction:
-        """The finished function. On one that runs ``brief``ly LLVM spends no passes: they would take longer."""
+        """The finished function. A ``brief`` one is compiled without LLVM's passes, which would take longer than it
+        runs.
+        """
         w = self.w
         end = w.label("end")
         w.jump(end)
@@ -146,24 +149,26 @@ class Nest:
         flags = w.get("call i32 @tc_read_flags()")
         status = w.get(f"load i32, ptr {self.status}")
         if any(v.op == "reduce" and v.attrs["op"] == "prod" and v.dtype.kind == "f" for v in self.kernel.values):
-            # What becomes of a product that leaves the range depends on the order of its factors: it is NumPy's then.
+            # Overflow of a product depends on the order of its factors: it is left to NumPy.
             left = w.get(f"icmp ne i32 {w.get(f'and i32 {flags}, {OVERFLOW | UNDERFLOW}')}, 0")
             status = w.get(f"or i32 {status}, {w.get(f'select i1 {left}, i32 {ONLY_NUMPY}, i32 0')}")
         w.do(f"ret i32 {w.get(f'or i32 {flags}, {status}')}")
-        # First of all: what the entry block converts may raise flags too.
+        # First of all: conversions in the entry block may raise flags too.
         w.entry.insert(0, "  call void @tc_clear_flags()")
         w.entry.append("  br label %start")
-        # Vectors that are kept on the stack lie in one cache line each: across two, reading back one that was just
-        # written waits until it has left the core, which doubles the time of kernels with calls in them.
+        # Vectors on the stack are aligned to cache lines: a load that crosses two lines and was just stored stalls
+        # until the store has left the core, which doubles the time of kernels with calls in them.
         attributes = f'nounwind "stackrealign"{self._registers()}'
         text = w.text(f"i32 @{name}(ptr noalias %words, i64 %begin, i64 %end)", attributes)
         text = without_passes(text) if brief else text
         return KernelFunction(name, text, self.parameters, items, per_item, partial_words)
 
     def _registers(self) -> str:
-        """The attribute by which LLVM uses SVE, whose shuffles are dear: squares are turned about by NEON's."""
+        """The attribute that restricts LLVM to NEON instead of SVE for transposed tiles, since SVE's shuffles are
+        expensive.
+        """
         machine = native.machine()
-        if not machine.scales_registers or self.turns:
+        if not machine.scales_registers or self.transposes:
             return ""
         times = machine.scalable_bits // 128
         return f" vscale_range({times},{times})"
@@ -186,7 +191,7 @@ class Nest:
         return w.displaced(pointer, int(offset), at_entry=True)
 
     def address(self, base: str, access: Access, counters: dict[int, str]) -> str:
-        """``base`` moved by the counters."""
+        """``base`` displaced by the counters."""
         w = self.w
         for axis, counter in counters.items():
             step = self.parameters.bytes(w, access.steps[axis], access.buffer)
@@ -195,11 +200,11 @@ class Nest:
         return base
 
     def addresses(self, counters: dict[int, str]) -> Callable[[Access], str]:
-        """Addresses for fixed counters, each computed once (all here, where every later block can use them)."""
+        """Addresses for fixed counters, each computed once (all here, where they dominate every later block)."""
         return self.reached(self.base, counters)
 
     def reached(self, outer: Callable[[Access], str], counters: dict[int, str]) -> Callable[[Access], str]:
-        """Addresses inside an outer loop, each computed once, here, where all blocks that follow can use them."""
+        """Addresses inside an outer loop, each computed once, here, where they dominate all blocks that follow."""
         found = {id(access): self.address(outer(access), access, counters) for access in self.kernel.accesses}
         return lambda access: found[id(access)]
 
@@ -209,12 +214,12 @@ class Nest:
             return outer
         return lambda access: self.address(outer(access), access, counters)
 
-    def call_ahead(
+    def prefetch_ahead(
         self, axis: int, distance: Callable[[Access], str] = lambda access: str(AHEAD), near: int = NEAR
     ) -> None:
-        """Has arrays that are read in vectors along ``axis`` be called for some way ahead, each where it is furthest.
+        """Prefetches arrays that are read in vectors along ``axis``, each only at its furthest access.
 
-        What other places of an array are read, as in a stencil, has been near before; so are arrays of ``near`` bytes.
+        Other accesses of an array, as in a stencil, were prefetched before; arrays of ``near`` bytes stay in caches.
         """
         furthest: dict[tuple[object, ...], KernelValue] = {}
         for value in self.kernel.values:
@@ -222,7 +227,7 @@ class Nest:
             if value.op != "load" or access is None or static_elements(access.steps[axis]) != 1:
                 continue
             if value.dtype.itemsize * self.lanes < CACHE_LINE:
-                continue  # several calls for each line would cost more than they bring
+                continue  # several prefetches per cache line would cost more than they gain
             size = math.prod(hint(self.kernel.axes[axis].size) for axis in access.axes)
             if size * value.dtype.itemsize <= near:
                 continue
@@ -235,7 +240,7 @@ class Nest:
             self.elements.ahead[value] = distance(value.access)
 
     def rows_ahead(self, axis: int, count: int) -> Callable[[Access], str]:
-        """How many bytes further an array is read ``count`` steps along ``axis`` later."""
+        """Returns how many bytes further an array is read ``count`` steps along ``axis`` later."""
 
         def distance(access: Access) -> str:
             step = self.parameters.bytes(self.w, access.steps[axis], access.buffer)
@@ -244,7 +249,7 @@ class Nest:
         return distance
 
     def split(self, item: str, axes: Sequence[int]) -> dict[int, str]:
-        """The indices of ``axes`` (outermost first) from a running number."""
+        """The indices of ``axes`` (outermost first) from a linear index."""
         w = self.w
         counters: dict[int, str] = {}
         rest = item
@@ -257,28 +262,28 @@ class Nest:
         return {axis: counters[axis] for axis in axes}
 
     def whole(self, size: Size) -> bool:
-        """Whether vectors along an axis of this size never stick out."""
+        """Whether vectors along an axis of this size never extend beyond its end."""
         return self.lanes == 1 or (isinstance(size, int) and size % self.lanes == 0)
 
     def ends_with_whole_vectors(self) -> bool:
-        """Whether a row's last vector may begin before its last but one ends, where elements may be computed twice.
+        """Whether a row's last vector may overlap the one before, where elements may be computed twice.
 
-        Vectors of which some lanes are stored take more time on AVX2, some 20 cycles on AMD's processors, and code.
+        Masked stores are slow on AVX2, some 20 cycles on AMD's processors, and take more code.
         """
         size = self.kernel.axes[-1].size
         return isinstance(size, int) and size > self.lanes and not self.whole(size) and not self._past_the_cache()
 
     def within(self, i: str, stop: str) -> str:
-        """Where a vector begins that ends at ``stop`` at the latest."""
+        """The start of a vector that ends at ``stop`` at the latest."""
         return self.least(i, self.w.at_entry(f"add i64 {stop}, -{self.lanes}"))
 
-    def row_values(self, values: Sequence[KernelValue], place: Place, known: dict[KernelValue, str]) -> None:
+    def row_values(self, values: Sequence[KernelValue], place: VectorPosition, known: dict[KernelValue, str]) -> None:
         """Computes values that are the same in all lanes."""
         registers, _ = self.elements.write(place, values, known)
         known.update(registers)
 
     def prepare_nontemporal(self, address: Callable[[Access], str], lead: str = "0") -> None:
-        """Finds out, once a row, whether whole cache lines can be written past the cache, from ``lead`` elements on."""
+        """Computes once per row whether whole cache lines can be stored past the cache, from ``lead`` elements on."""
         for store in self._past_the_cache():
             number = self.w.get(f"ptrtoint ptr {address(store.access)} to i64")
             if lead != "0":
@@ -291,10 +296,10 @@ class Nest:
         return [store for store in self.nontemporal if store.value.dtype.itemsize * self.lanes % 64 == 0]
 
     def lead(self, address: Callable[[Access], str], axis: int, start: str) -> str:
-        """How many elements of a row come before the first cache line that can be written past the cache.
+        """The number of elements of a row before the first cache line that can be stored past the cache.
 
-        None where vectors along the axis never stick out: such rows all begin as their array does, and new arrays begin
-        with a cache line. What is assigned to may be the caller's.
+        None where vectors along the axis never extend beyond the end: such rows all begin as their array does, and new
+        arrays begin with a cache line. An assigned array may be the caller's.
         """
         w, stores = self.w, self._past_the_cache()
         are_new = all(store.access.buffer.node.op is not ops.ASSIGN for store in stores)
@@ -314,10 +319,10 @@ class Nest:
         carried: Sequence[tuple[str, str]],
         body: Callable[[str, str, list[str]], Sequence[str]],
     ) -> list[str]:
-        """The loop over the vectors of [start, stop): first ``lead`` elements by themselves, where there are any.
+        """The loop over the vectors of [start, stop); the first ``lead`` elements, if any, are peeled.
 
-        ``body`` gets where a vector begins, how many elements there are from there on (of the first vector, ``lead``),
-        and the carried values.
+        ``body`` gets the start of a vector, the number of elements from there on (of the first vector, ``lead``), and
+        the carried values.
         """
         w, lanes = self.w, str(self.lanes)
         if lead == "0":
@@ -339,7 +344,9 @@ class Nest:
         return w.loop(begin, stop, lanes, carried, vector)
 
     def _several_an_iteration(self, start: str, stop: str, body: Callable[[str, str, list[str]], Sequence[str]]) -> str:
-        """Walks [start, stop) several vectors an iteration, as far as that goes; returns where the rest starts."""
+        """Emits the unrolled loop over [start, stop), as far as whole iterations go; returns where the remainder
+        starts.
+        """
         w = self.w
         stride = self.lanes * self.variant.unroll
         covered = w.get(f"and i64 {w.get(f'sub i64 {stop}, {start}')}, {-stride}")
@@ -386,7 +393,7 @@ class Nest:
     ) -> dict[KernelValue, list[str]]:
         """One pass over the reduced space; returns the accumulators of the pass' reductions.
 
-        Where it stores, the first ``lead`` elements of a row are walked by themselves.
+        Where it stores, the first ``lead`` elements of a row are peeled.
         """
         w, v = self.w, self.v
         reductions = stages.reductions(number)
@@ -396,7 +403,7 @@ class Nest:
         lead = lead if stores else "0"
         reread = {x: kept[x][1] for x in wanted if x in kept and kept[x][0] < number}
         keep = {x: kept[x][1] for x in wanted if x in kept and kept[x][0] == number}
-        kinds = [Reduction(r.attrs["op"], r.dtype) for r in reductions]
+        kinds = [VectorReduction(r.attrs["op"], r.dtype) for r in reductions]
         carried = [(v.type(part), first) for k in kinds for part, first in zip(k.parts, k.start(v), strict=True)]
         last = axes[-1]
         end = stop if stop is not None else self.size(last)
@@ -418,7 +425,7 @@ class Nest:
             reach = self.further(address, inner)
 
             def read(i: str, rest: str, whole: bool) -> tuple[dict[KernelValue, str], str | None]:
-                place = Place(reach, {**counters, **inner}, last, i, rest, whole)
+                place = VectorPosition(reach, {**counters, **inner}, last, i, rest, whole)
                 return self.elements.write(place, wanted, known, stores, reread, keep)
 
             def vector(i: str, rest: str, now: list[str]) -> list[str]:
@@ -433,7 +440,7 @@ class Nest:
                 return following
 
             def elements(i: str) -> list[str]:
-                """The elements of one whole vector that the reductions take in."""
+                """The elements of one whole vector that the reductions accumulate."""
                 registers, _ = read(i, str(self.lanes), True)
                 return [registers[reduce.values[0]] for reduce in reductions]
 
@@ -442,7 +449,7 @@ class Nest:
             if several:
                 begin, held = self._side_by_side(begin, end, [f for _, f in carried], held, kinds, elements)
                 if isinstance(size, int) and size % (SIDE_BY_SIDE * self.lanes) == 0:
-                    return held  # parts of a row, which begin at multiples of more than that, have no rest either
+                    return held  # parts of a row, which begin at multiples of more than that, have no remainder either
             return self.vectors(begin, end, lead, list(zip(types, held, strict=True)), vector)
 
         results = level(0, {}, [first for _, first in carried])
@@ -457,12 +464,12 @@ class Nest:
         stop: str,
         first: Sequence[str],
         held: Sequence[str],
-        kinds: Sequence[Reduction],
+        kinds: Sequence[VectorReduction],
         elements: Callable[[str], list[str]],
     ) -> tuple[str, list[str]]:
-        """Walks [start, stop) several vectors at a time, each with accumulators of its own; leaves less than that.
+        """Emits the loop over [start, stop) unrolled, each vector with its own accumulators; leaves a remainder.
 
-        One accumulator would make every vector wait for the one before. Returns where the rest starts, and the
+        One accumulator would make every vector depend on the one before. Returns where the remainder starts, and the
         merged accumulators.
         """
         w, v, lanes = self.w, self.v, self.lanes
@@ -477,7 +484,7 @@ class Nest:
             for kind, now, before in zip(kinds, by_kind(held), by_kind(first), strict=True)
         ]
         turns = (int(stop) - int(start)) // stride if start.isdigit() and stop.isdigit() else 0
-        if 0 < turns <= FEW_TURNS and held == first:  # worth some code: nothing has been taken in before
+        if 0 < turns <= FEW_TURNS and held == first:  # worth unrolling fully: nothing has been accumulated before
             found = [elements(str(int(start) + number * lanes)) for number in range(SIDE_BY_SIDE)]
             each = [list(row) for row in zip(*found, strict=True)]
             sets = [kind.first_of_all(v, row) for kind, row in zip(kinds, each, strict=True)]

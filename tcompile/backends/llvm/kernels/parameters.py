@@ -1,7 +1,8 @@
-"""How a kernel receives its arrays and sizes.
+"""Parameters of kernels: the words through which a kernel receives its arrays and sizes.
 
-Input: the buffers and symbolic sizes that a kernel mentions. Output: the launch's spec and argument list,
-and registers that hold the words at the kernel's entry.
+Input: the buffers and symbolic sizes that a kernel mentions.
+Output: the launch's spec and argument list, and registers that hold the words at the kernel's entry.
+Why: the host program and the kernel agree on the words.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tcompile.records import dataclass
 
 
 @dataclass
-class Parameters:
+class WordParameters:
     """The words of one kernel. ``spec`` and ``arguments`` go together: buffers, sizes, or ``"partials"``."""
 
     spec: str = ""
@@ -25,8 +26,8 @@ class Parameters:
     _words: int = 0
 
     @classmethod
-    def of(cls, buffer: Buffer) -> Parameters:
-        """Those of a kernel that is given one array."""
+    def of(cls, buffer: Buffer) -> WordParameters:
+        """The parameters of a kernel that takes one array."""
         made = cls()
         made._buffer(buffer)
         return made

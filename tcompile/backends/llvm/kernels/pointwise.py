@@ -1,8 +1,9 @@
-"""What each pointwise operation is in vector instructions, with NumPy's values and flags.
+"""Lowerings of pointwise operations to vector instructions, with NumPy's values and flags.
 
-Input: an operation's name, the dtype of its operands and result, operand registers. Output: the result register.
-Why: each lowering lies in one table, by operation and kind of dtype (``lowering``). What has none stays a NumPy call;
-``REFUSED`` says why.
+Input: an operation's name, the dtype of its operands and result, operand registers.
+Output: the result register.
+Why: each lowering lies in one table, by operation and kind of dtype (``lowering``). An operation without one stays a
+NumPy call; ``REFUSED`` says why.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, ONLY_NUMPY
 from tcompile.graph import ops
 from tcompile.graph.types import DType
 
-Emit = Callable[[Vectors, DType, list[str]], str]  # of operands of one dtype, in registers: the register of the result
-# By operation, and by the kind of dtype of its operands. Kernels have operations of their own besides those of graphs.
+Emit = Callable[[Vectors, DType, list[str]], str]  # operands of one dtype, in registers: to the result's register
+# By operation, and by the kind of dtype of its operands. Kernels have operations beside those of graphs.
 LOWERINGS: dict[str, dict[str, Emit]] = {}
-# Why some operations of graphs have none. ``astype`` and ``where``, which know two dtypes, are in ``emit``.
+# The reasons why some operations of graphs have none. ``astype`` and ``where``, which know two dtypes, are in ``emit``.
 REFUSED = {
     ops.CLIP: "transforms.decompose writes it as minimum and maximum",
-    ops.CONJ: "schedule.parts writes it for complex numbers, and it is no operation on others",
+    ops.CONJ: "schedule.complex_and_half writes it for complex numbers, and it is no operation on others",
     ops.SCALAR_ABS: "the least integer has no absolute value, of which NumPy's scalars warn",
 }
 
@@ -40,7 +41,7 @@ _BITWISE = {"bitwise_and": "and", "bitwise_or": "or", "bitwise_xor": "xor"}
 
 
 def lowering(name: str, kinds: str) -> Callable[[Emit], Emit]:
-    """Registers how operation ``name`` is written for operands of these kinds of dtypes: ``b``, ``i``, ``u``, ``f``."""
+    """Registers the lowering of operation ``name`` for kinds of dtypes of its operands: ``b``, ``i``, ``u``, ``f``."""
 
     def register(emit: Emit) -> Emit:
         table = LOWERINGS.setdefault(name, {})
@@ -56,8 +57,8 @@ def _truth(v: Vectors, dtype: DType, a: str) -> str:
 
 
 def _larger(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
-    """``a`` where it is larger (``gt``) or smaller (``lt``) or NaN, else ``b``; so NaN wins, and ``b`` where
-    equal. Where the processor has this as an instruction, the sign of zero is its.
+    """``a`` where it is larger (``gt``) or smaller (``lt``) or NaN, else ``b``; so NaN wins, and ``b`` where equal.
+    With a processor instruction for it, the sign of zero is that instruction's.
     """
     if d.kind == "b":
         return v.mask("or" if sign == "gt" else "and", a, b)
@@ -75,7 +76,7 @@ def _larger(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
 
 
 def is_constant(register: str) -> bool:
-    """Whether this is a literal vector, and no NaN (whose bits stand out)."""
+    """Whether this is a literal vector without NaN (whose bits stand out)."""
     number = splat_of(register)
     return number is not None and not number.startswith(("0x7FF8", "0xFFF8"))
 
@@ -102,19 +103,19 @@ def _number_wins(v: Vectors, d: DType, a: str, b: str, sign: str) -> str:
 def _nan(v: Vectors, d: DType, a: str) -> str:
     """The mask of NaN lanes, to be joined with a comparison.
 
-    LLVM would stop the process where it finds out that there can be none, as for floats made of an int less itself.
+    LLVM would abort the process where it proves that there is no NaN, as for floats made of an int minus itself.
     """
     return v.quiet("uno", d, a, a)
 
 
 def _finite(v: Vectors, d: DType, a: str) -> str:
-    """The operand, which is left to NumPy where it is infinite or a NaN."""
+    """The operand, left to NumPy where it is infinite or a NaN."""
     v.report(_magnitude_against_infinity(v, d, a, "ge"), ONLY_NUMPY)
     return a
 
 
 def _regular(v: Vectors, d: DType, a: str, least: str) -> str:
-    """The operand, which is left to NumPy where it is not larger than ``least``, infinite or a NaN."""
+    """The operand, left to NumPy where it is not larger than ``least``, infinite or a NaN."""
     large = v.compare("gt", d, v.call("fabs", d, a), least)
     v.report(v.negate(large), ONLY_NUMPY)
     return _finite(v, d, a)
@@ -199,7 +200,7 @@ def _logaddexp(v: Vectors, d: DType, o: list[str]) -> str:
 
 
 def _report_poles(v: Vectors, d: DType, o: list[str]) -> None:
-    """The flags of powers on which C libraries and NumPy's own loops do not agree."""
+    """Reports the powers at which the flags of C libraries and of NumPy's own loops differ."""
     zero = v.constant(d, 0)
     pole = v.mask("and", v.compare("eq", d, o[0], zero), v.compare("lt", d, o[1], zero))
     v.report(pole, DIVIDE)
@@ -265,7 +266,7 @@ def _power(v: Vectors, d: DType, o: list[str]) -> str:
     return vmath.call(v, "pow", d, o)
 
 
-# Of operands of any dtype.
+# -- operands of any dtype
 lowering("add", "biuf")(_arithmetic("fadd", "add", "or"))
 lowering("multiply", "biuf")(_arithmetic("fmul", "mul", "and"))
 lowering("maximum", "biuf")(lambda v, d, o: maximum(v, d, *o))
@@ -280,13 +281,13 @@ for _name, _sign in _COMPARE.items():
 for _name, _sign in _LOGICAL.items():
     lowering(_name, "biuf")(_logical(_sign))
 
-# Of bits.
+# -- bits
 lowering("bitwise_invert", "b")(lambda v, d, o: v.op("xor", d, o[0], v.constant(d, True)))
 lowering("bitwise_invert", "iu")(lambda v, d, o: v.op("xor", d, o[0], v.constant(d, -1)))
 for _name, _sign in _BITWISE.items():
     lowering(_name, "biu")(_bitwise(_sign))
 
-# Of numbers.
+# -- numbers
 lowering("subtract", "iuf")(_arithmetic("fsub", "sub"))
 lowering("negative", "iu")(lambda v, d, o: v.op("sub", d, v.constant(d, 0), o[0]))
 lowering("negative", "f")(lambda v, d, o: v.op("fneg", d, o[0]))
@@ -304,7 +305,7 @@ for _name in ("floor_divide", "remainder"):
     lowering(f"scalar_{_name}", "iu")(_integer_division(_name))
 lowering("fmod", "iu")(_integer_division("fmod"))
 
-# Of integers.
+# -- integers
 lowering("scalar_add", "iu")(_checked("add"))
 lowering("scalar_subtract", "iu")(_checked("sub"))
 lowering("scalar_multiply", "iu")(_checked("mul"))
@@ -314,7 +315,7 @@ lowering("python_subtract", "iu")(_checked("sub", ONLY_NUMPY))
 lowering("python_multiply", "iu")(_checked("mul", ONLY_NUMPY))
 lowering("pow", "iu")(lambda v, d, o: integer_power(v, d, o[0], o[1]))
 
-# Of floats.
+# -- floats
 lowering("divide", "f")(lambda v, d, o: v.op("fdiv", d, o[0], o[1]))
 lowering("reciprocal", "f")(lambda v, d, o: v.op("fdiv", d, v.constant(d, 1), o[0]))
 lowering("sqrt", "f")(lambda v, d, o: v.sqrt(d, o[0]))
@@ -336,12 +337,12 @@ for _name in vmath.FUNCTIONS:
 
 
 def has_lowering(name: str, dtype: DType) -> bool:
-    """Whether operation ``name`` is lowered for operands of ``dtype``, a dtype of the machine's."""
+    """Whether operation ``name`` has a lowering for operands of the machine dtype ``dtype``."""
     return dtype.kind in LOWERINGS.get(name, ())
 
 
 def emit(v: Vectors, name: str, operand: DType, result: DType, o: list[str]) -> str:
-    """Writes the operation on operand registers of dtype ``operand`` (for ``where``: of the branches)."""
+    """Emits the operation on operand registers of dtype ``operand`` (for ``where``: of the branches)."""
     if name == "astype":
         return cast(v, operand, result, o[0])
     if name == "where":
@@ -373,7 +374,7 @@ def small_power(v: Vectors, d: DType, a: str, exponent: float) -> str:
 
 
 def _to_odd(v: Vectors, a: str) -> str:
-    """float64 as float32, rounded to odd, so that rounding it once more gives what rounding once would.
+    """Converts float64 to float32 rounding to odd, so that a second rounding gives the correctly rounded result.
 
     (S. Boldo and G. Melquiond, Emulation of FMA and correctly rounded sums, IEEE Trans. Computers 57, 2008.)
     """
@@ -389,7 +390,7 @@ def _to_odd(v: Vectors, a: str) -> str:
 
 
 def cast(v: Vectors, source: DType, target: DType, a: str) -> str:
-    """NumPy's astype; half precision meets floats only.
+    """Emits NumPy's astype; half precision converts to and from floats only.
 
     Floats that the integer target cannot hold are left to NumPy (the replay bit is set).
     """

@@ -1,9 +1,12 @@
-"""How each reduction accumulates, merges and finishes.
+"""Reductions in vectors: how each accumulates, merges and finishes.
 
-Input: vectors of elements. Output: accumulator vectors, and their final value. A reduction is a list of
-accumulator parts: sums of float32 are carried in float64; sums of float64 carry the rounding errors of additions
-beside the sum (Knuth's two-sum), but for those of the few elements that are added up first, where there are several at
-once. So both are at least as exact as NumPy's pairwise summation.
+Input: vectors of elements.
+Output: accumulator vectors, and their final value.
+Why: all loop nests accumulate alike.
+
+A reduction is a list of accumulator parts. Sums of float32 are carried in float64. Sums of float64 carry the rounding
+errors of additions beside the sum (Knuth's two-sum), except for the few elements that are added first where there are
+several at once. So both are at least as exact as NumPy's pairwise summation.
 """
 
 from __future__ import annotations
@@ -23,7 +26,7 @@ from tcompile.records import dataclass
 
 
 @dataclass(frozen=True)
-class Reduction:
+class VectorReduction:
     """The reduction ``op`` over elements of ``dtype``."""
 
     op: str
@@ -42,17 +45,18 @@ class Reduction:
 
     @property
     def _is_extremum(self) -> bool:
-        """Whether this is ``max`` or ``min`` of floats, which keeps the numbers' extremum and, beside it, any NaN.
+        """Whether this is ``max`` or ``min`` of floats, carried as the extremum of the numbers and, beside it, any NaN.
 
-        Where the processor has that as an instruction, there is no need to.
+        False where the processor has an instruction for it.
         """
         return self.op in ("max", "min") and self.dtype.kind == "f" and not native.machine().has_extremes
 
     @property
     def _is_product(self) -> bool:
-        """Whether this is a product of floats, which keeps beside it those of the large and of the small elements.
+        """Whether this is a product of floats, which carries beside it the products of the large and of the small
+        elements.
 
-        Whatever the order, no product of some elements lies beyond these: where neither leaves the range, none does.
+        These bound every partial product, in any order: where neither overflows or underflows, none does.
         """
         return self.op == "prod" and self.dtype.kind == "f"
 
@@ -62,7 +66,7 @@ class Reduction:
         return self.op == "sum" and self.dtype == FLOAT64
 
     def identity(self) -> bool | int | float:
-        """The element that changes nothing (the parts start from it)."""
+        """The identity element (the parts start from it)."""
         return identity_element(self.op, self.dtype)
 
     def start(self, v: Vectors) -> list[str]:
@@ -95,7 +99,7 @@ class Reduction:
         return [self._combine(v, accumulators[0], element)]
 
     def of_few(self, v: Vectors, elements: Sequence[str]) -> str:
-        """The result for as many vectors of elements as given. Fewer than eight floats are added in NumPy's order."""
+        """The result for a given number of vectors. Fewer than eight floats are added in NumPy's order."""
         if self._keeps_errors:
             several = len(elements) if len(elements) < _UNROLLED else _UNROLLED // 2
             elements = [_added_in_turn(v, elements[at : at + several]) for at in range(0, len(elements), several)]
@@ -104,10 +108,10 @@ class Reduction:
             held = self.update(v, held, element)
         return self.finish(v, held)
 
-    # Several vectors at once. One set of accumulators for each, so that none waits for another; but sums of float64 add
-    # the elements up first, and say of their sum alone what is lost where it is added.
+    # Several vectors at once. Each has a set of accumulators, so that they are independent; but sums of float64 add the
+    # elements first, and take the rounding error of adding that sum only.
     def side_by_side(self, held: list[str], start: list[str], count: int) -> list[list[str]]:
-        """The sets for ``count`` vectors at once, the first of which is what is ``held``."""
+        """The sets for ``count`` vectors at once, the first of which is ``held``."""
         return [held] if self._keeps_errors else [held, *[start] * (count - 1)]
 
     def first_of_all(self, v: Vectors, elements: list[str]) -> list[list[str]]:
@@ -116,10 +120,10 @@ class Reduction:
             return [[_added(v, elements), v.constant(FLOAT64, 0)]]
         return [self.first(v, element) for element in elements]
 
-    # Some rows of a column at once, of which ``kept`` is what is known before. Sums of float64 add them up plainly, and
-    # say of their sum alone what is lost where it is added to what is kept.
+    # Some rows of a column at once; ``kept`` are the carried accumulators. Sums of float64 add the rows plainly, and
+    # take the rounding error of adding that sum only.
     def begin(self, v: Vectors, kept: list[str]) -> list[str]:
-        """The accumulators of some rows before the first of them."""
+        """The accumulators before the first of some rows."""
         return [v.constant(FLOAT64, 0)] if self._keeps_errors else kept
 
     def further(self, v: Vectors, kept: list[str], held: list[str], element: str) -> list[str]:
@@ -127,16 +131,16 @@ class Reduction:
         return [v.op("fadd", FLOAT64, held[0], element)] if self._keeps_errors else self.update(v, held, element)
 
     def end(self, v: Vectors, kept: list[str], held: list[str], reciprocal: str) -> list[str]:
-        """What is kept after some rows."""
+        """The carried accumulators after some rows."""
         return self.update(v, kept, held[0]) if self._keeps_errors else held
 
     def update_all(self, v: Vectors, sets: list[list[str]], elements: list[str]) -> list[list[str]]:
-        """The sets after as many more vectors as there may be."""
+        """The sets after one more vector each."""
         if self._keeps_errors:
             return [self.update(v, sets[0], _added(v, elements))]
         if not self._is_extremum:
             return [self.update(v, held, element) for held, element in zip(sets, elements, strict=True)]
-        # Processors find NaNs in two vectors at once, and hardly any data has some.
+        # Processors test two vectors for NaNs at once, and hardly any data has some.
         w, type = v.w, v.type(self.dtype)
         pairs = [v.w.get(f"fcmp uno {type} {a}, {b}") for a, b in zip(elements[::2], elements[1::2], strict=True)]
         lost = pairs[0]
@@ -160,7 +164,7 @@ class Reduction:
         ]
 
     def merge(self, v: Vectors, a: list[str], b: list[str]) -> list[str]:
-        """Two sets of accumulators as one."""
+        """Merges two sets of accumulators."""
         if self._keeps_errors:
             total, error = two_sum(v, a[0], b[0])
             return [total, v.op("fadd", FLOAT64, v.op("fadd", FLOAT64, a[1], b[1]), error)]
@@ -179,18 +183,18 @@ class Reduction:
             return v.convert("fptrunc", accumulators[0], FLOAT64, FLOAT32)
         if self._keeps_errors:
             total, error = accumulators
-            lost = v.is_nan(FLOAT64, error)  # the sum is infinite or NaN, and its error means nothing
+            lost = v.is_nan(FLOAT64, error)  # the sum is infinite or NaN, and its error is meaningless
             return v.pick(lost, FLOAT64, total, v.op("fadd", FLOAT64, total, error))
         if self._is_extremum:
             best, lost = accumulators
             return v.pick(v.is_nan(self.dtype, lost), self.dtype, lost, best)
-        if self._is_product:  # whether an infinity meets a zero, or a NaN before it, is for NumPy's order to say
+        if self._is_product:  # whether an infinity meets a zero, or a NaN before it, depends on NumPy's order
             infinite = v.quiet("oeq", self.dtype, accumulators[1], v.constant(self.dtype, math.inf))
             v.report(v.mask("and", v.is_nan(self.dtype, accumulators[0]), infinite), ONLY_NUMPY)
         return accumulators[0]
 
     def joined(self, v: Vectors, a: list[str], b: list[str], low: list[int], high: list[int]) -> list[str]:
-        """The lanes ``low`` of ``a`` and ``b`` (whose lanes count on), each merged with the same of ``high``."""
+        """The lanes ``low`` of ``a`` and ``b`` (whose lanes are numbered on), each merged with the same of ``high``."""
         first, second = (
             [v.shuffle(scalar_type(part), x, lanes, y) for part, x, y in zip(self.parts, a, b, strict=True)]
             for lanes in (low, high)
@@ -198,7 +202,7 @@ class Reduction:
         return self.merge(v, first, second)
 
     def across(self, v: Vectors, accumulators: list[str]) -> list[str]:
-        """Merges the lanes, one half with the other: what is left are vectors of one lane, for ``v.of(1)``."""
+        """Merges the lanes by halves: leaves vectors of one lane, for ``v.of(1)``."""
         if self.op in ("any", "all"):
             (mask,) = accumulators
             found = v.any(mask if self.op == "any" else v.negate(mask))
@@ -233,7 +237,7 @@ class Reduction:
         return v.op(("f" if d.kind == "f" else "") + name, d, a, b)
 
 
-_UNROLLED = 8  # fewer elements than that NumPy adds one after the other
+_UNROLLED = 8  # NumPy adds fewer elements than that one after the other
 
 
 def _added_in_turn(v: Vectors, elements: Sequence[str]) -> str:

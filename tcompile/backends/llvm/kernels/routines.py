@@ -1,7 +1,9 @@
 """Calls of NumPy's own loops from machine code: products of matrices, solutions of equations.
 
-Input: a kernel of the form ``routine``. Output: its function, which hands addresses, sizes and strides to the loop, as
-NumPy does, and says which floating-point flags it has raised. What comes out has NumPy's bits.
+Input: a kernel of the form ``routine``.
+Output: its function, which passes addresses, sizes and strides to the loop, as NumPy does, and returns the
+floating-point flags it has raised.
+Why: the result has NumPy's bits without a call of Python.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from functools import cache
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.nest import KernelFunction
-from tcompile.backends.llvm.kernels.parameters import Parameters
+from tcompile.backends.llvm.kernels.parameters import WordParameters
 from tcompile.backends.llvm.vector.text import Module, Writer
 from tcompile.backends.llvm.vector.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel
@@ -23,7 +25,7 @@ from tcompile.graph import Node
 from tcompile.graph.ops.opaque import resolve
 from tcompile.graph.sizes import is_one, product
 
-WITH_LOCK = 1 << 17  # products of numbers that are added up with the GIL held, about a tenth of a millisecond
+HOLD_GIL_BELOW = 1 << 17  # multiply-adds that run with the GIL held, about a tenth of a millisecond
 _ASKED_FLAGS = {"tc_clear_asked_flags": "void {}()", "tc_read_asked_flags": "i32 {}()"}
 _LOCK = {
     "PyEval_SaveThread": "declare ptr @PyEval_SaveThread() nounwind",
@@ -32,7 +34,7 @@ _LOCK = {
 
 
 def admits(node: Node) -> bool:
-    """Whether machine code can call what NumPy calls for a node."""
+    """Whether machine code can call NumPy's loop for a node."""
     routine = routine_of(node)
     if routine is None or node.tensor.dtype.name not in COMPUTED:
         return False
@@ -52,9 +54,9 @@ def _loop(name: str, routine: Routine, char: str) -> int | None:
 
 
 def write(module: Module, kernel: Kernel) -> KernelFunction:
-    """The function of a kernel. As ``kernel(words, 0, 1)`` it holds the GIL and lets go of it for large work.
+    """The function of a kernel. As ``kernel(words, 0, 1)`` it holds the GIL and releases it for large work.
 
-    ``kernel(words, 0, 2)`` is for those who do not hold it.
+    ``kernel(words, 0, 2)`` is for callers without the GIL.
     """
     *loads, value = kernel.values
     routine: Routine = value.attrs["routine"]
@@ -64,7 +66,7 @@ def write(module: Module, kernel: Kernel) -> KernelFunction:
         assert address is not None
         symbol = f"{name.replace('.', '_')}_{value.dtype.name}"  # bool's char is no name
         symbols.append(module.external(symbol, "void {}(ptr, ptr, ptr, ptr)", address))
-    w, p = Writer(module), Parameters()
+    w, p = Writer(module), WordParameters()
     accesses = [*(load.access for load in loads), kernel.stores[0].access]
     _Call(w, p, kernel, [a for a in accesses if a is not None]).write(routine, *symbols)
     text = w.text(f"i32 @{kernel.name}(ptr noalias %words, i64 %begin, i64 %end)", "nounwind")
@@ -74,12 +76,12 @@ def write(module: Module, kernel: Kernel) -> KernelFunction:
 class _Call:
     """The call of a loop, under construction."""
 
-    def __init__(self, w: Writer, p: Parameters, kernel: Kernel, accesses: Sequence[Access]) -> None:
+    def __init__(self, w: Writer, p: WordParameters, kernel: Kernel, accesses: Sequence[Access]) -> None:
         self.w, self.p, self.kernel, self.accesses = w, p, kernel, accesses
         self.stack = len(kernel.axes) - len(kernel.values[-1].attrs["letters"])
 
     def write(self, routine: Routine, symbol: str, lone: str = "") -> None:
-        """The function: a loop over the outer axes of the stack, the innermost one is NumPy's."""
+        """Emits the function: a loop over the outer axes of the stack; the innermost one is NumPy's."""
         w, count = self.w, len(self.accesses)
         letters = self.kernel.values[-1].attrs["letters"]
         inner = self.stack - 1 if self.stack else None
@@ -129,12 +131,12 @@ class _Call:
             return w.get(f"select i1 {invalid}, i32 {ONLY_NUMPY}, i32 0")
 
         start = f"br label %{kept}"
-        small = isinstance(work, int) and work <= WITH_LOCK
+        small = isinstance(work, int) and work <= HOLD_GIL_BELOW
         if not small:
             for name, text in _LOCK.items():
                 w.module.declare(name, text)
             w.module.symbols.update(native.symbols("\n".join(_LOCK.values())))
-            large = w.at_entry(f"icmp sgt i64 {self.products()}, {WITH_LOCK}")
+            large = w.at_entry(f"icmp sgt i64 {self.products()}, {HOLD_GIL_BELOW}")
             held = w.at_entry("icmp eq i64 %end, 1")
             lets_go = w.at_entry(f"and i1 {large}, {held}")
             start = f"br i1 {lets_go}, label %{free}, label %{kept}"
@@ -148,14 +150,14 @@ class _Call:
         w.entry.append(f"  {start}")
 
     def products(self) -> str:
-        """How many products are added up, multiplied here: a loop's iterations take sizes, which have to be linear."""
+        """The number of multiply-adds, multiplied here: a loop's iterations take sizes, which have to be linear."""
         first, *others = [self.p.size(self.w, axis.size) for axis in self.kernel.axes]
         for other in others:
             first = self.w.at_entry(f"mul i64 {first}, {other}")
         return first
 
     def stacks(self, addresses: Sequence[str], axis: int, call: Callable[[Sequence[str]], None]) -> None:
-        """Calls for each place along the outer axes of the stack."""
+        """Emits a call for each index along the outer axes of the stack."""
         if axis >= self.stack - 1:
             call(addresses)
             return
@@ -170,7 +172,7 @@ class _Call:
         w.loop("0", self.p.size(w, self.kernel.axes[axis].size), "1", [("ptr", at) for at in addresses], body)
 
     def stride(self, access: Access, axis: int) -> str:
-        """The distance of neighbours along an axis in bytes; 0 along one of size one, as NumPy has it."""
+        """The stride of an axis in bytes; 0 along one of size one, as in NumPy."""
         if is_one(self.kernel.axes[axis].size):
             return "0"
         return self.p.bytes(self.w, access.steps[axis], access.buffer)
@@ -182,7 +184,7 @@ class _Call:
         return pointer if offset == "0" else self.w.at_entry(f"getelementptr i8, ptr {pointer}, i64 {offset}")
 
     def table(self, numbers: Sequence[str]) -> str:
-        """The address of these numbers."""
+        """The address of a table of these numbers."""
         at = self.w.slot("i64", str(len(numbers)), align=16)
         for place, number in enumerate(numbers):
             where = self.w.at_entry(f"getelementptr i64, ptr {at}, i64 {place}")

@@ -1,16 +1,20 @@
 """Pointwise kernels, and reductions along the innermost axis.
 
-Input: a kernel of form ``flat`` or ``rows``. Output: its function. A row of a reduction is walked as often as its
-reductions depend on one another, while it is in the cache; what would be dear to compute again waits in a row buffer.
+Input: a kernel of form ``flat`` or ``rows``.
+Output: its function.
+Why: the passes of a row reduction run while the row is in the cache.
+
+There are as many passes over a row as its reductions depend on one another. Values that are expensive to recompute are
+kept in a row buffer.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.text import memory_type
 from tcompile.backends.llvm.vector.vectors import BOOL
 from tcompile.backends.schedule import KernelValue
@@ -21,15 +25,15 @@ ROW_BUFFER_BYTES = 1 << 16  # the most stack that row buffers of one kernel may 
 
 
 class FlatNest(Nest):
-    """No axis is reduced."""
+    """A nest without reduced axes."""
 
-    def flat(self, apart: bool = False) -> KernelFunction:
-        """The function. ``apart``: it reads nothing that it writes, so that elements may be computed twice."""
-        self.twice = apart and len(self.kernel.axes) > 1 and self.ends_with_whole_vectors()
+    def flat(self, noalias: bool = False) -> KernelFunction:
+        """The function. ``noalias``: it reads nothing that it writes, so that elements may be computed twice."""
+        self.twice = noalias and len(self.kernel.axes) > 1 and self.ends_with_whole_vectors()
         axes = self.kernel.axes
         w, last = self.w, len(axes) - 1
         self.begin()
-        self.call_ahead(last)
+        self.prefetch_ahead(last)
         stages = Stages(self.kernel, frozenset(range(last)))
         wanted = stages.needed(0, {})
         if last == 0:
@@ -50,7 +54,7 @@ class FlatNest(Nest):
         return self.finish(self.kernel.name, tuple(axis.size for axis in axes[:last]))
 
     def _if_any(self, start: str, stop: str, body: Callable[[], None]) -> None:
-        """Runs the body where there is anything between start and stop."""
+        """Runs the body unless the range is empty."""
         w = self.w
         some, none = w.label("some"), w.label("none")
         w.branch(w.get(f"icmp slt i64 {start}, {stop}"), some, none)
@@ -60,7 +64,7 @@ class FlatNest(Nest):
         w.place(none)
 
     def _same_in_all_rows(self, wanted: Sequence[KernelValue], size: Size) -> dict[KernelValue, str]:
-        """What changes along the rows only, where a row is one vector: computed once for all of them."""
+        """Loop-invariant values of rows of one vector: computed once for all rows."""
         if not isinstance(size, int) or not 0 < size <= self.lanes:
             return {}
         last = len(self.kernel.axes) - 1
@@ -68,7 +72,7 @@ class FlatNest(Nest):
         for value in wanted:
             if value.axes == {last} and value.op != "gather" and same.issuperset(value.values):
                 same.add(value)
-        place = Place(self.addresses({}), {}, last, "0", str(size), self.whole(size))
+        place = VectorPosition(self.addresses({}), {}, last, "0", str(size), self.whole(size))
         registers, _ = self.elements.write(place, [value for value in wanted if value in same], {})
         return registers
 
@@ -82,7 +86,7 @@ class FlatNest(Nest):
         whole: bool,
         known: Mapping[KernelValue, str] | None = None,
     ) -> None:
-        """A row's elements; of an empty row nothing is read or stored, what is the same for all of it included."""
+        """Computes a row's elements; of an empty row nothing is read or stored, row values included."""
         self._if_any(
             start, stop, lambda: self._elements(stages, wanted, counters, start, stop, whole, dict(known or {}))
         )
@@ -99,8 +103,8 @@ class FlatNest(Nest):
     ) -> None:
         last = len(self.kernel.axes) - 1
         address = self.addresses(counters)
-        row_place = Place(address, counters)
-        lead = "0" if known else self.lead(address, last, start)  # what is known is a vector from the row's start on
+        row_place = VectorPosition(address, counters)
+        lead = "0" if known else self.lead(address, last, start)  # a hoisted value is a vector from the row's start on
         self.row_values(stages.row_values(0), row_place, known)
         self.prepare_nontemporal(address, lead)
         if stages.row_stores(0):
@@ -112,7 +116,7 @@ class FlatNest(Nest):
         def vector(i: str, rest: str, _: list[str]) -> list[str]:
             if self.twice:
                 i = self.within(i, stop)
-            place = Place(address, counters, last, i, rest, (whole and lead == "0") or self.twice)
+            place = VectorPosition(address, counters, last, i, rest, (whole and lead == "0") or self.twice)
             self.elements.write(place, wanted, known, stores)
             return []
 
@@ -120,15 +124,15 @@ class FlatNest(Nest):
 
 
 class RowNest(Nest):
-    """The innermost reduced axis is walked in vectors, one row at a time."""
+    """A nest that vectorises the innermost reduced axis, one row at a time."""
 
-    def rows(self, apart: bool = False) -> KernelFunction:
-        """Reductions along the innermost axis, in as many passes over the row as they depend on one another."""
+    def rows(self, noalias: bool = False) -> KernelFunction:
+        """The function, in as many passes over a row as its reductions depend on one another."""
         kernel, w = self.kernel, self.w
-        self.twice = apart and self.ends_with_whole_vectors()
+        self.twice = noalias and self.ends_with_whole_vectors()
         kept = kernel.kept
         self.begin()
-        self.call_ahead(kernel.reduced[-1])
+        self.prefetch_ahead(kernel.reduced[-1])
 
         def row(number: str, _: list[str]) -> list[str]:
             counters = self.split(number, kept)
@@ -141,13 +145,13 @@ class RowNest(Nest):
     def _row(self, counters: dict[int, str], stages: Stages) -> None:
         address = self.addresses(counters)
         lead = "0"
-        if len(self.kernel.reduced) == 1:  # else a row has parts that may begin anywhere
+        if len(self.kernel.reduced) == 1:  # else parts of a row may begin anywhere
             lead = self.lead(address, self.kernel.reduced[0], "0")
             self.prepare_nontemporal(address, lead)
         known: dict[KernelValue, str] = {}
         kept = self._row_buffers(stages)
         for number in range(stages.passes + 1):
-            place = Place(address, counters)
+            place = VectorPosition(address, counters)
             self.row_values(stages.row_values(number), place, known)
             for store in stages.row_stores(number):
                 self.elements.write(place, (), known, [store])
@@ -158,7 +162,7 @@ class RowNest(Nest):
                     known[reduce] = self._total(reduce, parts)
 
     def _total(self, reduce: KernelValue, parts: list[str]) -> str:
-        reduction = Reduction(reduce.attrs["op"], reduce.dtype)
+        reduction = VectorReduction(reduce.attrs["op"], reduce.dtype)
         v = self.v
         return v.widened(reduction.dtype, reduction.finish(v.of(1), reduction.across(v, parts)))
 

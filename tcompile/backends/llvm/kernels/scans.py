@@ -1,16 +1,19 @@
-"""Cumulative sums and products: every element is added to the sum of those before it, in their order, as NumPy does.
+"""Scans: cumulative sums and products, in NumPy's order.
 
-Input: a kernel of form ``scan_rows`` or ``scan_columns``, with one value ``along``. Output: its function. Where memory
-lies along another axis than the scan's, vectors of columns are added row by row. Where it lies along the scan's axis, a
-vector's elements are added one after the other; several rows at a time, since each addition waits for the one before.
-Integers, whose sums do not depend on the order, are added in all lanes at once.
+Input: a kernel of form ``scan_rows`` or ``scan_columns``, with one value ``along``.
+Output: its function.
+Why: float additions are dependent, so independent rows or columns have to fill the processor's pipeline.
+
+Where the scanned axis is not the contiguous one, vectors of columns are added row by row. Along the contiguous axis, a
+vector's elements are added one after the other, for several rows at a time. Integers, whose sums do not depend on the
+order, are added in all lanes at once.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import SIDE_BY_SIDE, KernelFunction, Nest
 from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.llvm.vector.vectors import Vectors
@@ -19,13 +22,13 @@ from tcompile.backends.schedule.kernel import size_of
 from tcompile.graph import Size
 from tcompile.graph.sizes import hint
 
-ROWS_AHEAD = 8  # how many rows a column scan calls for before it comes to them
-ROWS_AT_ONCE = 4  # rows that are walked side by side, where there are as many
-STEPS = {"cumulative_sum": ("add", -0.0), "cumulative_prod": ("mul", 1.0)}  # and what the first element is added to
+ROWS_AHEAD = 8  # how many rows a column scan prefetches ahead
+ROWS_AT_ONCE = 4  # rows that are scanned side by side, where there are as many
+STEPS = {"cumulative_sum": ("add", -0.0), "cumulative_prod": ("mul", 1.0)}  # and the identity element
 
 
 class ScanNest(Nest):
-    """The reduced axis is the scan's."""
+    """A nest whose reduced axis is scanned."""
 
     def scan(self) -> KernelFunction:
         """The function."""
@@ -43,8 +46,8 @@ class ScanNest(Nest):
         number, dtype = STEPS[self.value.attrs["op"]][1], self.value.dtype
         return v.constant(dtype, number if dtype.kind == "f" else int(number))
 
-    def _read(self, place: Place, known: dict[KernelValue, str]) -> tuple[dict[KernelValue, str], str]:
-        """All values but the scan, and the elements for it: beyond the end of a row, such as change nothing."""
+    def _read(self, place: VectorPosition, known: dict[KernelValue, str]) -> tuple[dict[KernelValue, str], str]:
+        """All values but the scan, and its elements: identity elements beyond the end of a row."""
         wanted = [value for value in self.kernel.values if value is not self.value and value not in known]
         registers, mask = self.elements.write(place, wanted, known)
         elements = registers[self.value.values[0]]
@@ -52,11 +55,11 @@ class ScanNest(Nest):
             elements = self.v.pick(mask, self.value.dtype, elements, self._first(self.v))
         return registers, elements
 
-    def _write(self, place: Place, registers: dict[KernelValue, str], scanned: str) -> None:
+    def _write(self, place: VectorPosition, registers: dict[KernelValue, str], scanned: str) -> None:
         self.elements.write(place, (), {**registers, self.value: scanned}, self.kernel.stores)
 
-    def _same_for(self, place: Place, axes: Sequence[int]) -> dict[KernelValue, str]:
-        """What moves along ``axes`` at most: computed once."""
+    def _same_for(self, place: VectorPosition, axes: Sequence[int]) -> dict[KernelValue, str]:
+        """Hoists values that change along ``axes`` at most."""
         known: dict[KernelValue, str] = {}
         still = [value for value in self.kernel.values if value is not self.value and value.axes <= frozenset(axes)]
         self.row_values(still, place, known)
@@ -66,7 +69,7 @@ class ScanNest(Nest):
     def _columns(self) -> KernelFunction:
         kernel, w = self.kernel, self.w
         *outer, last = kernel.kept
-        self.call_ahead(last, self.rows_ahead(self.axis, ROWS_AHEAD))
+        self.prefetch_ahead(last, self.rows_ahead(self.axis, ROWS_AHEAD))
         width, stride = self.size(last), SIDE_BY_SIDE * self.lanes
         strips = w.at_entry(f"sdiv i64 {w.at_entry(f'add i64 {width}, {stride - 1}')}, {stride}")
 
@@ -76,7 +79,7 @@ class ScanNest(Nest):
             stop = self.least(w.get(f"add i64 {start}, {stride}"), width)
             whole, part, on = w.label("whole"), w.label("part"), w.label("on")
             address = self.addresses(counters)
-            known = self._same_for(Place(address, counters), outer)
+            known = self._same_for(VectorPosition(address, counters), outer)
             w.branch(w.get(f"icmp eq i64 {w.get(f'sub i64 {stop}, {start}')}, {stride}"), whole, part)
             w.place(whole)
             starts = [start, *(w.get(f"add i64 {start}, {n * self.lanes}") for n in range(1, SIDE_BY_SIDE))]
@@ -111,7 +114,7 @@ class ScanNest(Nest):
             following = []
             for at, total in zip(starts, totals, strict=True):
                 rest = w.get(f"sub i64 {stop}, {at}")
-                place = Place(reach, {**counters, **inner}, last, at, rest, whole)
+                place = VectorPosition(reach, {**counters, **inner}, last, at, rest, whole)
                 registers, elements = self._read(place, known)
                 following.append(self._next(self.v, total, elements))
                 self._write(place, registers, following[-1])
@@ -124,7 +127,7 @@ class ScanNest(Nest):
     def _rows(self) -> KernelFunction:
         kernel, w = self.kernel, self.w
         kept = kernel.kept
-        self.call_ahead(self.axis)
+        self.prefetch_ahead(self.axis)
         start = "%begin"
         if hint(size_of([kernel.axes[axis] for axis in kept])) >= ROWS_AT_ONCE:
             count = w.get("sub i64 %end, %begin")
@@ -149,7 +152,7 @@ class ScanNest(Nest):
             address = self.addresses(counters)
             self.prepare_nontemporal(address)
             aligned = dict(self.elements.nontemporal)
-            rows.append((address, counters, self._same_for(Place(address, counters), kept), aligned))
+            rows.append((address, counters, self._same_for(VectorPosition(address, counters), kept), aligned))
 
         one = self._single()
 
@@ -157,7 +160,7 @@ class ScanNest(Nest):
             rest = w.get(f"sub i64 {end}, {i}")
             following = []
             for (address, counters, known, aligned), total in zip(rows, totals, strict=True):
-                place = Place(address, counters, self.axis, i, rest, whole)
+                place = VectorPosition(address, counters, self.axis, i, rest, whole)
                 registers, elements = self._read(place, known)
                 scanned, after = self._sums(elements, total)
                 self.elements.nontemporal.update(aligned)
@@ -172,11 +175,11 @@ class ScanNest(Nest):
         return Vectors(self.w, 1, self.status)
 
     def _sums(self, elements: str, total: str) -> tuple[str, str]:
-        """The sums of ``total`` and the elements of a vector up to each of them, and the last of them."""
+        """The inclusive scan of a vector, starting from ``total``, and its last element."""
         return (self._one_by_one if self.value.dtype.kind == "f" else self._doubling)(elements, total)
 
     def _one_by_one(self, elements: str, total: str) -> tuple[str, str]:
-        """In their order, on which the rounding of floats depends."""
+        """Adds in order, on which the rounding of floats depends."""
         w, one, dtype = self.w, self._single(), self.value.dtype
         type, cell = self.v.type(dtype), scalar_type(dtype)
         scanned = "poison"

@@ -1,9 +1,12 @@
-"""Loops that write to computed places, one point after the other.
+"""Scatters: loops that write to computed places, one point after the other.
 
-Input: a kernel of form ``places``: one store, of a ``scatter``. Output: its function, which one thread runs. It looks
-at all the places before it writes to the first one, and leaves everything as it is where one is out of range; so does
-NumPy. Where combining floats raises a flag, it puts back what was there, last one first, from an array in which it has
-kept that. So whatever is told about such a kernel, it has not written anything.
+Input: a kernel of form ``scatter``: one store, of a ``scatter``.
+Output: its function, which one thread runs.
+Why: the order of writes is NumPy's, and a replay finds the array unchanged.
+
+All indices are checked before the first write; where one is out of range nothing is written, as in NumPy. Where
+combining floats raises a flag, the old elements are restored, last one first, from an array in which they were saved.
+So a kernel that reports anything has written nothing.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcompile.backends.llvm.kernels import pointwise
-from tcompile.backends.llvm.kernels.elements import Elements, Place
+from tcompile.backends.llvm.kernels.elements import Elements, VectorPosition
 from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
 from tcompile.backends.llvm.vector.text import Module, element_type
 from tcompile.backends.llvm.vector.vectors import Vectors
@@ -19,11 +22,11 @@ from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import needed, static_elements
 from tcompile.backends.status import ONLY_NUMPY
 
-_KEPT = "kept"  # the array of what was there before
+_KEPT = "kept"  # the array of saved elements
 
 
-class PlacesNest(Nest):
-    """The points are walked in order: in vectors where the innermost axis lies in one piece at each place."""
+class ScatterNest(Nest):
+    """A nest over the points in order: vectorised where the innermost axis is contiguous at each place."""
 
     def __init__(self, module: Module, kernel: Kernel) -> None:
         super().__init__(module, kernel, ())
@@ -32,7 +35,9 @@ class PlacesNest(Nest):
         self.value: KernelValue = self.store.value
         self.indices = self.value.values[-len(self.value.attrs["sizes"]) :]
         self.last = len(kernel.axes) - 1
-        self.counted = sorted(frozenset().union(*(index.axes for index in self.indices)))  # along which places change
+        self.counted = sorted(
+            frozenset().union(*(index.axes for index in self.indices))
+        )  # axes along which places change
         lies_in_one_piece = self.last >= 0 and static_elements(self.store.access.steps[self.last]) == 1
         one = Vectors(self.w, 1, self.status)
         self.single = Elements(self.w, one, self.parameters)
@@ -41,7 +46,7 @@ class PlacesNest(Nest):
 
     @property
     def how(self) -> str | None:
-        """By what elements are combined; None where they are replaced."""
+        """The function that combines elements; None where they are replaced."""
         found: str | None = self.value.attrs["how"]
         return found
 
@@ -73,16 +78,20 @@ class PlacesNest(Nest):
         return self.finish(self.kernel.name, sizes if self.signals else (1,), partial_words=int(self.signals))
 
     def _walk(
-        self, axes: Sequence[int], body: Callable[[Place, str], None], reaches: bool = True, backwards: bool = False
+        self,
+        axes: Sequence[int],
+        body: Callable[[VectorPosition, str], None],
+        reaches: bool = True,
+        backwards: bool = False,
     ) -> None:
-        """The loops over ``axes``: in vectors along the last one of all, where there are such.
+        """The loops over ``axes``, vectorised along the last one of all, where possible.
 
         ``body`` gets, where it ``reaches``, the address of a point's place, or of that of a vector's row.
         """
         w, last = self.w, self.last
 
         def level(depth: int, counters: dict[int, str]) -> None:
-            here = Place(self.further(self.base, counters), counters)
+            here = VectorPosition(self.further(self.base, counters), counters)
             if depth == len(axes):
                 body(here, self._start(here) if reaches else "")
                 return
@@ -93,7 +102,7 @@ class PlacesNest(Nest):
             def turn(i: str) -> None:
                 if axis == last and self.lanes > 1:
                     rest, whole = w.get(f"sub i64 {size}, {i}"), self.whole(self.kernel.axes[axis].size)
-                    body(Place(here.address, counters, axis, i, rest, whole), start)
+                    body(VectorPosition(here.address, counters, axis, i, rest, whole), start)
                     return
                 at = w.get(f"sub i64 {w.get(f'sub i64 {size}, 1')}, {i}") if backwards else i
                 level(depth + 1, {**counters, axis: at})
@@ -102,20 +111,20 @@ class PlacesNest(Nest):
 
         level(0, {})
 
-    def _start(self, place: Place) -> str:
-        """The address of a point's place; where its axis is walked in vectors, of the first one."""
+    def _start(self, place: VectorPosition) -> str:
+        """The address of a point's place; where its axis is vectorised, of the first one."""
         registers, _ = self.single.write(place, needed(self.kernel.values, self.indices), {})
         distances, _ = self.single.places(self.value, self.indices, self.store.access, registers)
         distance = self.w.get(f"extractelement <1 x i64> {distances}, i64 0")
         return self.w.get(f"getelementptr i8, ptr {place.address(self.store.access)}, i64 {distance}")
 
-    def _look(self, place: Place, start: str) -> None:
-        """Reports places that there are not."""
+    def _look(self, place: VectorPosition, start: str) -> None:
+        """Reports indices that are out of range."""
         registers, _ = self.elements.write(place, needed(self.kernel.values, self.indices), {})
         _, valid = self.elements.places(self.value, self.indices, self.store.access, registers)
         self.v.report(self.v.negate(valid), ONLY_NUMPY)
 
-    def _at(self, place: Place, start: str) -> str:
+    def _at(self, place: VectorPosition, start: str) -> str:
         if place.axis is None:
             return start
         return self.w.reach(start, element_type(self.value.dtype), place.index)
@@ -126,8 +135,8 @@ class PlacesNest(Nest):
             return self.elements.truth(dtype, w.get(f"load {self.elements.memory(dtype)}, ptr {address}, align 1"))
         return self.elements.truth(dtype, self.elements.masked_load(dtype, address, mask))
 
-    def _kept(self, place: Place) -> str:
-        """The address at which what was at a point is kept, and what was at the points that lie beside it."""
+    def _kept(self, place: VectorPosition) -> str:
+        """The address of the saved element of a point, and of those beside it."""
         number, step = "0", "1"
         for axis in range(self.last, -1, -1):
             counter = place.index if axis == place.axis else place.counters[axis]
@@ -136,8 +145,8 @@ class PlacesNest(Nest):
         pointer = self.parameters.named_pointer(self.w, _KEPT)
         return self.w.get(f"getelementptr {element_type(self.value.dtype)}, ptr {pointer}, i64 {number}")
 
-    def _write(self, place: Place, start: str) -> None:
-        """One point, or a vector of points that lie side by side at one place."""
+    def _write(self, place: VectorPosition, start: str) -> None:
+        """Emits the write of one point, or of a vector of adjacent points at one place."""
         dtype, written, address = self.value.dtype, self.value.operands[0], self._at(place, start)
         given = [written] if isinstance(written, KernelValue) else []
         registers, mask = self.elements.write(place, needed(self.kernel.values, given), {})
@@ -151,12 +160,12 @@ class PlacesNest(Nest):
         straight.append((self.store, self.elements.bytes_of(dtype, made), address))
         self.elements.store_straight(straight, place, mask)
 
-    def _put_back(self, place: Place, start: str) -> None:
-        """What was at a point, or at a vector of points, before it was written to."""
+    def _put_back(self, place: VectorPosition, start: str) -> None:
+        """Restores the old elements of a point, or of a vector of points."""
         _, mask = self.elements.write(place, [], {})
         old = self._load(self._kept(place), mask)
         stored = self.elements.bytes_of(self.value.dtype, old)
         self.elements.store_straight([(self.store, stored, self._at(place, start))], place, mask)
 
 
-__all__ = ["PlacesNest"]
+__all__ = ["ScatterNest"]

@@ -1,8 +1,11 @@
-"""Reductions over a few elements each: a vector has as many rows as it has lanes, and nothing but registers is used.
+"""Small reductions, over a few elements each: a vector has as many rows as lanes, all in registers.
 
-Input: a kernel of form ``thin``: one reduced axis of a few elements, known when it is compiled. Output: its function.
-The innermost kept axis is walked in vectors, the reduced axis is written out. Where rows lie side by side, as in an
-array of points, their elements are sorted out in registers (``interleave``).
+Input: a kernel of form ``small_rows``: one reduced axis of a few elements, a compile-time constant.
+Output: its function.
+Why: horizontal reductions of short rows would waste most lanes.
+
+The innermost kept axis is vectorised, the reduced axis is unrolled. Where rows are contiguous, as in an array of
+points, their elements are deinterleaved in registers (``interleave``).
 """
 
 from __future__ import annotations
@@ -10,11 +13,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import field
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
-from tcompile.backends.llvm.kernels.reductions import Reduction
+from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector import interleave
-from tcompile.backends.llvm.vector.interleave import LONGEST, every, woven
+from tcompile.backends.llvm.vector.interleave import LONGEST, every, interleaved
 from tcompile.backends.llvm.vector.text import cells, memory_type
 from tcompile.backends.schedule import Access, KernelValue, Store
 from tcompile.backends.schedule.kernel import static_elements
@@ -22,12 +25,12 @@ from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.records import dataclass
 
-SORTED_OUT = 3  # rows of at most so many elements are read in whole vectors, and sorted out
+DEINTERLEAVED = 3  # rows of at most so many elements are read in whole vectors, and deinterleaved
 
 
 @dataclass
 class Vector:
-    """As many rows as there are lanes: their first one, and how many are left from there."""
+    """As many rows as there are lanes: their first one, and how many remain."""
 
     address: Callable[[Access], str]
     counters: dict[int, str]
@@ -38,12 +41,12 @@ class Vector:
     elements: list[dict[KernelValue, str]] = field(default_factory=list)  # for each element of a row
 
 
-class ThinNest(Nest):
-    """The innermost kept axis is walked in vectors, the reduced one is written out."""
+class SmallRowsNest(Nest):
+    """A nest that vectorises the innermost kept axis and unrolls the reduced one."""
 
-    turns = True
+    transposes = True
 
-    def thin(self) -> KernelFunction:
+    def small_rows(self) -> KernelFunction:
         """The function."""
         kernel, w = self.kernel, self.w
         kept = kernel.kept
@@ -83,7 +86,7 @@ class ThinNest(Nest):
     def rows_of(self, vector: Vector) -> None:
         """All passes over as many rows as there are lanes."""
         stages, v = self.stages, self.v
-        rows = Place(vector.address, vector.counters, self.last, vector.index, vector.rest)
+        rows = VectorPosition(vector.address, vector.counters, self.last, vector.index, vector.rest)
         for number in range(stages.passes + 1):
             vector.known, _ = self.elements.write(rows, stages.row_values(number), vector.known)
             self._store_rows(vector, stages.row_stores(number))
@@ -96,31 +99,31 @@ class ThinNest(Nest):
                 vector.elements[r], _ = self.elements.write(place, wanted, {**vector.known, **registers})
             for reduce in reductions:
                 elements = [registers[reduce.values[0]] for registers in vector.elements]
-                vector.known[reduce] = Reduction(reduce.attrs["op"], reduce.dtype).of_few(v, elements)
+                vector.known[reduce] = VectorReduction(reduce.attrs["op"], reduce.dtype).of_few(v, elements)
             self.store_elements(vector, stages.stores(number))
 
-    def place(self, vector: Vector, r: int, whole: bool = True) -> Place:
-        """Where the rows' element number ``r`` lies."""
+    def place(self, vector: Vector, r: int, whole: bool = True) -> VectorPosition:
+        """The position of the rows' element number ``r``."""
         inner = {self.reduced: str(r)}
         counters = {**vector.counters, **inner}
         reach = self.further(vector.address, inner)
-        return Place(reach, counters, self.last, vector.index, vector.rest, whole)
+        return VectorPosition(reach, counters, self.last, vector.index, vector.rest, whole)
 
     # -- loads ----------------------------------------------------------------------------------------------------
     def _load(self, vector: Vector) -> None:
-        """All loads. Where another row follows the last lane's, whole vectors can be read; else lanes one by one."""
+        """Emits all loads. Where another row follows the last lane's, whole vectors are read; else lanes one by one."""
         w, n = self.w, self.lanes
         loads = [x for x in self.kernel.values if x.op == "load" and x.access is not None and self._moves(x.access)]
         along = [x for x in loads if self._turns(x) > 1 and self._lies_along(x.access)]
-        sorted_out = [x for x in along if self._is_sorted_out(x.access)]
+        deinterleaved = [x for x in along if self._is_deinterleaved(x.access)]
         stores = [store for store in self.kernel.stores if self._lies_along(store.access)]
-        if len(sorted_out) < len(along) or not all(map(self._is_packed, stores)):
+        if len(deinterleaved) < len(along) or not all(map(self._is_packed, stores)):
             vector.rows = [self._within(vector, i) for i in range(n)]
-        if sorted_out:
-            self._sort_out(vector, sorted_out)
+        if deinterleaved:
+            self._deinterleave(vector, deinterleaved)
         for x in along:
-            if x not in sorted_out:
-                self._found(x, vector, self._turned(x, vector))
+            if x not in deinterleaved:
+                self._found(x, vector, self._transposed_loads(x, vector))
         loads = [x for x in loads if x not in along]
         if not loads:
             return
@@ -145,15 +148,15 @@ class ThinNest(Nest):
         for x, registers in zip(loads, joined, strict=True):  # after all of these, which come first in a block
             self._found(x, vector, registers)
 
-    def _is_sorted_out(self, access: Access | None) -> bool:
-        """Whether rows of a few elements lie so that whole vectors can be read and sorted out."""
+    def _is_deinterleaved(self, access: Access | None) -> bool:
+        """Whether rows of a few elements are contiguous, so that whole vectors can be read and deinterleaved."""
         assert access is not None
-        return self.count <= SORTED_OUT and self._period(access, self.count) is not None
+        return self.count <= DEINTERLEAVED and self._period(access, self.count) is not None
 
-    def _sort_out(self, vector: Vector, loads: list[KernelValue]) -> None:
-        """Whole vectors of rows that lie side by side; the last few are copied to where whole vectors can be read.
+    def _deinterleave(self, vector: Vector, loads: list[KernelValue]) -> None:
+        """Loads whole vectors of contiguous rows; the last few rows are copied to a buffer first.
 
-        Lanes without a row have the first one's elements, so that they signal nothing of their own.
+        Lanes without a row have the first one's elements, so that they raise no flag of their own.
         """
         w, n = self.w, self.lanes
         few, on = w.label("few"), w.label("on")
@@ -180,7 +183,7 @@ class ThinNest(Nest):
             self._found(x, vector, [every(self.v, cell, parts, r) for r in range(self.count)])
 
     def _in_a_row(self, cell: str, at: str, count: int) -> list[str]:
-        """So many vectors that follow one another."""
+        """Loads so many consecutive vectors."""
         w, n, parts = self.w, self.lanes, []
         for number in range(count):
             part = w.get(f"getelementptr {cell}, ptr {at}, i64 {number * n}")
@@ -188,7 +191,7 @@ class ThinNest(Nest):
         return parts
 
     def _copy_row(self, cell: str, period: int, source: str, at: str, target: str, to: str) -> None:
-        """Copies a row's elements, where rows are so many cells apart."""
+        """Copies a row's elements, where the rows' stride is so many cells."""
         w, row = self.w, f"<{self.count} x {cell}>"
         found = w.get(f"getelementptr [{period} x {cell}], ptr {source}, i64 {at}")
         place = w.get(f"getelementptr [{period} x {cell}], ptr {target}, i64 {to}")
@@ -201,36 +204,36 @@ class ThinNest(Nest):
         return period
 
     def _within(self, vector: Vector, lane: int) -> str:
-        """The number of a lane's row from the first one on: that one again, where there is none."""
+        """The number of a lane's row from the first one on; the first one where there is none."""
         inside = self.w.get(f"icmp sgt i64 {vector.rest}, {lane}")
         return self.w.get(f"select i1 {inside}, i64 {lane}, i64 0") if lane else "0"
 
     def _found(self, value: KernelValue, vector: Vector, registers: list[str]) -> None:
-        """Notes what was read, for each element of a row or once."""
+        """Records loaded registers, for each element of a row or once."""
         for r, register in enumerate(registers):
             found = vector.known if self.stages.per_row(value) else vector.elements[r]
             found[value] = self.elements.truth(value.dtype, register)
 
     def _moves(self, access: Access) -> bool:
-        """Whether a place differs from row to row; where it does not, one element is read for all lanes."""
+        """Whether an access differs from row to row; where it does not, one element is broadcast."""
         return bool(access.steps[self.last])
 
     def _turns(self, value: KernelValue) -> int:
         return 1 if self.stages.per_row(value) else self.count
 
     def _period(self, access: Access, turns: int) -> int | None:
-        """How many places apart rows are, where the first ``turns`` of these are a row's elements."""
+        """The stride of rows in cells, where the first ``turns`` of these are a row's elements."""
         period, along = static_elements(access.steps[self.last]), static_elements(access.steps[self.reduced])
         if period is None or not 1 <= period <= LONGEST or turns > period or (turns > 1 and along != 1):
             return None
         return period
 
     def _many(self, value: KernelValue, vector: Vector, offsets: str) -> list[str]:
-        """The vector of each turn, where all lanes are rows and one more row follows."""
+        """The vector of each element, where all lanes are rows and one more row follows."""
         access, turns = value.access, self._turns(value)
         assert access is not None
         period = self._period(access, 1) if turns == 1 and cells(value.dtype) == 1 else None
-        if period is not None and period > 1:  # one element of each row, a few places apart
+        if period is not None and period > 1:  # one element of each row, a few cells apart
             cell = memory_type(value.dtype)
             return [every(self.v, cell, self._in_a_row(cell, self._at(value, vector, 0), period), 0)]
         unit = static_elements(access.steps[self.last]) == 1
@@ -239,12 +242,12 @@ class ThinNest(Nest):
         ]  # fmt: skip
 
     def _lies_along(self, access: Access | None) -> bool:
-        """Whether the elements of each row lie side by side."""
+        """Whether the elements of each row are contiguous."""
         assert access is not None
         return static_elements(access.steps[self.reduced]) == 1 and cells(access.buffer.type.dtype) == 1
 
-    def _turned(self, value: KernelValue, vector: Vector) -> list[str]:
-        """Parts of rows are read as they lie, and turned about in squares."""
+    def _transposed_loads(self, value: KernelValue, vector: Vector) -> list[str]:
+        """Loads parts of rows contiguously, and transposes them in square tiles."""
         w, access, cell = self.w, value.access, memory_type(value.dtype)
         assert access is not None
         rows = self._rows(access, vector)
@@ -286,21 +289,21 @@ class ThinNest(Nest):
 
     # -- stores ---------------------------------------------------------------------------------------------------
     def _store_rows(self, vector: Vector, stores: list[Store]) -> None:
-        """What has one element a row."""
+        """Stores values with one element per row."""
         if stores:
-            place = Place(vector.address, vector.counters, self.last, vector.index, vector.rest, whole=False)
+            place = VectorPosition(vector.address, vector.counters, self.last, vector.index, vector.rest, whole=False)
             self.prepare_nontemporal(place.address)
             self.elements.write(place, (), vector.known, stores)
 
     def store_elements(self, vector: Vector, stores: list[Store]) -> None:
-        """What has one element for each element of a row."""
+        """Stores values with one element per element of a row."""
         w = self.w
         along = [store for store in stores if self.count > 1 and self._lies_along(store.access)]
         packed = [store for store in along if self._is_packed(store)]
         if packed:
             few, on = w.label("few"), w.label("on")
             whole = w.get(f"icmp sge i64 {vector.rest}, {self.lanes}")
-            places = [self._weave(vector, store, whole) for store in packed]
+            places = [self._store_interleaved(vector, store, whole) for store in packed]
             w.branch(whole, on, few)
             w.place(few)
             for cell, at, copy in places:
@@ -313,30 +316,32 @@ class ThinNest(Nest):
             w.place(on)
         for store in along:
             if store not in packed:
-                self._turn_back(vector, store)
+                self._transposed_stores(vector, store)
         self._scatter(vector, [store for store in stores if store not in along])
 
     def _is_packed(self, store: Store) -> bool:
-        """Whether rows of a few elements follow one another, so that whole vectors can be stored."""
-        return self.count <= SORTED_OUT and self._period(store.access, self.count) == self.count
+        """Whether rows of a few elements are contiguous, so that whole vectors can be stored."""
+        return self.count <= DEINTERLEAVED and self._period(store.access, self.count) == self.count
 
     def _columns(self, vector: Vector, store: Store) -> list[str]:
-        """What is stored, as it is in memory."""
+        """The stored values in their form in memory."""
         return [self.elements.bytes_of(store.value.dtype, known[store.value]) for known in vector.elements]
 
-    def _weave(self, vector: Vector, store: Store, whole: str) -> tuple[str, str, str]:
-        """Stores whole vectors of rows: beside memory's own place where there are fewer. Returns cell and both."""
+    def _store_interleaved(self, vector: Vector, store: Store, whole: str) -> tuple[str, str, str]:
+        """Stores whole vectors of rows: to a buffer where there are fewer rows than lanes. Returns the cell type and
+        both addresses.
+        """
         w, cell = self.w, memory_type(store.value.dtype)
         at = self.address(vector.address(store.access), store.access, {self.last: vector.index})
         copy = w.slot(cell, str(self.lanes * self.count))
         start = w.get(f"select i1 {whole}, ptr {at}, ptr {copy}")
-        for number, part in enumerate(woven(self.v, cell, self._columns(vector, store))):
+        for number, part in enumerate(interleaved(self.v, cell, self._columns(vector, store))):
             place = w.get(f"getelementptr {cell}, ptr {start}, i64 {number * self.lanes}")
             w.do(f"store <{self.lanes} x {cell}> {part}, ptr {place}, align 1")
         return cell, at, copy
 
-    def _turn_back(self, vector: Vector, store: Store) -> None:
-        """Rows are stored one by one. Lanes without a row store the first one's elements, which they hold, again."""
+    def _transposed_stores(self, vector: Vector, store: Store) -> None:
+        """Stores rows one by one. Lanes without a row store the first one's elements, which they hold, again."""
         w, cell = self.w, memory_type(store.value.dtype)
         rows = self._rows(store.access, vector)
 

@@ -1,25 +1,26 @@
-"""Sorts of a few elements each: as many rows side by side as a vector has lanes, in a network of exchanges.
+"""Small sorts: as many rows side by side as a vector has lanes, in a sorting network.
 
-Input: a kernel of form ``sort``: one reduced axis of a few elements, known when it is compiled. Output: its function.
-No branch depends on what is sorted. NaNs come last, as in NumPy.
+Input: a kernel of form ``sort``: one reduced axis of a few elements, a compile-time constant.
+Output: its function.
+Why: no branch depends on the data. NaNs come last, as in NumPy.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tcompile.backends.llvm.kernels.elements import Place
-from tcompile.backends.llvm.kernels.small_reductions import ThinNest, Vector
+from tcompile.backends.llvm.kernels.elements import VectorPosition
+from tcompile.backends.llvm.kernels.small_reductions import SmallRowsNest, Vector
 
 
-class SortNest(ThinNest):
-    """The innermost kept axis is walked in vectors, the sorted one is written out."""
+class SortNest(SmallRowsNest):
+    """A nest that vectorises the innermost kept axis and unrolls the sorted one."""
 
     def rows_of(self, vector: Vector) -> None:
         """Sorts as many rows as there are lanes."""
         (value,) = (value for value in self.kernel.values if value.op == "along")
         wanted = [other for other in self.stages.needed(0, {}) if other is not value]
-        rows = Place(vector.address, vector.counters, self.last, vector.index, vector.rest)
+        rows = VectorPosition(vector.address, vector.counters, self.last, vector.index, vector.rest)
         vector.known, _ = self.elements.write(rows, self.stages.row_values(0), vector.known)
         line = []
         for r, registers in enumerate(vector.elements):
@@ -40,7 +41,7 @@ class SortNest(ThinNest):
 
 
 def exchanges(count: int) -> Iterator[tuple[int, int]]:
-    """The places to compare, and to exchange where they are out of order, until ``count`` elements are sorted.
+    """The pairs of positions to compare and exchange, one after the other, to sort ``count`` elements.
 
     Batcher's odd-even merges (D. E. Knuth, TAOCP 3, 5.2.2, algorithm M).
 

@@ -1,10 +1,13 @@
-"""Pointwise kernels that read an array across the grain: blocks that are transposed before they are computed with.
+"""Tiled pointwise kernels: transposed operands are read in square tiles, which are transposed in registers.
 
-Input: a kernel of form ``tiled``: its innermost axis is walked in vectors, and some loads lie contiguous along the
-axis before it. Output: its function. A strip of rows is walked in blocks. Of each such load a block is read the way it
-lies, transposed tile by tile in registers, and put in a buffer that a cache holds; then the block's rows
-are walked. So every array is read and written in stretches of some cache lines, as memory does it best. What is called
-for ahead is the next rows' stretches, with the line in which each ends: no processor foresees those.
+Input: a kernel of form ``tiled``: its innermost axis is vectorised, and some loads are contiguous along the axis before
+it.
+Output: its function.
+Why: every array is read and written in runs of some cache lines, at memory's full speed.
+
+A strip of rows is computed block by block. For each transposed load, a block is read contiguously, transposed tile by
+tile in registers, and stored in a buffer that fits a cache; then the block's rows are computed. Prefetches cover the
+next rows' runs and the cache line in which each ends: the hardware prefetches neither.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tcompile.backends.llvm.kernels.elements import Place
+from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.nest import CACHE_LINE, KernelFunction, Nest
 from tcompile.backends.llvm.vector.interleave import transposed
 from tcompile.backends.llvm.vector.text import memory_type
@@ -22,19 +25,19 @@ from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
 
 STRETCH = 1 << 9  # bytes of a row in a block: as many are read and written one after another
-NEAR_ROWS = 16  # in a strip of arrays that stay in caches: buffers are in the first one then
-FEW = 8  # arrays that are read across, of which blocks have as many columns as a stretch
+NEAR_ROWS = 16  # in a strip of arrays that stay in caches: buffers then fit the L1 cache
+FEW = 8  # transposed operands, with which blocks have as many columns as a run
 ITEMS = 64  # for threads to share: where there are fewer strips, each is cut up
-ROWS_AHEAD = 6  # how many rows are called for before they are walked
+ROWS_AHEAD = 6  # prefetch distance in rows
 NEAR = 1 << 22  # bytes of an array that stay in caches
 
 Bounds = tuple[str, str]  # where something begins and ends
 
 
 class TiledNest(Nest):
-    """The innermost axis is walked in vectors, and the one before it in strips of rows."""
+    """A nest that vectorises the innermost axis, and walks the one before it in strips of rows."""
 
-    turns = True
+    transposes = True
 
     def tiled(self) -> KernelFunction:
         """The function."""
@@ -45,7 +48,7 @@ class TiledNest(Nest):
         self.wanted = self.stages.needed(0, {})
         height, pieces = self._shape()
         self.begin()
-        self.call_ahead(self.last, near=NEAR)
+        self.prefetch_ahead(self.last, near=NEAR)
         room = (height + lanes) * self.stride
         self.buffers = [w.slot(memory_type(x.dtype), str(room)) for x in self.loads]
         rows, width = self.size(self.across), self.size(self.last)
@@ -59,8 +62,8 @@ class TiledNest(Nest):
             outer, place = w.get(f"sdiv i64 {strip}, {strips}"), w.get(f"srem i64 {strip}, {strips}")
             counters = self.split(outer, range(self.across))
             address = self.addresses(counters)
-            # Strips begin where vectors of what is read across do that are whole in memory: the first is lower for it,
-            # the last is higher.
+            # Strips begin where vectors of transposed operands are aligned: the first is lower for it, the last is
+            # higher.
             first = w.get(f"sub i64 {w.get(f'mul i64 {place}, {height}')}, {self._past_a_line(address)}")
             after = w.get(f"add i64 {first}, {height}")
             is_last = w.get(f"icmp eq i64 {w.get(f'add i64 {place}, 1')}, {strips}")
@@ -73,20 +76,20 @@ class TiledNest(Nest):
         return self.finish(kernel.name, (pieces, *(axis.size for axis in axes[: self.last])), height)
 
     def _shape(self) -> tuple[int, int]:
-        """How many rows a strip has, and in how many pieces it is cut; and how many columns a block has."""
+        """The number of rows of a strip, its number of pieces, and the number of columns of a block."""
         lanes, count, sizes = self.lanes, len(self.loads), [hint(axis.size) for axis in self.kernel.axes]
         itemsize = max(x.dtype.itemsize for x in self.loads)
         is_near = itemsize * math.prod(sizes) <= NEAR
         rows = min(self.variant.strip_rows, NEAR_ROWS) if is_near else self.variant.strip_rows
         height = max(lanes, rows // count // lanes * lanes)
         self.breadth = max(lanes, STRETCH // itemsize // -(-count // FEW) // lanes * lanes)
-        self.stride = self.breadth + lanes  # of a buffer: of rows a power of two apart, a cache has place for few
+        self.stride = self.breadth + lanes  # of a buffer: a power of two would map all rows to few cache sets
         *outer, across, last = sizes
         strips = max(1, math.prod(outer) * -(-across // height))
         return height, max(1, min(-(-ITEMS // strips), -(-last // self.breadth)))
 
     def _past_a_line(self, address: Callable[[Access], str]) -> str:
-        """How many elements of what is read across lie before its first one in a cache line, or in a vector's part."""
+        """The number of elements of a transposed operand before its first one in a cache line, or half a vector."""
         w, load = self.w, self.loads[0]
         assert load.access is not None
         whole = min(CACHE_LINE, load.dtype.itemsize * self.lanes)
@@ -94,12 +97,13 @@ class TiledNest(Nest):
         return w.get(f"udiv i64 {low}, {load.dtype.itemsize}")
 
     def _strip(self, address: Callable[[Access], str], counters: dict[int, str], rows: Bounds, piece: Bounds) -> None:
-        """A piece of some rows, block by block."""
+        """Emits a piece of some rows, block by block."""
         w = self.w
 
         def block(start: str) -> None:
             columns = start, self.least(w.get(f"add i64 {start}, {self.breadth}"), piece[1])
-            # Tiles that would stick out begin earlier: what a buffer holds is there twice, or before where it begins.
+            # Tiles that would extend beyond the end begin earlier: the buffer then holds some elements twice, or before
+            # its start.
             origins = [self._within(*bounds) for bounds in (rows, columns)]
             buffers = [self._origin(*one, origins) for one in zip(self.loads, self.buffers, strict=True)]
             self._fill(address, rows, columns, buffers)
@@ -110,11 +114,11 @@ class TiledNest(Nest):
         self.repeat(*piece, str(self.breadth), block)
 
     def _within(self, i: str, stop: str) -> str:
-        """Where a tile begins that ends at ``stop`` at the latest, where it can."""
+        """The start of a tile that ends at ``stop`` at the latest, where possible."""
         return self.most(self.least(i, self.w.get(f"sub i64 {stop}, {self.lanes}")), "0")
 
     def _origin(self, load: KernelValue, buffer: str, origins: Sequence[str]) -> str:
-        """The address that row 0 and column 0 would have in a buffer that begins with other ones."""
+        """The address of row 0 and column 0 in a buffer that begins with other ones."""
         return self._place(load, buffer, *(self.w.get(f"sub i64 0, {origin}") for origin in origins))
 
     def _place(self, load: KernelValue, buffer: str, row: str, column: str) -> str:
@@ -128,7 +132,7 @@ class TiledNest(Nest):
 
     # -- buffers --------------------------------------------------------------------------------------------------
     def _fill(self, address: Callable[[Access], str], rows: Bounds, columns: Bounds, buffers: Sequence[str]) -> None:
-        """Puts a block of each load into its buffer."""
+        """Loads a block of each transposed operand into its buffer."""
         w, sizes = self.w, [self.kernel.axes[axis].size for axis in (self.across, self.last)]
         if all(isinstance(size, int) and size >= self.lanes for size in sizes):
             self._fill_by_tiles(address, rows, columns, buffers)
@@ -156,7 +160,7 @@ class TiledNest(Nest):
         self.repeat(*columns, lanes, tiles)
 
     def _tile(self, address: Callable[[Access], str], row: str, column: str, buffers: Sequence[str]) -> None:
-        """As many rows and columns as there are lanes."""
+        """Emits a tile of as many rows and columns as there are lanes."""
         w = self.w
         for load, buffer in zip(self.loads, buffers, strict=True):
             access, lines = load.access, []
@@ -172,7 +176,9 @@ class TiledNest(Nest):
                 w.do(f"store {self._vector(load)} {register}, ptr {at}, align {load.dtype.itemsize}")
 
     def _gather(self, address: Callable[[Access], str], row: str, columns: Bounds, buffers: Sequence[str]) -> None:
-        """One row of arrays that have too few rows or columns for a tile; beyond its end, a vector's first element."""
+        """Gathers one row of arrays that have too few rows or columns for a tile; beyond its end, a vector's first
+        element.
+        """
         w, v, lanes = self.w, self.v, self.lanes
         offsets = "<" + ", ".join(f"i64 {lane}" for lane in range(lanes)) + ">"
 
@@ -192,7 +198,9 @@ class TiledNest(Nest):
         self.repeat(*columns, str(lanes), vector)
 
     def _repeat_last(self, rows: Bounds, stop: str, buffers: Sequence[str]) -> None:
-        """After the end of each row, its last element: a vector that sticks out raises no flag of its own."""
+        """Repeats the last element after the end of each row: a vector that extends beyond it raises no flag of its
+        own.
+        """
         w, v = self.w, self.v
         ends = w.get(f"add i64 {stop}, -1")
 
@@ -214,13 +222,13 @@ class TiledNest(Nest):
         columns: Bounds,
         buffers: Sequence[str],
     ) -> None:
-        """One row of a block, with what the buffers hold of it."""
+        """Emits one row of a block, with the elements that the buffers hold of it."""
         w, at = self.w, {**counters, self.across: row}
         address = self.reached(outer, {self.across: row})
         of_row: dict[KernelValue, str] = {}
-        self.row_values(self.stages.row_values(0), Place(address, at), of_row)
+        self.row_values(self.stages.row_values(0), VectorPosition(address, at), of_row)
         self.prepare_nontemporal(address)
-        self._call_ahead(address, row, rows, columns[1])
+        self._prefetch_ahead(address, row, rows, columns[1])
         whole = self.whole(self.kernel.axes[self.last].size)
         starts = [self._place(load, buffer, row, "0") for load, buffer in zip(self.loads, buffers, strict=True)]
 
@@ -231,16 +239,17 @@ class TiledNest(Nest):
                 found = w.get(f"load {self._vector(load)}, ptr {place}, align {load.dtype.itemsize}")
                 known[load] = self.elements.truth(load.dtype, found)
             self.elements.write(
-                Place(address, at, self.last, i, rest, whole), self.wanted, known, self.stages.stores(0)
+                VectorPosition(address, at, self.last, i, rest, whole), self.wanted, known, self.stages.stores(0)
             )
             return now
 
         self.vectors(*columns, "0", [], vector)
 
-    def _call_ahead(self, address: Callable[[Access], str], row: str, rows: Bounds, stop: str) -> None:
-        """Says how far ahead of a row its block's next rows are, and at its last rows the first ones of the next block.
+    def _prefetch_ahead(self, address: Callable[[Access], str], row: str, rows: Bounds, stop: str) -> None:
+        """Sets the distance to a block's next rows for prefetches; at its last rows, to the first ones of the next
+        block.
 
-        Vectors call for the line in which they begin: the one in which the row's last one ends is called for here.
+        Vectors prefetch the line in which they begin; the line in which the row's last one ends is prefetched here.
         """
         w = self.w
         further = w.get(f"add i64 {row}, {ROWS_AHEAD}")

@@ -1,7 +1,8 @@
-"""What may differ in how a graph's kernels are written, and does not change any bit of their results.
+"""Variants of kernels: tuning parameters that change no bit of the results.
 
-Input: nothing. Output: ``Variant``, which those who write kernels ask, and ``USUAL``, which holds what is right for
-most. Exists as data of its own so that ``tuning`` can try others.
+Input: nothing.
+Output: ``KernelVariant``, which code generation reads, and ``USUAL``, the default.
+Why: ``tuning`` tries other values.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from tcompile.records import dataclass
 
 
 @dataclass(frozen=True)
-class Variant:
+class KernelVariant:
     """One way to write the kernels of a graph.
 
-    ``chunk`` is how much work one chunk of a thread is, as a multiple of the usual. ``past_the_cache`` says whether
-    large results of kernels that reduce nothing are stored past the cache. ``unroll`` is how many vectors an iteration
-    of a pointwise loop computes, ``strip_rows`` how many rows lie in a strip where an array is read across the grain.
+    ``chunk`` is the work of one chunk of a thread, as a multiple of the default. ``past_the_cache``: large results of
+    kernels without reductions are stored past the cache. ``unroll`` is the unroll factor of pointwise loops in vectors,
+    ``strip_rows`` the number of rows in a strip of transposed operands.
     """
 
     chunk: float = 1.0
@@ -24,10 +25,10 @@ class Variant:
     strip_rows: int = 256
 
     def text(self) -> str:
-        """The same for reports and for the cache on disk."""
+        """The variant as text, for reports and for the disk cache."""
         return f"chunk={self.chunk} past_the_cache={self.past_the_cache} unroll={self.unroll} strip={self.strip_rows}"
 
 
-USUAL = Variant()
+USUAL = KernelVariant()
 
-__all__ = ["USUAL", "Variant"]
+__all__ = ["USUAL", "KernelVariant"]

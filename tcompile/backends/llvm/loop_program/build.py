@@ -1,14 +1,15 @@
-"""Loops in machine code: the kernels of a loop's body, iteration after iteration, without Python in between.
+"""Construction of loop programs: the kernels of a loop's body, iteration after iteration, without Python in between.
 
-Input: the host program of a ``fori_loop``'s region, whose steps are kernels, loops of kernels, and loops over
-elements, whose functions are called as kernels are. Output: a ``Iterations``, which runs the loop on arrays. Exists
-because an iteration of small kernels takes less time than one call of Python.
+Input: the host program of a ``fori_loop``'s region, whose steps are kernels, loops of kernels, and scalar loops, which
+are called as kernels are.
+Output: an ``Iterations``, which runs the loop on arrays.
+Why: one iteration of small kernels takes less time than one call of Python.
 
-An iteration is a program of 64-bit words, written for each call of the loop, which ``native/loop_program.ll``
-interprets: kernels with their words, copies, loops inside, numbers that grow by the same amount each iteration (all
-that depends on the induction variable is linear in it), and double buffers: a carried array and the one that its next
-value is written to change places. Temporaries are allocated once. Iterations run without the GIL; now and then Python
-is asked whether an interrupt has arrived, of which the loop then leaves no effect.
+An iteration is a program of 64-bit words, encoded for each call of the loop, which ``native/loop_program.ll``
+interprets. It consists of kernels with their words, copies, inner loops, numbers with a constant step per iteration
+(everything that depends on the induction variable is linear in it), and double buffers: a carried array and the one
+that its next value is written to are swapped. Temporaries are allocated once. Iterations run without the GIL. A poll
+asks Python now and then whether an interrupt has arrived; an interrupted loop leaves no effect.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from tcompile.backends.llvm.kernels.nest import element_ns, lanes_of
 from tcompile.backends.llvm.loop_program.encoding import DONE, WAY, At, Level
 from tcompile.backends.llvm.loop_program.ir import (
     Array,
-    Copy,
-    Inner,
-    Launch,
+    CopyStep,
+    ExitTest,
+    InnerLoopStep,
+    KernelStep,
     LoopArray,
     LoopIR,
     NotNative,
     SkewPlan,
     Slabs,
-    Test,
     linear,
 )
-from tcompile.backends.llvm.loop_program.liveness import stays_unseen
+from tcompile.backends.llvm.loop_program.liveness import old_elements_are_dead
 from tcompile.backends.llvm.native import entries, interrupts
 from tcompile.backends.status import PAUSED
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType, ops
@@ -51,12 +52,12 @@ if TYPE_CHECKING:
     from tcompile.backends.schedule import Access, Kernel, Schedule
     from tcompile.backends.schedule.plan import Step
 
-_ELSEWHERE = ("gather", "scatter")  # values whose places are computed
-_SPARE_BYTES, _SPARE = 1 << 22, 256  # how much programs of earlier calls may hold that are kept, and how many are
+_ELSEWHERE = ("gather", "scatter")  # operations with computed places
+_SPARE_BYTES, _SPARE = 1 << 22, 256  # limits on the bytes and the number of programs that are kept from earlier calls
 
 
 class Body(Protocol):
-    """The compiled kernels of a loop's body, or of a part of it: the fields of ``host.Program`` that are read here."""
+    """The compiled kernels of a loop's body, or of a part of it: fields of ``host.LlvmProgram``."""
 
     schedule: Schedule
     codes: dict[Step, Code]
@@ -65,17 +66,17 @@ class Body(Protocol):
 
     @property
     def fixed(self) -> Mapping[Node, Array]:
-        """The arrays that are there already, and only read."""
+        """The constant arrays, which are only read."""
 
     @property
     def native_loops(self) -> Mapping[Node, Iterations | None]:
-        """The loops inside; None for those that Python runs."""
+        """The inner loops; None for those that run in Python."""
 
     def grain(self, step: Step, function: KernelFunction) -> str:
-        """The number of items for one thread, as an expression."""
+        """The number of items of one thread, as an expression."""
 
     def writes_in_place(self, step: Step, number: int) -> bool:
-        """Whether a scalar loop writes to the array that it is given as operand ``number``."""
+        """Whether a scalar loop writes to its operand ``number`` in place."""
 
 
 class Iterations(LoopIR):
@@ -83,8 +84,8 @@ class Iterations(LoopIR):
     values.
 
     ``is_taken_over`` says of a carried value whether the loop may write to the very array that it is given. All but the
-    last part end with a flag; ``leaves`` says whether it ends the loop or only the iteration. Between two
-    parts nothing is moved: ``at`` tells, after each part, which arrays hold the carried values.
+    last part end with a flag; ``leaves`` says whether it ends the loop or only the iteration. No array is moved between
+    two parts: ``at`` says, for each part, which arrays hold the carried values after it.
     """
 
     def __init__(
@@ -98,18 +99,18 @@ class Iterations(LoopIR):
         self.carried = carried
         ((self.counter, _),) = [row for row in self.graph.symbol_inputs().items() if row[1] == (0, None)]
         self.arrays: list[LoopArray] = []
-        self.steps: list[Launch | Copy | Inner | Test] = []
+        self.steps: list[KernelStep | CopyStep | InnerLoopStep | ExitTest] = []
         self.number: dict[Node, int] = {}
-        self.fixed: dict[int, Array] = {}  # arrays that are there already, and only read
+        self.fixed: dict[int, Array] = {}  # constant arrays, which are only read
         self.inputs: dict[int, int] = {}  # which carried value each array holds before the first iteration
         self.tests = bool(leaves)
         for position, node in enumerate(self.graph.inputs[1 : carried + 1]):
             if isinstance(node.type, TensorType):
                 self.inputs[self._array(node)] = position
         self.written: Counter[int] = Counter()  # how many steps of an iteration store to each array
-        self.copies: list[tuple[Copy, bool]] = []  # of arrays partly written: the same part in all iterations?
+        self.copies: list[tuple[CopyStep, bool]] = []  # with whether they change the same part in all iterations
         self.at: list[list[int | None]] = []
-        ends: list[tuple[int, int, bool]] = []  # for each test: its place among the steps, its flag, what it does
+        ends: list[tuple[int, int, bool]] = []  # for each test: its position among the steps, its flag, what it does
         for number, program in enumerate(programs):
             self.graph = program.schedule.graph
             if number:
@@ -118,14 +119,14 @@ class Iterations(LoopIR):
                         self.number[node] = at
             self._part(program)
             if number < len(leaves):
-                self._move_on()
+                self._locate_carried()
                 flag = self.number[self.graph.outputs[-1]]
                 ends.append((len(self.steps), flag, leaves[number]))
         alone = [copy for copy, same in self.copies if self._is_copied_once(copy, same, ends)]
-        self._exchange(rotates=all(leaves))
-        endings = {n: self._into_place(self.at[n]) for n, (_, _, leave) in enumerate(ends) if not leave}
+        self._swap_buffers(rotates=all(leaves))
+        endings = {n: self._copies_into_place(self.at[n]) for n, (_, _, leave) in enumerate(ends) if not leave}
         others = {copy.to for row in endings.values() for copy in row if self.moves.get(copy.to) != copy.source}
-        self.copied_once = [  # steps that only the first iteration needs
+        self.copied_once = [  # copies for the first iteration only
             copy for copy in alone
             if (self.moves.get(copy.source), self.moves.get(copy.to)) == (copy.to, copy.source)
             and not {copy.source, copy.to} & others
@@ -133,26 +134,26 @@ class Iterations(LoopIR):
         self.taken_over = {
             place for number, place in self.inputs.items() if number in self.written and is_taken_over(place)
         }
-        self.twins = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
+        self.double_buffers = {copy.to: self.inputs[copy.source] for copy in self.copied_once}
         for number, (place, flag, leave) in reversed(list(enumerate(ends))):
             copies = endings.get(number, [])
-            test = Test(flag, number + 1 if leave else 0, len(copies))
-            self.steps[place:place] = [test, *copies, *([] if leave else [Test(flag, -1)])]
+            test = ExitTest(flag, number + 1 if leave else 0, len(copies))
+            self.steps[place:place] = [test, *copies, *([] if leave else [ExitTest(flag, -1)])]
         self.graph = programs[0].schedule.graph
         moved = {held for row in self.at for held in row if held is not None} if self.tests else set()
         self.fresh = sorted(self.inputs.keys() | moved | self.moves.keys())
         self.sized = sorted({place - 1 for place, axis in self.graph.symbol_inputs().values() if axis is not None})
         held = [self.number.get(node) for node in self.graph.inputs[1 : carried + 1]]
-        self.ways = [held, *self.at]  # where the carried values are after the loop, by the way in which it is left
-        self.results = [[self._result(*row) for row in enumerate(way)] for way in self.ways]
+        self.exits = [held, *self.at]  # the arrays of the carried values after the loop, for each exit
+        self.results = [[self._result(*row) for row in enumerate(way)] for way in self.exits]
         types = [node.type for node in self.graph.inputs[1 : carried + 1]]
         self.floats = [place for place, type in enumerate(types) if isinstance(type, ScalarType)]
         self.strided = [
             place for place, type in enumerate(types) if isinstance(type, TensorType) and not type.layout.dense
         ]
-        self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by what the calls were given,
-        self.spare_bytes = 0  # and what they hold
-        self.plans: dict[Any, SkewPlan] = {}  # which kernels go through arrays together, by all that this depends on
+        self.spare: dict[Any, Level] = {}  # programs and temporaries of earlier calls, by the form of their arguments,
+        self.spare_bytes = 0  # and their bytes
+        self.plans: dict[Any, SkewPlan] = {}  # how kernels are skewed, by everything that this depends on
         if self.tests and any(counters_in(array.shape) for array in self.arrays):
             raise NotNative("the sizes of its arrays depend on the iteration")
 
@@ -176,8 +177,8 @@ class Iterations(LoopIR):
                     raise NotNative("they hand on a part of an array")
                 raise NotNative(f"they call {_done_by((others or [step])[0])}")
 
-    def _move_on(self) -> None:
-        """Notes where the carried values are after a part, each in an array of its own."""
+    def _locate_carried(self) -> None:
+        """Records which arrays hold the carried values after a part, each in an array of its own."""
         row: list[int | None] = []
         for node, result in zip(self.graph.inputs[1 : self.carried + 1], self.graph.outputs, strict=False):
             if not isinstance(node.type, TensorType):
@@ -186,16 +187,16 @@ class Iterations(LoopIR):
             there = self.number[result]
             if there in row:
                 source, there = there, self._like(result)
-                self.steps.append(Copy(there, source))
+                self.steps.append(CopyStep(there, source))
                 self.written[there] += 1
             row.append(there)
         self.at.append(row)
 
-    def _into_place(self, row: list[int | None]) -> list[Copy]:
-        """The copies that put carried values where the next iteration looks for them, before arrays change places."""
+    def _copies_into_place(self, row: list[int | None]) -> list[CopyStep]:
+        """The copies that move carried values to the arrays of the next iteration, before buffers are swapped."""
         final = {here: self.moves.get(here, here) for here in self.inputs}
         wanted = {self.inputs[here]: there for here, there in final.items()}
-        copies = [Copy(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
+        copies = [CopyStep(wanted[p], held) for p, held in enumerate(row) if held is not None and wanted[p] != held]
         if {copy.to for copy in copies} & {held for held in row if held is not None}:
             raise NotNative("an iteration that ends early would move arrays in a circle")
         self.written.update(copy.to for copy in copies)
@@ -213,7 +214,7 @@ class Iterations(LoopIR):
             else:
                 made = self._array(node)
                 if onto == "copy":
-                    copy = Copy(made, self.number[node.inputs[0]])
+                    copy = CopyStep(made, self.number[node.inputs[0]])
                     self.steps.append(copy)
                     self.copies.append((copy, self._writes_the_same_part(node, copy.source)))
             self.written[self.number[node]] += 1
@@ -231,7 +232,7 @@ class Iterations(LoopIR):
             elif partial is not None and last:
                 items, per_item = partial[1:]
             grain = None if partial is not None and last else int(program.grain(step, function))
-            if code.kernel.form == "routine":  # nobody holds the GIL here
+            if code.kernel.form == "routine":  # the GIL is released here
                 items, grain = (2,), 2
             arguments = []
             for char, argument in zip(function.parameters.spec, function.parameters.arguments, strict=True):
@@ -245,10 +246,10 @@ class Iterations(LoopIR):
                 raise NotNative("the number of its elements depends on the iteration")
             slabs = None if grain is None else self._slabs(code.kernel, items)
             address = program.addresses[function.name]
-            self.steps.append(Launch(address, tuple(arguments), items, per_item, grain, slabs))
+            self.steps.append(KernelStep(address, tuple(arguments), items, per_item, grain, slabs))
 
     def _slabs(self, kernel: Kernel, items: tuple[Size, ...]) -> Slabs | None:
-        """What a kernel reads and writes at one index of its outermost axis, where that is an affine place."""
+        """The slabs of a kernel: the accesses at one index of its outermost axis, where these are affine."""
         axes = tuple(axis.size for axis in kernel.axes)
         if kernel.form != "flat" or items != (axes[:-1] or axes) or any(v.op in _ELSEWHERE for v in kernel.values):
             return None
@@ -258,15 +259,17 @@ class Iterations(LoopIR):
         if any(counters_in(size) for size in (*axes, *(size for _, _, access in places for size in _sizes(access)))):
             return None
         lanes, points = lanes_of(kernel), axes[0] if len(axes) == 1 else None
-        whole = isinstance(points, int) and points % lanes == 0  # then no vector sticks out (``Nest.whole``)
+        whole = (
+            isinstance(points, int) and points % lanes == 0
+        )  # then no vector extends beyond the end (``Nest.whole``)
         moves = all(value.op in ("load", "ordered") for value in kernel.values)
         return Slabs(axes, places, lanes if whole else 1, element_ns(kernel.values, kernel.stores), moves)
 
     def _writes_the_same_part(self, node: Node, base: int) -> bool:
         """Whether a step changes one part of a carried array, the same one in all iterations.
 
-        Where no other step changes the array or its copy, these swap from iteration to iteration, and outside of
-        the part they are always equal: it is enough to copy the array once, before the first iteration.
+        Where no other step changes the array or its copy, both are swapped in each iteration, and outside of the part
+        they are always equal. So one copy, before the first iteration, is enough.
         """
         position = self.inputs.get(base)
         if node.op is not ops.ASSIGN or position is None or not node.tensor.layout.dense:
@@ -275,26 +278,26 @@ class Iterations(LoopIR):
             return False
         return self.graph.outputs.count(node) == 1 and not counters_in(node.attrs["path"])
 
-    def _is_copied_once(self, copy: Copy, same: bool, ends: Sequence[tuple[int, int, bool]]) -> bool:
-        """Whether the copy is for the first iteration only, if both arrays change places after each iteration."""
+    def _is_copied_once(self, copy: CopyStep, same: bool, ends: Sequence[tuple[int, int, bool]]) -> bool:
+        """Whether the copy is for the first iteration only, if both arrays are swapped after each iteration."""
         if self.written[copy.source]:
             return False
         if same and self.written[copy.to] == 1:
             return True
         seen = {place for (place, flag, _), row in zip(ends, self.at, strict=True) if copy.to in (flag, *row)}
-        return stays_unseen(self.steps, copy.to, self.arrays[copy.to], seen)
+        return old_elements_are_dead(self.steps, copy.to, self.arrays[copy.to], seen)
 
     def _reshaped(self, node: Node) -> None:
-        """The same elements in the same order: the same memory, but what is carried has a shape of its own."""
+        """Records a reshape as an alias: the same memory, but a carried value has a shape of its own."""
         source = self.number[node.inputs[0]]
         if node in self.graph.outputs:
-            self.steps.append(Copy(self._array(node), source))
+            self.steps.append(CopyStep(self._array(node), source))
             self.written[self.number[node]] += 1
         else:
             self.number[node] = source
 
     def _elements(self, program: Body, step: Step) -> None:
-        """A scalar loop. It writes to copies, but where nobody needs what an array holds."""
+        """Adds a scalar loop. It writes to copies, unless the old elements of an array are dead."""
         node = step.node
         assert node is not None
         loop = program.scalar_loops[node]
@@ -307,7 +310,7 @@ class Iterations(LoopIR):
                 if not root.tensor.layout.dense:
                     raise NotNative("an array with gaps is copied")
                 source, written[place] = self.number[root], self._like(root)
-                self.steps.append(Copy(written[place], source))
+                self.steps.append(CopyStep(written[place], source))
         results = [self._word(kind) for kind in kinds]
         made = [*written.values(), *results]
         self.written.update(made)
@@ -320,13 +323,15 @@ class Iterations(LoopIR):
                 arguments.append((char, self._made_for(argument, written, results)))
             else:
                 arguments.append((char, self._argument(argument)))
-        arrays = [number for char, number in arguments if char == "a"]  # each comes once so, and again for its strides
+        arrays = [
+            number for char, number in arguments if char == "a"
+        ]  # each appears once as data, and again for its strides
         if any(arrays.count(number) > 1 for number in made):
             raise NotNative("a scalar loop is given an array twice")
-        self.steps.append(Launch(entries.entry(loop.arrays), tuple(arguments), (1,), 1, None))
+        self.steps.append(KernelStep(entries.entry(loop.arrays), tuple(arguments), (1,), 1, None))
 
     def _made_for(self, argument: tuple[str, int], written: Mapping[int, int], results: Sequence[int]) -> int:
-        """What a scalar loop is given for an argument that is no value of the graph. It never pauses here."""
+        """The array for an argument of a scalar loop that is no value of the graph. The loop never pauses here."""
         match argument:
             case ("written", number):
                 return written[number]
@@ -335,12 +340,12 @@ class Iterations(LoopIR):
         return 0
 
     def _like(self, node: Node) -> int:
-        """A new array, as ``node`` is one."""
+        """A new array of the type of ``node``."""
         self.arrays.append(LoopArray(node, node.tensor.shape, node.tensor.dtype))
         return len(self.arrays) - 1
 
     def _word(self, kind: str) -> int:
-        """A new array for one number that a scalar loop hands on."""
+        """A new array for one number that a scalar loop returns."""
         self.arrays.append(LoopArray(None, (), dtype_of(kind)))
         return len(self.arrays) - 1
 
@@ -353,7 +358,7 @@ class Iterations(LoopIR):
         return self.number[argument]
 
     def _inner(self, program: Body, node: Node, later: set[Node]) -> None:
-        """A loop inside; ``later`` are the arrays that steps after it read. What nobody reads it writes in place."""
+        """Adds an inner loop; ``later`` are the arrays that steps after it read. It writes dead arrays in place."""
         iterations = program.native_loops[node]
         if iterations is None:
             raise NotNative("Python runs a loop inside")
@@ -365,7 +370,7 @@ class Iterations(LoopIR):
             given.append(self.graph.inputs.index(operand) - 1 if scalar else self.number[operand])
         results: list[tuple[int, tuple[int, ...]]] = []
         bound: set[int] = set()
-        told: list[int | None] = [None, None]
+        reported_words: list[int | None] = [None, None]
         needed = {self.number[other] for other in (*later, *self.graph.outputs) if other in self.number}
         for get in program.schedule.graph.nodes:
             if get.op is not ops.GET or get.inputs[0] is not node:
@@ -374,9 +379,9 @@ class Iterations(LoopIR):
             if isinstance(get.type, ScalarType):
                 continue
             if position >= iterations.carried:
-                told[position - iterations.carried] = self._array(get)
+                reported_words[position - iterations.carried] = self._array(get)
                 continue
-            ways = tuple(way[position] for way in iterations.ways)
+            ways = tuple(way[position] for way in iterations.exits)
             inside = iterations.number[iterations.graph.inputs[position + 1]]
             stays = set(ways) == {inside}
             if stays and inside not in iterations.written:
@@ -393,12 +398,16 @@ class Iterations(LoopIR):
             else:
                 results.append((self.number[get], ways))
         assert start == 0 and isinstance(count, int | SymInt)
-        more: dict[str, Any] = {"told": tuple(told), "least": node.attrs["least"]} if iterations.tests else {}
-        self.steps.append(Inner(iterations, linear(count), tuple(given), tuple(results), frozenset(bound), **more))
+        more: dict[str, Any] = (
+            {"reported_words": tuple(reported_words), "least": node.attrs["least"]} if iterations.tests else {}
+        )
+        self.steps.append(
+            InnerLoopStep(iterations, linear(count), tuple(given), tuple(results), frozenset(bound), **more)
+        )
 
-    def _exchange(self, rotates: bool) -> None:
-        """Where each carried value of the next iteration is, and which arrays change places for it: where it
-        ``rotates``, what an iteration hands on as another value stays in its array, too.
+    def _swap_buffers(self, rotates: bool) -> None:
+        """Finds the array of each carried value of the next iteration, and the arrays that are swapped for it. Where
+        the loop ``rotates``, a value that an iteration carries on as another one stays in its array, too.
         """
         self.moves: dict[int, int] = {}
         results = {here: self.number[self.graph.outputs[position]] for here, position in self.inputs.items()}
@@ -406,16 +415,16 @@ class Iterations(LoopIR):
         for here, there in results.items():
             if here == there:
                 continue
-            if there in taken or (there in self.inputs and not rotates):  # somebody else keeps that one
+            if there in taken or (there in self.inputs and not rotates):  # another value stays in that one
                 source, there = there, self._like(self.graph.outputs[self.inputs[here]])
-                self.steps.append(Copy(there, source))
+                self.steps.append(CopyStep(there, source))
             taken.add(there)
             self.moves[here] = there
         for first in [here for here in self.moves if here not in taken]:
             last = first
             while last in self.moves:
                 last = self.moves[last]
-            self.moves[last] = first  # an array that nobody needs any more
+            self.moves[last] = first  # a dead array
         self.written.update(self.moves)
         self.swaps: list[tuple[int, int]] = []
         self.period, seen = 1, set[int]()
@@ -431,10 +440,10 @@ class Iterations(LoopIR):
 
     # -- each call -----------------------------------------------------------------------------------------------------
     def run(self, stop: int, given: Sequence[Any], sizes: Mapping[str, int]) -> tuple[tuple[Any, ...], int, int]:
-        """What ``stop`` iterations make of the carried values; ``sizes`` are the symbols that the parts take besides.
+        """Runs ``stop`` iterations on the carried values; ``sizes`` are the symbols that the parts take besides.
 
-        Says in which iteration the loop was left, and by which way (0: all are done). Raises Replay where only plain
-        Python can go on, and Changed where something that was read has changed.
+        Returns the results, the iteration in which the loop was left, and the exit (0: all are done). Raises Replay
+        where only plain Python can go on, and Changed where a value that was read has changed.
         """
         helpers.check_error_state()
         key = (
@@ -451,9 +460,9 @@ class Iterations(LoopIR):
         left = stop
         while True:
             if status:
-                helpers.floating_point_report(interrupts.heard(status & ~PAUSED))
-            way = level.told[WAY]
-            left -= level.told[DONE]
+                helpers.floating_point_report(interrupts.check_status(status & ~PAUSED))
+            way = level.reported_words[WAY]
+            left -= level.reported_words[DONE]
             if way or not left or status & PAUSED:
                 break
             status |= level.run(left)
@@ -461,8 +470,8 @@ class Iterations(LoopIR):
         for a, b in self.swaps * (done % self.period):
             arrays[a], arrays[b] = arrays[b], arrays[a]
         results = [given[at] if at is not None else arrays[number] for at, number in self.results[way]]
-        level.let_go()
-        if level.size < _SPARE_BYTES // 4 and key not in self.spare:  # another thread may have brought one
+        level.release_arrays()
+        if level.size < _SPARE_BYTES // 4 and key not in self.spare:  # another thread may have added one
             if self.spare_bytes + level.size > _SPARE_BYTES or len(self.spare) >= _SPARE:
                 self.spare.clear()
                 self.spare_bytes = 0
@@ -473,7 +482,7 @@ class Iterations(LoopIR):
         return tuple(results), done, way
 
     def _result(self, position: int, number: int | None) -> tuple[int | None, int]:
-        """Which of the values given a result is, if it is one, and else its array's number."""
+        """The position of a result among the arguments, if it is one, and else its array's number."""
         if number is None:
             return position, -1
         return (None if number in self.written else self.inputs.get(number)), number
@@ -488,7 +497,7 @@ def _sizes(access: Access) -> list[Size]:
 
 
 def _is_the_same(node: Node) -> bool:
-    """Whether a view op shows all elements of its operand, one after the other as they lie there."""
+    """Whether a view op shows all elements of its operand in memory order."""
     moves = node.op in (ops.RESHAPE, ops.RAVEL, ops.EXPAND_DIMS, ops.SQUEEZE)
     return moves and node.inputs[0].tensor.c_contiguous and node.tensor.c_contiguous
 
@@ -507,7 +516,7 @@ def _is_call(step: Step, program: Body) -> bool:
 
 
 def _done_by(step: Step) -> str:
-    """What a step that is no kernel does, as users know it."""
+    """The operation of a step that is no kernel, in users' words."""
     node = step.node
     if node is None:
         return "a step"

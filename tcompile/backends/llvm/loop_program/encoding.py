@@ -1,7 +1,8 @@
-"""The program of a loop in machine code: 64-bit words, which ``native/loop_program.ll`` walks through.
+"""Encoding of loop programs: 64-bit words, which ``native/loop_program.ll`` interprets.
 
-Input: the ``LoopIR`` of a loop, and what one call gives it. Output: a ``Level``: the loop's arrays, and its program,
-which is kept for later calls of the same kind.
+Input: the ``LoopIR`` of a loop, and the arguments of one call.
+Output: a ``Level``: the loop's arrays and its program, kept for later calls of the same form.
+Why: the same steps have other addresses and sizes in each call.
 """
 
 from __future__ import annotations
@@ -19,24 +20,33 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.loop_program import skewing
-from tcompile.backends.llvm.loop_program.ir import Array, Copy, Inner, Launch, LoopArray, LoopIR, SkewPlan, Test
+from tcompile.backends.llvm.loop_program.ir import (
+    Array,
+    CopyStep,
+    ExitTest,
+    InnerLoopStep,
+    KernelStep,
+    LoopArray,
+    LoopIR,
+    SkewPlan,
+)
 from tcompile.backends.llvm.native import interrupts, target, threads
 from tcompile.backends.replay import Replay
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED
 from tcompile.graph import Size, SymInt, TensorType
 from tcompile.graph.sizes import counters_in, evaluate, product
 
-# A step's words, and the size that the third of them is.
+# The opcodes, and the meaning of their third word.
 _Row: TypeAlias = tuple[list[int], Size | None]
 
 _KERNEL, _COPY, _BIND, _MOVE, _INNER, _LEAVE, _UNLESS, _NEXT, _PICK, _TELL, _LEAST, _TOGETHER = range(12)
 _HEADER = 13
-DONE, WAY = 8, 9  # words that tell how many iterations were done, and how the loop was left
-_CLOCK = 10  # the word that tells where the clock is
-_SEVERAL = 11  # the words that tell how many iterations may be done at once, and where the table for it is
+DONE, WAY = 8, 9  # words with the number of iterations done, and the exit
+_CLOCK = 10  # the word with the clock's address
+_SEVERAL = 11  # the words with the number of skewed iterations, and the address of their table
 _NEVER = (1 << 63) - 1  # iterations
-_PLANS = 64  # that a loop remembers
-_COPIED_BYTES, _COPIED_NS = 1 << 19, 0.1  # that one thread copies, and what a byte takes
+_PLANS = 64  # per loop
+_COPIED_BYTES, _COPIED_NS = 1 << 19, 0.1  # bytes that one thread copies, and ns per byte
 
 
 @cache
@@ -51,7 +61,7 @@ def _code() -> target.MachineCode:
 
 
 class At:
-    """The symbols' values, and the last value of each counter; the first one is 0."""
+    """Values of the symbols, and the last value of each induction variable; the first one is 0."""
 
     def __init__(self, symbols: Mapping[str, int], last: Mapping[str, int]) -> None:
         self.symbols, self.last = symbols, last
@@ -62,12 +72,10 @@ class At:
         return evaluate(size, self.begin)
 
     def ends(self, size: Size) -> list[int]:
-        """What a size is where each counter is at one end; it is never beyond these."""
+        """The values of a size where each induction variable is at one end; these bound it."""
         if not isinstance(size, SymInt):
             return [size]
-        names = sorted(
-            counters_in(size) & self.last.keys()
-        )  # iterations of a loop around that Python runs have a value
+        names = sorted(counters_in(size) & self.last.keys())  # an enclosing loop that Python runs has a value
         corners = itertools.product(*((0, self.last[name]) for name in names))
         return [evaluate(size, {**self.symbols, **dict(zip(names, ends, strict=True))}) for ends in corners]
 
@@ -76,14 +84,14 @@ class At:
         return max(self.ends(size))
 
     def growth(self, size: Size, counter: str) -> int:
-        """By how much a size grows when a counter does."""
+        """The step of a size when an induction variable grows by one."""
         if not isinstance(size, SymInt) or counter not in size.names:
             return 0
         return evaluate(size, {**self.begin, counter: 1}) - evaluate(size, self.begin)
 
 
 class Level:
-    """The arrays and the program of one loop, for one call. ``inside`` another loop, which gives it its arrays."""
+    """The arrays and the program of one loop, for one call. ``inside`` another loop, which provides its arrays."""
 
     def __init__(
         self, iterations: LoopIR, given: Sequence[Any], at: At, inside: bool = False, clock: Array | None = None
@@ -96,7 +104,7 @@ class Level:
         self.taken = [(number, *self._taken(number)) for number in iterations.fresh]
         self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
         self.clock = np.array([1, 1, 0, 0], np.int64) if clock is None else clock  # see tc_due in poll.ll
-        self.tables: list[Array] = []  # of addresses and numbers, which the program points to
+        self.tables: list[Array] = []  # of addresses and numbers, to which the program points
         self.held: list[Level] = []
         self.words: list[int] = []
         self._write()
@@ -104,15 +112,15 @@ class Level:
         self.origin = _address(self.first)
         self.memory = self.first.copy()
         self.program = _address(self.memory)
-        self.told = memoryview(self.memory.data)  # whose words are read sooner
+        self.reported_words = memoryview(self.memory.data)  # faster to read
         self.launch, self.code = native.launcher(), _code()
         self.begins = b"iiiiii" + b"ia" * len(self.taken)
         self.size = self.bytes
         if inside:
-            self.let_go()
+            self.release_arrays()
 
     def begin(self, given: Sequence[Any], iterations: int) -> int:
-        """Begins another call with values of the same kind, as ``run`` does."""
+        """Begins another call with arguments of the same form, as ``run`` does."""
         self.given = given
         arrays, pairs = self.arrays, list[Any]()
         for number, position, written, make in self.taken:
@@ -132,40 +140,40 @@ class Level:
         return found
 
     def run(self, iterations: int) -> int:
-        """Runs so many iterations, or fewer where a status may be the end of them; returns the status."""
+        """Runs so many iterations, or fewer where a status may end them; returns the status."""
         found: int = self.launch(self.code["tc_loop"], b"iii", 1, 1, self.program, self.table, iterations)
         return found
 
     def _taken(self, number: int) -> tuple[int | None, bool, Callable[[], Array]]:
-        """How each call gets an array of its own: from what it is given, copied where the loop writes to it, or new."""
+        """How each call gets an array: from an argument, copied where the loop writes to it, or new."""
         return self._position(number), self._is_copied(number), native.maker(*self.forms[number])
 
     def _is_copied(self, number: int) -> bool:
-        """Whether an array that is given needs a copy: the loop writes to it, and others may see what it holds."""
+        """Whether an argument needs a copy: the loop writes to it, and it may have aliases."""
         iterations = self.iterations
         if number not in iterations.written:
             return False
         return self.inside or iterations.inputs.get(number) not in iterations.taken_over
 
     def _position(self, number: int) -> int | None:
-        """Which of the values given an array holds before the first iteration."""
-        return self.iterations.inputs.get(number, self.iterations.twins.get(number))
+        """The position of the argument that an array holds before the first iteration."""
+        return self.iterations.inputs.get(number, self.iterations.double_buffers.get(number))
 
     @property
     def bytes(self) -> int:
-        """How much memory it holds, what it was given left out."""
+        """The memory that it owns, arguments left out."""
         own = sum(array.nbytes for array in self.arrays)
         return own + 8 * len(self.words) + sum(level.bytes for level in self.held)
 
-    def let_go(self) -> None:
-        """Forgets all arrays that others hold, or will."""
+    def release_arrays(self) -> None:
+        """Drops the references to all arrays that others hold, or will."""
         self.given = ()
         for number in self.iterations.inputs if self.inside else self.iterations.fresh:
             if not (self.inside and number in self.iterations.written):
                 self.arrays[number] = _NONE
 
     def _memory(self, number: int) -> Array:
-        """An array of the loop: what it is given, a copy where it is written to, or a new one."""
+        """Allocates an array of the loop: an argument, a copy where it is written to, or a new one."""
         position = self._position(number)
         if position is not None:
             array = np.asarray(self.given[position])
@@ -180,7 +188,7 @@ class Level:
         return shape, made.dtype, order
 
     def _number(self, size: Size) -> int:
-        """A new word with a size, and its place. Raises Replay where some iteration's has over 64 bits."""
+        """A new word with a size, and its position. Raises Replay where it exceeds 64 bits in some iteration."""
         if any(abs(end) >= 1 << 63 for end in self.at.ends(size)):
             raise Replay("a number of more than 64 bits")
         self.words.append(self.at.first(size))
@@ -191,21 +199,21 @@ class Level:
         iterations, words = self.iterations, self.words
         words += [0] * _HEADER
         words[_CLOCK] = _address(self.clock)
-        # What the loop around gives may have changed places; each call has other fresh arrays.
+        # The enclosing loop's arrays may have been swapped; each call has other fresh arrays.
         self.changing = iterations.moves.keys() | (iterations.inputs.keys() if self.inside else set(iterations.fresh))
         self.addresses = list[int]()  # pairs of a word and an array
         rows: list[_Row] = []
-        kernels: dict[int, Launch | Copy] = {}
-        passed_over = 0  # so many of the next rows belong to a test, which may pass over them
+        kernels: dict[int, KernelStep | CopyStep] = {}
+        passed_over = 0  # the number of following rows that a test may skip
         for step in iterations.steps:
-            if isinstance(step, Test):
+            if isinstance(step, ExitTest):
                 passed_over = step.copies
                 slot = self.table + 8 * step.flag
                 kind = _LEAVE if step.way > 0 else _UNLESS if step.way == 0 else _NEXT
                 rows.append(([kind, slot, step.way or step.copies + 1, 0, 0], None))
-            elif isinstance(step, Copy) and any(step is copy for copy in iterations.copied_once):
+            elif isinstance(step, CopyStep) and any(step is copy for copy in iterations.copied_once):
                 continue
-            elif isinstance(step, Inner):
+            elif isinstance(step, InnerLoopStep):
                 rows += self._inner(step)
             else:
                 if passed_over:
@@ -213,7 +221,7 @@ class Level:
                 else:
                     kernels[len(rows)] = step
                 rows.append(self._kernel(step))
-        rows = self._together(rows, kernels)
+        rows = self._skew_rows(rows, kernels)
         words[0:2] = [len(rows), len(words)]
         for row, size in rows:
             words += row
@@ -227,8 +235,8 @@ class Level:
             words[header : header + 2] = [len(table) // 2, len(words)]
             words += table
 
-    def _together(self, rows: list[_Row], kernels: Mapping[int, Launch | Copy]) -> list[_Row]:
-        """The rows, those in one of which kernels go through the same arrays together; and iterations that do."""
+    def _skew_rows(self, rows: list[_Row], kernels: Mapping[int, KernelStep | CopyStep]) -> list[_Row]:
+        """The rows, with runs of kernels and runs of iterations skewed where that pays."""
         if sum(array.nbytes for array in self.arrays) < skewing.LEAST_BYTES:
             return rows
         iterations = min(self.at.last[self.iterations.counter] + 1, max(skewing.ITERATIONS))
@@ -251,8 +259,8 @@ class Level:
             self._skewed(how, rows[place:end])
         return found
 
-    def _plan(self, length: int, kernels: Mapping[int, Launch | Copy], most: int) -> SkewPlan:
-        """Which of so many rows, and which iterations of at ``most`` so many, are done together."""
+    def _plan(self, length: int, kernels: Mapping[int, KernelStep | CopyStep], most: int) -> SkewPlan:
+        """Decides which of so many rows, and which iterations of at ``most`` so many, are skewed."""
         threads, iterations = native.num_threads(), self.iterations
         bands = {at: band for at, kernel in kernels.items() if (band := self._band(kernel, {})) is not None}
         alike = all(self.arrays[here].strides == self.arrays[there].strides for here, there in iterations.moves.items())
@@ -278,14 +286,16 @@ class Level:
         return SkewPlan(runs=tuple(runs))
 
     def _places(self, iterations: int) -> list[dict[int, int]]:
-        """After each of so many iterations, where the arrays are that change places."""
+        """The buffers of swapped arrays after each of so many iterations."""
         found = [{number: number for number in self.iterations.moves}]
         while len(found) < iterations:
             found.append({number: self.iterations.moves[at] for number, at in found[-1].items()})
         return found
 
-    def _several(self, count: int, how: skewing.Skew, rows: Sequence[_Row], kernels: Collection[Launch | Copy]) -> None:
-        """Writes how so many iterations are done at once."""
+    def _several(
+        self, count: int, how: skewing.Skew, rows: Sequence[_Row], kernels: Collection[KernelStep | CopyStep]
+    ) -> None:
+        """Encodes how so many iterations are skewed."""
         grows = any(self.at.growth(size, self.iterations.counter) for _, size in self.numbers)
         each = [list(rows)]
         for n, there in enumerate(self._places(count if grows else self.iterations.period)[1:], start=1):
@@ -302,9 +312,9 @@ class Level:
             _, code, words, items, _ = row
             self.words += [code, words - place, items, items // max(parts, 1) * width, *others]
 
-    def _band(self, kernel: Launch | Copy, there: Mapping[int, int]) -> skewing.Band | None:
-        """What a kernel does where arrays have changed places, if that can be told."""
-        if isinstance(kernel, Copy):
+    def _band(self, kernel: KernelStep | CopyStep, there: Mapping[int, int]) -> skewing.Band | None:
+        """The slabs of a kernel after swaps, if they are known."""
+        if isinstance(kernel, CopyStep):
             size, step = self.arrays[kernel.to].size, self.arrays[kernel.to].itemsize
             both = (kernel.source, False), (kernel.to, True)
             parts = [skewing.SlabAccess(there.get(number, number), written, 0, step, step) for number, written in both]
@@ -327,10 +337,12 @@ class Level:
         points = slabs * math.prod(inner)
         return skewing.Band(slabs, tuple(parts), kernel.slabs.unit, ns=kernel.slabs.ns * points)
 
-    def _kernel(self, step: Launch | Copy, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0) -> _Row:
-        """A kernel, so many iterations ahead; ``there`` tells where arrays are then that have changed places."""
+    def _kernel(
+        self, step: KernelStep | CopyStep, there: Mapping[int, int] = MappingProxyType({}), ahead: int = 0
+    ) -> _Row:
+        """A kernel, so many iterations ahead; ``there`` maps swapped arrays to their buffers then."""
         words = self.words
-        if isinstance(step, Copy):
+        if isinstance(step, CopyStep):
             array = self.arrays[step.to]
             row = [_KERNEL, _code()["tc_copy"], len(words), array.size, max(1, _COPIED_BYTES // array.itemsize)]
             self._at(there.get(step.to, step.to))
@@ -363,8 +375,8 @@ class Level:
     def _copy(table: int, to: int, source_table: int, source: int, array: Array) -> list[int]:
         return [_COPY, table + 8 * to, source_table + 8 * source, array.nbytes, 0]
 
-    def _inner(self, step: Inner) -> list[_Row]:
-        """A loop inside: what it is given, the numbers it starts with, itself, and what becomes of its results."""
+    def _inner(self, step: InnerLoopStep) -> list[_Row]:
+        """An inner loop: its arguments, the initial numbers, itself, and the moves of its results."""
         iterations = step.iterations
         types = [node.type for node in iterations.graph.inputs[1 : iterations.carried + 1]]
         given = [
@@ -381,7 +393,7 @@ class Level:
                 rows.append((self._copy(level.table, number, self.table, source, level.arrays[number]), None))
             else:
                 rows.append(([_BIND, level.table + 8 * number, source, 0, 0], None))
-        for number, position in iterations.twins.items():
+        for number, position in iterations.double_buffers.items():
             rows.append((self._copy(level.table, number, self.table, step.given[position], level.arrays[number]), None))
         for place, size in level.numbers:
             if counters_in(size):
@@ -397,7 +409,7 @@ class Level:
             if len(set(ways)) > 1:
                 row = [_PICK, row[1], self._kept([level.table + 8 * inside for inside in ways]), row[3], way]
             rows.append((row, None))
-        for told, word in zip(step.told, (DONE, WAY), strict=True):
+        for told, word in zip(step.reported_words, (DONE, WAY), strict=True):
             if told is not None:
                 rows.append(([_TELL, self.table + 8 * told, level.program + 8 * word, 0, 0], None))
         return rows

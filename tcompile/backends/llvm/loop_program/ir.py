@@ -1,7 +1,8 @@
-"""A loop in machine code as records: ``build`` fills them in, and ``encoding`` writes them as words.
+"""The IR of loop programs: ``build`` fills these records in, and ``encoding`` writes them as words.
 
-Input: nothing. Output: the records, and a check of sizes. Why: both files need them, and neither needs the other.
-Arrays of a loop have numbers.
+Input: nothing.
+Output: the records, and a check of sizes.
+Why: both files need them, and neither needs the other. Arrays of a loop have numbers.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Array: TypeAlias = np.ndarray[Any, Any]
 
 
 class NotNative(Exception):
-    """This loop is Python's, and its body compiled."""
+    """This loop runs in Python, with a compiled body."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,9 @@ class LoopArray:
 
 @dataclass(frozen=True)
 class Slabs:
-    """What a kernel over these axes reads and writes: the arrays' numbers, whether it writes, and the places. Items at
-    its ends aside, it may only be called for a multiple of ``unit`` items. A point takes ``ns``, by estimate. Elements
-    that it ``moves`` are stored as they were loaded.
+    """The slabs of a kernel over these axes: the arrays' numbers, whether it writes, and the accesses. Except at its
+    ends, it may only be called for a multiple of ``unit`` items. A point takes ``ns``, by estimate. Elements that it
+    ``moves`` are stored as they were loaded.
     """
 
     axes: tuple[Size, ...]
@@ -51,33 +52,32 @@ class Slabs:
 
 
 @dataclass(frozen=True)
-class Launch:
+class KernelStep:
     """A kernel. Its arguments have the character of the spec, and an array's number, a size or a carried value's."""
 
     kernel: int
     arguments: tuple[tuple[str, Any], ...]
     items: tuple[Size, ...]
     per_item: int
-    grain: int | None  # None: all items at once
-    slabs: Slabs | None = None  # where all its places are affine
+    grain: int | None  # None: one chunk
+    slabs: Slabs | None = None  # where all its accesses are affine
 
 
 @dataclass(frozen=True)
-class Copy:
-    """One array's elements go to another."""
+class CopyStep:
+    """A copy of one array's elements to another."""
 
     to: int
     source: int
 
 
 @dataclass(frozen=True)
-class Inner:
-    """A loop inside. ``given`` are arrays, or the numbers of carried Python floats; ``results`` get what it carries,
-    which for each way out (that of all iterations first) lies in one of its arrays.
+class InnerLoopStep:
+    """An inner loop. ``given`` are arrays, or the numbers of carried Python floats; ``results`` get the carried values,
+    which for each exit (that of all iterations first) lie in one of its arrays.
 
-    It writes to the ``bound`` ones of its arrays where the loop around has them. The two in ``told`` get the number of
-    the iteration and the way by which it was left, which it must not be in fewer than ``least`` iterations (None:
-    never).
+    It writes to the ``bound`` ones of its arrays where the enclosing loop has them. The two in ``reported_words`` get
+    the iteration and the exit by which it was left, which happens in no fewer than ``least`` iterations (None: never).
     """
 
     iterations: LoopIR
@@ -85,13 +85,13 @@ class Inner:
     given: tuple[int, ...]
     results: tuple[tuple[int, tuple[int, ...]], ...]
     bound: frozenset[int]
-    told: tuple[int | None, int | None] = (None, None)
+    reported_words: tuple[int | None, int | None] = (None, None)
     least: tuple[int | None, ...] = ()
 
 
 @dataclass(frozen=True)
 class SkewPlan:
-    """Which kernels of a loop go through arrays together: those of so many iterations, or of some runs of rows."""
+    """The kernels of a loop that are skewed: those of so many iterations, or of some runs of rows."""
 
     iterations: int = 1
     several: skewing.Skew | None = None
@@ -99,39 +99,39 @@ class SkewPlan:
 
 
 class LoopIR:
-    """One loop as a list of steps over numbered arrays: what ``encoding`` writes as words for each call.
+    """One loop as a list of steps over numbered arrays: ``encoding`` writes them as words for each call.
 
     Attributes:
-        graph: the loop's body, whose inputs are the counter and the carried values.
-        carried: how many values are carried from iteration to iteration.
+        graph: the loop's body, whose inputs are the induction variable and the carried values.
+        carried: the number of carried values.
         counter: the symbol of the induction variable.
         arrays: the loop's arrays, by number.
-        steps: what one iteration does.
-        fixed: arrays that are there already, and only read, by number.
-        inputs: which carried value each array holds before the first iteration.
+        steps: the steps of one iteration.
+        fixed: constant arrays, which are only read, by number.
+        inputs: the carried value that each array holds before the first iteration.
         taken_over: the carried values whose arrays the loop may write to as they are given.
         written: how many steps of an iteration store to each array.
         copied_once: copies that only the first iteration needs.
-        twins: the carried value that each second buffer of a double buffer starts as.
+        double_buffers: the carried value that each second buffer of a double buffer starts as.
         moves: for the array of each carried value, the array that holds its next value.
-        swaps: the pairs of arrays that change places after each iteration.
-        period: after how many iterations every array is in its place again.
+        swaps: the pairs of arrays that are swapped after each iteration.
+        period: after how many iterations all buffers are in their first order again.
         fresh: arrays that each call makes anew.
         tests: whether a flag may end the loop, or an iteration.
-        plans: which kernels go through arrays together, by all that this depends on.
+        plans: how kernels are skewed, by everything that this depends on.
     """
 
     graph: Graph
     carried: int
     counter: str
     arrays: list[LoopArray]
-    steps: list[Launch | Copy | Inner | Test]
+    steps: list[KernelStep | CopyStep | InnerLoopStep | ExitTest]
     fixed: dict[int, Array]
     inputs: dict[int, int]
     taken_over: set[int]
     written: Counter[int]
-    copied_once: list[Copy]
-    twins: dict[int, int]
+    copied_once: list[CopyStep]
+    double_buffers: dict[int, int]
     moves: dict[int, int]
     swaps: list[tuple[int, int]]
     period: int
@@ -141,8 +141,8 @@ class LoopIR:
 
 
 @dataclass(frozen=True)
-class Test:
-    """Leaves the loop by a way (0: skips the rest of the iteration, after so many copies) where a flag holds."""
+class ExitTest:
+    """Leaves the loop by an exit (0: skips the rest of the iteration, after so many copies) where a flag is set."""
 
     flag: int
     way: int
@@ -150,7 +150,7 @@ class Test:
 
 
 def linear(size: Size) -> Size:
-    """A size, which must be linear in all counters, none of them times another."""
+    """A size, which must be linear in all induction variables, without products of them."""
     found = counters_in(size)
     for monomial in size.terms if isinstance(size, SymInt) and found else ():
         names = [name for atom in monomial for name in re.findall(r"\w+", atom) if name in found]
@@ -159,4 +159,4 @@ def linear(size: Size) -> Size:
     return size
 
 
-__all__ = ["Array", "Copy", "Inner", "Launch", "LoopArray", "NotNative", "Slabs", "Test", "linear"]
+__all__ = ["Array", "CopyStep", "ExitTest", "InnerLoopStep", "KernelStep", "LoopArray", "NotNative", "Slabs", "linear"]

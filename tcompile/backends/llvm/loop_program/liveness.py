@@ -1,35 +1,37 @@
-"""Whether an iteration sees what an array held two iterations ago.
+"""Liveness of array elements across iterations, for double buffers.
 
-Input: the steps of an iteration, and an array that changes places with another one in each. Output: whether the
-iteration may begin with the elements that are in it from before, in place of a copy of the other's. Why: a
-boundary condition writes to the edges of a grid after its inside: together they replace all that could have been seen,
-and copying small grids took as long as half of the work on them.
+Input: the steps of an iteration, and an array that is swapped with another one in each.
+Output: whether the old elements in it are dead, so that the iteration need not begin with a copy of the other array.
+Why: copying small grids took as long as half of the work on them. A boundary condition writes the edges of a grid after
+its inside: together they overwrite everything.
 
-Both arrays are equal outside of what an iteration writes, if they were so before the first one. Of what it writes, the
-old elements may be read by a step that only moves them to where a later step writes: so it is for the corners, where
-one edge is made of another. From the end of the iteration to its beginning, the elements that matter are followed: a
-step that writes some needs its operands instead (liveness, for elements in place of variables: P. Feautrier, Dataflow
-analysis of array and scalar references, 1991). Parts of arrays are boxes, so that sizes have to be known.
+Outside of what an iteration writes, both arrays are equal if they were so before the first one. Old elements of a
+written part may be read by a step that only moves them to where a later step writes: as with corners, where one edge is
+made of another. The live elements are propagated from the end of the iteration to its beginning: a step that writes
+some needs its operands instead (liveness, for elements in place of variables: P. Feautrier, Dataflow analysis of array
+and scalar references, 1991). Parts of arrays are boxes, so that sizes have to be known.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from tcompile.backends.llvm.loop_program.ir import Copy, Inner, Launch, LoopArray, Slabs, Test
+from tcompile.backends.llvm.loop_program.ir import CopyStep, ExitTest, InnerLoopStep, KernelStep, LoopArray, Slabs
 from tcompile.backends.schedule.boxes import Box, Extents, box_of, common, extents_of, meet, without
 
-_MOST = 64  # boxes that are followed
+_MOST = 64  # boxes that are propagated
 
 
-def stays_unseen(
-    steps: Sequence[Launch | Copy | Inner | Test], number: int, array: LoopArray, ends: Collection[int]
+def old_elements_are_dead(
+    steps: Sequence[KernelStep | CopyStep | InnerLoopStep | ExitTest],
+    number: int,
+    array: LoopArray,
+    ends: Collection[int],
 ) -> bool:
-    """Whether an iteration that begins with old elements in array ``number``, where it writes, ends as one with others
-    does.
+    """Whether an iteration computes the same whatever elements array ``number`` holds before it.
 
     Before the steps that ``ends`` counts to, the iteration may be over, with the array as it is then. False where that
-    is not known. What writes to the array but steps does not matter here.
+    is unknown. Only writes of ``steps`` to the array matter here.
     """
     extents = None if array.node is None else extents_of(array.node.tensor)
     if extents is None:
@@ -40,11 +42,11 @@ def stays_unseen(
         step = steps[place]
         if place + 1 in ends:
             needed = [whole]
-        if isinstance(step, Copy) and step.to == number:
-            continue  # the copy that is in question
+        if isinstance(step, CopyStep) and step.to == number:
+            continue  # the copy to be proved unnecessary
         if not _has(step, number):
             continue
-        if not isinstance(step, Launch) or step.slabs is None:
+        if not isinstance(step, KernelStep) or step.slabs is None:
             return False
         stored, loaded = _boxes(step.slabs, number, extents)
         if None in (*stored, *loaded):
@@ -60,19 +62,19 @@ def stays_unseen(
     return not any(meet(one, two) for one in needed for two in written)
 
 
-def _has(step: Launch | Copy | Inner | Test, number: int) -> bool:
-    """Whether a step has to do with an array."""
-    if isinstance(step, Launch):
+def _has(step: KernelStep | CopyStep | InnerLoopStep | ExitTest, number: int) -> bool:
+    """Whether a step reads or writes an array."""
+    if isinstance(step, KernelStep):
         return any(char == "a" and argument == number for char, argument in step.arguments)
-    if isinstance(step, Copy):
+    if isinstance(step, CopyStep):
         return step.source == number
-    if isinstance(step, Inner):
-        return number in (*step.given, *step.told, *(to for to, _ in step.results))
+    if isinstance(step, InnerLoopStep):
+        return number in (*step.given, *step.reported_words, *(to for to, _ in step.results))
     return step.flag == number
 
 
 def _boxes(slabs: Slabs, number: int, extents: Extents) -> tuple[list[Box | None], list[Box | None]]:
-    """What a kernel stores to an array and loads from it."""
+    """The boxes that a kernel stores to an array and loads from it."""
     rows = [(is_written, access) for at, is_written, access in slabs.places if at == number]
     stored = [box_of(access, slabs.axes, extents) for is_written, access in rows if is_written]
     return stored, [box_of(access, slabs.axes, extents) for is_written, access in rows if not is_written]
@@ -81,7 +83,7 @@ def _boxes(slabs: Slabs, number: int, extents: Extents) -> tuple[list[Box | None
 def _moved(
     slabs: Slabs, number: int, stored: Sequence[Box | None], loaded: Sequence[Box | None], needed: Sequence[Box]
 ) -> list[Box]:
-    """The elements that a kernel needs: all that it loads, or of those that it moves to others the ones for these."""
+    """The elements that a kernel needs: all that it loads, or, where it only moves them, the needed ones' sources."""
     found = [box for box in loaded if box is not None]
     steps = [access.steps for at, _, access in slabs.places if at == number]
     if not slabs.moves or len(slabs.places) != 2 or len(steps) != 2 or steps[0] != steps[1]:
@@ -93,4 +95,4 @@ def _moved(
     return [tuple((low + by, high + by) for (low, high), by in zip(part, far, strict=True)) for part in parts]
 
 
-__all__ = ["stays_unseen"]
+__all__ = ["old_elements_are_dead"]

@@ -1,20 +1,19 @@
-"""Kernels that go through the same arrays together: a few slabs each in turn, instead of all of one and then all of
-the next.
+"""Loop skewing: kernels over the same arrays run in turn, a few slabs each, over several iterations.
 
-Input: kernels that a loop runs one after the other, those of several iterations too, and which bytes of which arrays
-each slab of them reads and writes. Output: by how many slabs each has to stay behind, and how the slabs are divided
-among threads; ``native/skewed.ll`` runs them so. Why: stencils compute little with what they read: kernel after kernel
-over arrays that are larger than the caches waits for memory, while a few slabs, once they are near, are near for all
-kernels that come to them.
+Input: kernels that a loop runs one after the other, those of several iterations too, and the bytes of arrays that each
+slab of them reads and writes.
+Output: the delay in slabs of each kernel, and the division of slabs among threads; ``native/skewed.ll`` runs them so.
+Why: stencils are bound by memory bandwidth. Skewed, a few slabs stay in a cache for all kernels, instead of one pass of
+each kernel over arrays larger than the caches.
 
-A *slab* is what a kernel does at one index of its outermost axis, or at several, so that one slab is as far from the
-next in each array for all kernels. Slab ``i`` of one kernel and slab ``j`` of a later one conflict where one writes to
-bytes that the other reads or writes; this depends on ``j - i`` alone, which lies between two bounds. A kernel that does
-slab ``j`` at the time ``j + before``, with ``before`` large enough, comes after all that it conflicts with (time
-skewing: McCalpin and Wonnacott, 1999). Threads get a zone each, of slabs one after another. At its borders a zone
-leaves to later what needs slabs of the neighbour, or would be needed there: ``before`` the border and ``after`` it, a
-little more with each kernel; when both zones are done, the seam between them is (split tiling: Krishnamoorthy and
-others, 2007). What an element's value is depends on none of this.
+A *slab* is the work of a kernel at one index of its outermost axis, or at several, so that slabs have the same stride
+in each array for all kernels. Slab ``i`` of one kernel and slab ``j`` of a later one conflict where one writes bytes
+that the other reads or writes; this depends on ``j - i`` alone, which lies between two bounds. A kernel that does slab
+``j`` at the time ``j + before``, with ``before`` large enough, runs after all that it conflicts with (time skewing:
+McCalpin and Wonnacott, 1999). Each thread gets a zone of consecutive slabs. At its borders a zone leaves out slabs that
+depend on the neighbour's, or on which the neighbour's depend: ``before`` the border and ``after`` it, a little more
+with each kernel. When both zones are done, the seam between them is computed (split tiling: Krishnamoorthy and others,
+2007). The value of an element depends on none of this.
 """
 
 from __future__ import annotations
@@ -25,15 +24,18 @@ from collections.abc import Sequence
 
 from tcompile.records import dataclass
 
-LEAST_BYTES, FAR_BYTES = 3 << 20, 1 << 24  # what arrays take together: less stays near; more is far away each time
+LEAST_BYTES, FAR_BYTES = (
+    3 << 20,
+    1 << 24,
+)  # bytes of all arrays: less stays in caches; more is fetched from memory each time
 MOST_NS = 2e8  # all kernels together on one processor: interrupts wait for it
 MOST_KERNELS = 64
-NEAR_BYTES = 1 << 18  # a block of all arrays: it stays in a core's own cache
-ITERATIONS = (8, 6, 4, 3, 2)  # that are done at once
+NEAR_BYTES = 1 << 18  # a block of all arrays: it fits a core's own cache
+ITERATIONS = (8, 6, 4, 3, 2)  # that are skewed together
 LEAST_SLABS, MOST_SLABS, SLAB_BYTES = 4, 16, 1 << 11  # in a block, and of an array between a slab and the next
 _NEVER = 1 << 62
-NEAR_USES = 2  # kernels that use an element more often, once it is there, do not wait for caches that are shared
-SEAMS, SEAMS_FAR = 32, 8  # which part of the time seams may take, where arrays are near or far
+NEAR_USES = 2  # kernels with more uses of an element are not bound by shared caches
+SEAMS, SEAMS_FAR = 32, 8  # the share of time for seams, in arrays that are in caches or not
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,8 @@ class SlabAccess:
 
 @dataclass(frozen=True)
 class Band:
-    """A kernel: how many slabs it has, the number of its first one, and what the slab with the number 0 reads and
-    writes, or would. Several slabs may only be done at once in multiples of ``unit``. ``ns`` is what all take, by
+    """A kernel: its number of slabs, the number of its first one, and the accesses of the slab with the number 0 (maybe
+    an imaginary one). Several slabs may only be done at once in multiples of ``unit``. ``ns`` is the time of all, by
     estimate.
     """
 
@@ -61,8 +63,8 @@ class Band:
     ns: float = 0.0
 
     def wide(self, width: int, steps: dict[int, int]) -> Band:
-        """The same, ``width`` slabs at a time, which are so far from one another in each array; all kernels' slabs are
-        numbered by where they write.
+        """The same, ``width`` slabs at a time, with this stride in each array; slabs of all kernels are numbered by
+        where they write.
         """
         slabs = -(-self.slabs // width)
         parts = []
@@ -79,10 +81,9 @@ class Band:
 
 @dataclass(frozen=True)
 class Skew:
-    """How kernels run together: ``block`` slabs of each in turn, in so many ``zones``. For each kernel, ``parts`` says
-    how many slabs it has by itself and ``widths`` how many of these count as one, ``first`` and ``end`` which of all
-    slabs it does, and ``before`` and ``after`` how many on either side of the border between two zones are left to the
-    seam.
+    """A skewed schedule: ``block`` slabs of each kernel in turn, in so many ``zones``. For each kernel, ``parts`` is
+    its own number of slabs and ``widths`` how many of these count as one, ``first`` and ``end`` bound its slabs, and
+    ``before`` and ``after`` are the slabs on either side of a border between zones that are left to the seam.
     """
 
     block: int
@@ -96,7 +97,7 @@ class Skew:
 
 
 def skew(bands: Sequence[Band], threads: int) -> Skew | None:
-    """How the kernels run together; None where they cannot, or where it would not pay."""
+    """The skewed schedule; None where there is none, or where it would not pay."""
     arrays = sum(len({part.array for part in band.parts}) for band in bands)
     often = sum(len(band.parts) for band in bands) > NEAR_USES * arrays
     if len(bands) > MOST_KERNELS or sum(band.ns for band in bands) > MOST_NS:
@@ -135,8 +136,8 @@ def skew(bands: Sequence[Band], threads: int) -> Skew | None:
 
 
 def _alike(bands: Sequence[Band]) -> tuple[tuple[int, ...], list[Band]] | None:
-    """How many slabs of each kernel count as one, so that one is as far from the next in each array for all kernels;
-    and the kernels with such slabs. None where there are no such numbers.
+    """How many slabs of each kernel count as one, so that strides of slabs are the same for all kernels; and the
+    kernels with such slabs. None where there are no such numbers.
     """
     steps: dict[int, int] = {}
     for part in (part for band in bands for part in band.parts):
@@ -162,7 +163,7 @@ def _alike(bands: Sequence[Band]) -> tuple[tuple[int, ...], list[Band]] | None:
 
 
 def conflict(first: Band, second: Band) -> tuple[int, int] | None:
-    """The least and the largest ``j - i`` by which slabs of two kernels conflict; None where they may at any distance.
+    """The least and the largest ``j - i`` at which slabs of two kernels conflict; None where they may at any distance.
 
     Kernels that do not conflict may have any order: the least is larger than the largest.
 
@@ -188,7 +189,7 @@ def conflict(first: Band, second: Band) -> tuple[int, int] | None:
 
 
 def _meet(a: SlabAccess, first: Band, b: SlabAccess, second: Band) -> bool:
-    """Whether anything that one part ever is overlaps what the other ever is."""
+    """Whether the accesses of any two slabs overlap."""
     (low_a, high_a), (low_b, high_b) = _extent(a, first), _extent(b, second)
     return low_a < high_b and low_b < high_a
 

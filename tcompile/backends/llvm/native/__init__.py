@@ -1,8 +1,8 @@
 """The native runtime: machine code, its launch, its threads and its memory.
 
-Input: LLVM IR text, and NumPy arrays. Output: loaded code, kernels run on all processors, arrays from a
-pool. Knows nothing of graphs; the rest of the llvm backend is its user. Nothing here imports llvmlite before
-its first use.
+Input: LLVM IR text, and NumPy arrays.
+Output: loaded code, kernels run on all processors, arrays from a pool.
+Why: the rest of the llvm backend builds on it; it knows nothing of graphs, and imports llvmlite at the first use only.
 """
 
 from tcompile.backends.llvm.native.abi import symbols

@@ -1,9 +1,10 @@
-"""What native code must know of CPython's and NumPy's binary interface, and the proof that it is so.
+"""The binary interface of CPython and NumPy, as far as native code relies on it, and checks of it.
 
-Input: nothing. Output: offsets of object fields, addresses of C functions, the allocators of Python and NumPy, and
-builtin functions made from loaded code. Why: every assumption about the insides of another program is in one place,
-and is compared with what Python itself says before any code relies on it (``unsupported``). A mismatch makes native
-code unavailable; it never makes it wrong.
+Input: nothing.
+Output: offsets of object fields, addresses of C functions, the allocators of Python and NumPy, and builtin functions
+made from loaded code.
+Why: every assumption about another program's memory is in one place, and is checked against Python itself before any
+code relies on it (``unsupported``). A mismatch makes native code unavailable; it never makes it wrong.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ OFFSETS = {
     "ARRAY_DIMS": 32,
     "ARRAY_STRIDES": 40,
     "ARRAY_FLAGS": 64,
-    "ARRAY_HANDLER": 88,  # of the memory that the array owns
+    "ARRAY_HANDLER": 88,  # of the handler of the array's memory
 }
 
 # Slots of NumPy's C API table, fixed by its ABI.
@@ -49,7 +50,7 @@ _HANDLER_TEXT = 127  # bytes of a memory handler's name, before its version and 
 
 
 def symbols(ir: str) -> dict[str, int]:
-    """Addresses of the functions and variables of CPython's and NumPy's C API that the IR text leaves open.
+    """Addresses of the functions and variables of CPython's and NumPy's C API that the IR text declares.
 
     Raises ValueError for a name that this CPython lacks.
     """
@@ -104,7 +105,7 @@ def _word(address: int) -> int:
 
 
 def _layout_error() -> str | None:
-    """Compares the offsets with two arrays, a bytes object and a type; None where all agree."""
+    """Checks the offsets on two arrays, a bytes object and a type; None where all agree."""
     if object.__basicsize__ != 16 or np.ndarray.__basicsize__ < OFFSETS["ARRAY_STRIDES"] + 8:
         return "objects have another size"
     whole = np.zeros((3, 5, 7), np.int16)
@@ -132,7 +133,7 @@ def _layout_error() -> str | None:
 
 
 def knows_owners() -> bool:
-    """Whether an array's flags, and the handler of the memory that it owns, are where they should be."""
+    """Whether an array's flags, and the handler of its memory, are at the known offsets."""
     if np.ndarray.__basicsize__ < OFFSETS["ARRAY_HANDLER"] + 8:
         return False
     handler = ctypes.PYFUNCTYPE(ctypes.py_object)(_numpy_function("PyDataMem_GetHandler"))()
@@ -152,26 +153,26 @@ def allocator(domain: int) -> ctypes.Array[ctypes.c_uint64]:
 
 
 def set_allocator(domain: int, functions: ctypes.Array[ctypes.c_uint64]) -> None:
-    """Gives one of Python's domains an allocator, which must end in the one that it has."""
+    """Sets the allocator of one of Python's domains, which must forward to the previous one."""
     ctypes.pythonapi.PyMem_SetAllocator(ctypes.c_int(domain), functions)
 
 
 def arena_allocator() -> ctypes.Array[ctypes.c_uint64]:
-    """A copy of the allocator of the memory from which Python makes small objects: context, malloc, free."""
+    """A copy of the allocator of the arenas from which Python makes small objects: context, malloc, free."""
     found = (ctypes.c_uint64 * 3)()
     ctypes.pythonapi.PyObject_GetArenaAllocator(found)
     return found
 
 
 def set_arena_allocator(functions: ctypes.Array[ctypes.c_uint64]) -> None:
-    """Gives Python's arenas an allocator, which must end in the one that they have."""
+    """Sets the allocator of Python's arenas, which must forward to the previous one."""
     ctypes.pythonapi.PyObject_SetArenaAllocator(functions)
 
 
 def default_allocator() -> ctypes.Array[ctypes.c_uint64] | None:
     """The allocator of NumPy's default memory handler, in place: context, malloc, calloc, realloc, free.
 
-    None where the handler is not the one that is known here, or where NumPy keeps it in memory that is read only.
+    None where the handler is an unknown one, or where NumPy keeps it in read-only memory.
     """
     capsule = _word(_numpy_function("PyDataMem_DefaultHandler"))
     get = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p)(
@@ -185,7 +186,7 @@ def default_allocator() -> ctypes.Array[ctypes.c_uint64] | None:
 
 
 def _is_writeable(words: ctypes.Array[ctypes.c_uint64]) -> bool:
-    """Whether memory can be written: read() says so, where a store would end the process. It stays as it is."""
+    """Whether memory can be written: read() returns an error where a store would end the process. The contents stay."""
     reading, writing = os.pipe()
     try:
         os.write(writing, bytes(words))
@@ -198,7 +199,7 @@ def _is_writeable(words: ctypes.Array[ctypes.c_uint64]) -> bool:
 
 @cache
 def unsupported() -> str | None:
-    """Why native code cannot be made or cannot read Python's objects in this process; None where it can."""
+    """The reason why this process cannot run native code or read Python's objects from it; None where it can."""
     reason = target.unsupported()
     if reason is None and (wrong := _layout_error()) is not None:
         reason = f"the object layout of this CPython or NumPy is not the one that native code knows: {wrong}"

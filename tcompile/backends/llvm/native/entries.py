@@ -1,12 +1,13 @@
-"""How scalar loops are entered: each gets the arrays it works on as arguments of their own.
+"""Entries of scalar loops: trampolines that pass arrays as separate arguments.
 
-Input: words of a launch, of which the first is a function's address, and those after it are arrays'. Output: what the
-function returns, and the floating-point flags that it has raised. Why: LLVM takes arguments for arrays that
-share no memory, but not addresses that are read, and because the flags must be cleared and read outside of a function
-whose instructions LLVM may move. Made once, these are as much work as a small loop; so they are in no loop's module.
+Input: words of a launch, of which the first is a function's address, and those after it are arrays'.
+Output: the function's result, and the floating-point flags that it has raised.
+Why: LLVM's ``noalias`` needs arguments, not loaded addresses. And flags must be cleared and read outside of a function
+whose instructions LLVM may move.
 
-Some of NumPy's loops clear the flags when they are done (``clears_flags``). Those are called by way of a function that
-reads the flags before, and adds them to a word of the caller's.
+The entries are compiled once: they are as much work as a small loop. Some of NumPy's loops clear the flags when they
+are done (``clears_flags``). Those are called by way of a function that reads the flags before, and adds them to a word
+of the caller's.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from functools import cache
 from tcompile.backends.llvm.native import launch, target
 from tcompile.backends.status import OVERFLOW
 
-MOST = 8  # arrays that are handed over; further ones are read from the words
+MOST = 8  # arrays that are passed as arguments; further ones are read from the words
 
 
 def _entry(arrays: int) -> str:
@@ -69,7 +70,7 @@ def call_keeping_flags() -> int:
 
 @cache
 def clears_flags(loop: int, floats: int) -> bool:
-    """Whether NumPy's loop at that address, of so many floats, forgets what was raised before it."""
+    """Whether NumPy's loop at that address, of so many floats, clears flags that were raised before it."""
     flags = launch.flags()
     clear = ctypes.CFUNCTYPE(None)(flags["tc_clear_flags"])
     read = ctypes.CFUNCTYPE(ctypes.c_int)(flags["tc_read_flags"])
@@ -80,7 +81,7 @@ def clears_flags(loop: int, floats: int) -> bool:
     sizes, strides = (ctypes.c_ssize_t * 1)(1), (ctypes.c_ssize_t * (floats + 1))()
     large = float("1e300")
     clear()
-    large * large  # which raises the flag of an overflow
+    large * large  # raises the overflow flag
     run(arrays, sizes, strides, None)
     return not read() & OVERFLOW
 

@@ -1,12 +1,13 @@
-"""The loops inside NumPy's universal functions, which machine code can call without Python.
+"""NumPy's inner loops: the C functions of universal functions, called from machine code without Python.
 
-Input: a universal function and the dtypes of its operands. Output: the address of the C function that NumPy itself
-would call, ``void loop(char **arrays, intp *sizes, intp *strides, void *data)``. Why: a product of small
-matrices takes less time than the call of Python that leads to it. It is NumPy's own function, which chooses among the
-routines of the BLAS that NumPy was built with: its bits and floating-point flags are NumPy's whatever that is.
+Input: a universal function and the dtypes of its operands.
+Output: the address of the C function that NumPy itself would call, ``void loop(char **arrays, intp *sizes, intp
+*strides, void *data)``.
+Why: a product of small matrices takes less time than a call of Python. NumPy's own function chooses a routine of its
+BLAS, so bits and floating-point flags are NumPy's.
 
-The table of these functions is part of NumPy's C API (``PyUFuncObject`` in ufuncobject.h). What is read there is
-compared with what Python says of the universal function, and the loop is tried once beside NumPy (``available``).
+The table of these functions is part of NumPy's C API (``PyUFuncObject`` in ufuncobject.h). Its fields are checked
+against Python's view of the universal function, and the loop is run once beside NumPy (``available``).
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _POINTER = ctypes.sizeof(ctypes.c_void_p)
 
 
 def address(ufunc: np.ufunc, types: str) -> int | None:
-    """Where the loop of ``ufunc`` for these types (``"dd->d"``) begins; None where it cannot be had.
+    """The address of the loop of ``ufunc`` for these types (``"dd->d"``); None where there is none.
 
     The loop takes no data and does not need the GIL: it is not for Python objects.
 
@@ -42,7 +43,7 @@ def address(ufunc: np.ufunc, types: str) -> int | None:
 
 @cache
 def available() -> bool:
-    """Whether the loop of a product, called as machine code calls it, gives what NumPy gives."""
+    """Whether the loop of a product, called as machine code calls it, gives NumPy's result."""
     if platform.python_implementation() != "CPython" or target.unsupported() is not None:
         return False
     found = address(np.matmul, "dd->d")
@@ -58,7 +59,7 @@ def available() -> bool:
 
 @cache
 def _is_as_expected(ufunc: np.ufunc) -> bool:
-    """Whether the object's fields are where they should be."""
+    """Whether the object's fields are at the known offsets."""
     if type(ufunc) is not np.ufunc or np.ufunc.__basicsize__ < _NAME + _POINTER:
         return False
     at = id(ufunc)

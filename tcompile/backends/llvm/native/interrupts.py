@@ -1,8 +1,9 @@
 """Interrupts of long loops in machine code.
 
-Input: signals, as Python has noted them, and changes to what compiled code has read. Output: ``functions``, the
-addresses of those that machine code calls now and then, and ``heard``, which raises what a signal handler has raised
-there. Why: Ctrl-C ends a loop that has no Python in it. The loop returns at once, and none of its effects has happened.
+Input: signals, as Python has recorded them, and changes to values that compiled code has read.
+Output: ``functions``, the addresses of poll functions for machine code, and ``check_status``, which raises the error of
+a signal handler.
+Why: Ctrl-C ends a loop without Python in it. The loop returns at once, and none of its effects has happened.
 """
 
 from __future__ import annotations
@@ -26,7 +27,9 @@ from tcompile.polls import Changed, has_changed
 _FUNCTIONS = ("tc_late", "tc_due", "tc_now")
 HELD, HELD_ROWS = 64, 64  # words a row, and rows: hardly more loops are left at the same time
 _held, _count = np.zeros((HELD_ROWS, HELD), np.int64), np.zeros((), np.int64)
-_PATIENCE = 30_000_000  # ns from a change to the end of an iteration, after which the loop is left in the middle of it
+_PATIENCE = (
+    30_000_000  # ns that a loop has from a change to the end of an iteration, before it is left in the middle of it
+)
 
 
 @cache
@@ -39,7 +42,7 @@ def _code() -> target.MachineCode:
 
 def functions() -> dict[str, int]:
     """The addresses of ``i32 tc_late(i64 *last)`` and ``i32 tc_due(i64 *clock)``, which say whether the loop is to end,
-    of ``i64 tc_now()``, and of the words that scalar loops hold for the next iteration where they are left early:
+    of ``i64 tc_now()``, and of the registers that scalar loops hold for the next iteration where they are left early:
     ``tc_held``, so many rows, and ``tc_held_count``, the number of rows that were used.
     """
     code = _code()
@@ -48,7 +51,7 @@ def functions() -> dict[str, int]:
 
 
 def _raised() -> BaseException:
-    """What the handler has raised; KeyboardInterrupt where that is not known any more."""
+    """The exception of the handler; KeyboardInterrupt where it is unknown by now."""
     words = (ctypes.c_void_p * 3).from_address(_code()["raised"])
     found = [ctypes.cast(word, ctypes.py_object).value if word else None for word in words]
     drop = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)(("Py_DecRef", ctypes.pythonapi))
@@ -65,19 +68,19 @@ def _raised() -> BaseException:
     return mark(value.with_traceback(traceback if isinstance(traceback, TracebackType) else None))
 
 
-def told(changed: Changed, loop: str, results: Sequence[Any]) -> Changed:
-    """The same, with the name of the scalar loop that was left, and copies of what its node results in."""
+def with_results(changed: Changed, loop: str, results: Sequence[Any]) -> Changed:
+    """The same exception, with the name of the scalar loop that was left, and copies of its node's results."""
     if len(changed.variables):
         changed.loop, changed.results = loop, results
     return changed
 
 
-def heard(status: int) -> int:
-    """The status of a loop that has come to its end.
+def check_status(status: int) -> int:
+    """Returns the status of a loop that has ended.
 
-    Raises Interrupted where a handler has raised something, Changed where something that was read has changed, with the
-    words that a scalar loop has held for its next iteration, and Replay where only plain Python goes on: loops that
-    come later would start from anything.
+    Raises Interrupted where a handler has raised an exception, Changed where a value that was read has changed, with
+    the registers that a scalar loop holds for its next iteration, and Replay where only plain Python goes on: later
+    loops would start from undefined values.
     """
     if status & INTERRUPTED:
         raise Interrupted(_raised())
@@ -90,4 +93,4 @@ def heard(status: int) -> int:
     return status
 
 
-__all__ = ["HELD", "HELD_ROWS", "functions", "heard", "told"]
+__all__ = ["HELD", "HELD_ROWS", "check_status", "functions", "with_results"]

@@ -1,20 +1,21 @@
 """The launch: from Python objects to a running kernel in one builtin function.
 
-Input: a kernel's address, a spec that says how each argument is passed, the amount of work, and the
-arguments. Output: the kernel's status bits as an int. Why: ctypes would cost microseconds a call;
-this builtin is machine code made from ``launch.ll``, and costs some tens of nanoseconds.
+Input: a kernel's address, a spec that says how each argument is passed, the amount of work, and the arguments.
+Output: the kernel's status bits as an int.
+Why: ctypes would cost microseconds a call; this builtin is machine code made from ``launch.ll``, and costs some tens of
+nanoseconds.
 
-A kernel has the C signature ``i32 kernel(ptr words, i64 begin, i64 end)``: it covers the items [begin, end)
-and returns status bits. ``words`` is an array of 64-bit words that the launch fills from the arguments, one
-character of the spec for each:
+A kernel has the C signature ``i32 kernel(ptr words, i64 begin, i64 end)``: it covers the items [begin, end) and returns
+status bits. ``words`` is an array of 64-bit words that the launch fills from the arguments, one character of the spec
+for each:
 
     a   an ndarray: the address of its data
     s   an ndarray: the address of its data, then its strides in bytes, one word an axis
     i   a Python int: its value as a signed 64-bit integer
     f   a Python float: its value as a double
 
-Arrays must be exactly ``numpy.ndarray``. That dtype, number of axes and layout are what the kernel was made
-for is the caller's business, and so is that the code of the kernel stays loaded during the launch.
+Arrays must be exactly ``numpy.ndarray``. The caller guarantees their dtype, number of axes and layout, and that the
+code of the kernel stays loaded during the launch.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from tcompile import system
 from tcompile.backends.llvm.native import abi, target, threads
 from tcompile.errors import BackendError
 
-# The words of a launch are on the stack; a spec for more than this many is refused.
+# The words of a launch are on the stack; a longer spec is refused.
 _MOST_WORDS = 32768
 
-# The head of a kernel's module. Made once for all: in each module they would be a fifth of its compile time.
+# The declarations of a kernel's module. Shared: in each module they would be a fifth of its compile time.
 FLAGS = "declare void @tc_clear_flags() nounwind\ndeclare i32 @tc_read_flags() nounwind\n"
 _FLAGS = ("tc_clear_flags", "tc_read_flags")
 _MORE_FLAGS = ("tc_raised_flags", "tc_clear_asked_flags", "tc_read_asked_flags")
-# Kernels that are in no module: every byte of an array, words[0], is this. Items are bytes.
+# Shared kernels: fill an array with the byte words[0]. Items are bytes.
 FILLS = {0: "tc_zeros", 1: "tc_ones"}
 
 _TEXTS = {
@@ -77,7 +78,7 @@ define i32 @{FILLS[byte]}(ptr %words, i64 %begin, i64 %end) nounwind {{
 
 @cache
 def _build() -> tuple[Callable[..., int], target.MachineCode] | str:
-    """The builtin and its module, which has the functions of ``FLAGS`` and ``FILLS``; or why there are none."""
+    """The builtin and its module, with the functions of ``FLAGS`` and ``FILLS``; or the reason why there are none."""
     reason = abi.unsupported()
     if reason is not None:
         return reason
@@ -105,7 +106,7 @@ def _build() -> tuple[Callable[..., int], target.MachineCode] | str:
 
 
 def unavailable() -> str | None:
-    """Why kernels cannot be launched in this process, in one sentence; None where they can.
+    """The reason why kernels cannot be launched in this process, in one sentence; None where they can.
 
     The first call sets LLVM up and runs the self-tests, some tens of milliseconds; the answer is kept.
     """
@@ -145,7 +146,7 @@ def flags() -> dict[str, int]:
 
 
 def shared() -> target.MachineCode:
-    """The code with the kernels of ``FILLS``, and with functions for flags that few need (``flags_x86.ll``).
+    """The code with the kernels of ``FILLS``, and with rarely used functions for flags (``flags_x86.ll``).
 
     Raises BackendError where ``unavailable()`` gives a reason.
     """

@@ -1,4 +1,4 @@
-; Runs iterations of a loop without Python: see ../iterations.py, which writes the program that %p points to.
+; Runs iterations of a loop without Python: see ../loop_program/encoding.py, which writes the program at %p.
 
 declare i32 @tc_parallel(ptr, ptr, i64, i64) nounwind
 declare i32 @tc_due(ptr) nounwind
@@ -108,7 +108,7 @@ iteration:
   %more = icmp slt i64 %r, %iterations
   br i1 %more, label %addresses, label %done
 
-; the addresses of arrays that change places
+; the addresses of swapped buffers
 addresses:
   %a = phi i64 [ 0, %iteration ], [ %a.next, %address ]
   %a.more = icmp slt i64 %a, %n.addresses
@@ -286,7 +286,7 @@ grow:
   %g.next = add i64 %g, 1
   br label %growing
 
-; arrays change places, an even number of times or once
+; buffers are swapped, an even number of times or once
 grown:
   %x.again = icmp sgt i64 %finished, 1
   br i1 %x.again, label %iteration.end, label %swaps

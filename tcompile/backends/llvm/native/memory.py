@@ -1,27 +1,27 @@
-"""Memory for results: arrays whose memory comes back for the next call when they die.
+"""The memory pool: result arrays whose memory is reused after they die.
 
-Input: shape, dtype, and the order of the axes in memory. Output: ordinary arrays with undefined contents,
-which own their memory (OWNDATA is set, ``base`` is None). Why: for large results the page faults
-of fresh memory cost more than the kernel that fills it.
+Input: shape, dtype, and the order of the axes in memory.
+Output: ordinary arrays with undefined contents, which own their memory (OWNDATA is set, ``base`` is None).
+Why: for large results the page faults of fresh memory cost more than the kernel that fills it.
 
-Small arrays are NumPy's own. Large ones get memory of ours, and our memory handler (NEP 49): NumPy gives the memory
-back through it when the array dies or is resized, on any thread. The handler is machine code made from ``memory.ll``.
-It maps memory from the system in size classes, eight to a doubling, and keeps freed blocks of each class in a list,
-newest first. Where more than the limit would be kept, the block that was freed longest ago goes back to the system.
+Small arrays are NumPy's own. Large ones get memory of the pool and its memory handler (NEP 49): NumPy frees the memory
+through it when the array dies or is resized, on any thread. The handler is machine code made from ``memory.ll``. It
+maps memory from the system in size classes, eight to a doubling, and keeps freed blocks of each class in a list, newest
+first. Above the limit, the block that was freed longest ago goes back to the system.
 
-Free blocks must not be the reason why another allocation fails. So the pool keeps at most a quarter of the memory that
-RLIMIT_AS and RLIMIT_DATA leave (``fair_share``). When an allocation of NumPy's or Python's fails, all free blocks go
-back to the system, and it is tried once more (``relief.ll``). For that, functions of ours stand in for those of
-Python's raw domain, as PyMem_SetAllocator allows at any time, and for those in NumPy's default memory handler. NumPy
-holds a handler of its own choice in a context variable: one that we set there would be another handler in each array,
-and missing in new threads and contexts. The default handler is the same object for all of them. Memory that C
-libraries get from malloc by themselves is not covered by the second rule.
+Free blocks must not make another allocation fail. So the pool keeps at most a quarter of the memory that RLIMIT_AS and
+RLIMIT_DATA leave (``fair_share``). When an allocation of NumPy's or Python's fails, all free blocks go back to the
+system, and it is tried once more (``relief.ll``). For that, the pool wraps the functions of Python's raw domain, as
+PyMem_SetAllocator allows at any time, and those in NumPy's default memory handler. A handler in NumPy's context
+variable would not do: each array would have another handler, and new threads and contexts would lack it. The default
+handler is the same object for all of them. Memory that C libraries get from malloc directly is not covered by the
+second rule.
 
-A block begins with a header of 64 bytes, and data follow at once, so that data are aligned to 64 bytes, as
-nontemporal stores of whole cache lines need. Blocks of 2 MiB and more start on a huge page. The
-header's place in its page is another one from block to block, and not near the page's start, where NumPy's own large
-arrays begin: processors take a load for one of what was stored shortly before where the last 12 bits of the addresses
-agree, which cost a stencil a quarter of its time where two arrays began within 256 bytes of the same place.
+A block begins with a header of 64 bytes, directly before the data, so that data are aligned to 64 bytes, as nontemporal
+stores of whole cache lines need. Blocks of 2 MiB and more start on a huge page. The header's offset in its page varies
+from block to block, and is not near the page's start, where NumPy's own large arrays begin. Otherwise 4K aliasing
+delays loads: processors take a load for one of a recent store where the last 12 bits of the addresses agree. This cost
+a stencil a quarter of its time where two arrays began within 256 bytes of the same offset.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from tcompile.backends.llvm.native import abi, target
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-# Arrays of fewer bytes are allocated by NumPy as always: its own small blocks are already warm.
+# Arrays of fewer bytes are allocated by NumPy as always: its own small blocks are in caches already.
 THRESHOLD = 256 * 1024
 
 _HANDLER_NAME = "tcompile"
 
-_RELIEVED = ("numpy", "python", "arenas")  # whose allocation functions have stand-ins
+_RELIEVED = ("numpy", "python", "arenas")  # the allocators that are wrapped
 _EXPORTS = [
     "method",
     "handler",
@@ -65,7 +65,7 @@ _EXPORTS = [
 _MOST_AXES = 64  # of an array that machine code makes
 _OWNDATA = 4  # among an array's flags
 
-# Where the machine code of calls finds the function that makes an array of the pool's; 0 until there is a pool.
+# The address of the pool's allocation function, for native calls; 0 until there is a pool.
 new_array = array.array("Q", [0])
 
 
@@ -86,7 +86,7 @@ def _ir() -> str:
 
 
 class _Pool:
-    """The loaded pool: the builtin that allocates from it, and the functions that look after it."""
+    """The loaded pool: the builtin that allocates from it, and its maintenance functions."""
 
     def __init__(self) -> None:
         ir = _ir()
@@ -94,7 +94,7 @@ class _Pool:
         make_capsule = ctypes.PYFUNCTYPE(ctypes.py_object, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)(
             ("PyCapsule_New", ctypes.pythonapi)
         )
-        # Arrays hold references to the capsule, the last of them maybe when this module is gone.
+        # Arrays hold references to the capsule, and may outlive this module.
         capsule = target.immortal(make_capsule(code["handler"], b"mem_handler", None))
         ctypes.c_void_p.from_address(code["capsule"]).value = id(capsule)
         ctypes.c_void_p.from_address(code["none"]).value = id(None)
@@ -108,7 +108,7 @@ class _Pool:
         self.limit(_default_limit() if _limit is None else _limit)
 
     def relieve_others(self) -> None:
-        """Makes allocations of NumPy's and Python's get what the pool keeps before they fail."""
+        """Makes failing allocations of NumPy's and Python's free the pool's cached blocks, and retry."""
         numpys = abi.default_allocator()
         if numpys is not None:
             self._stand_in("numpy", numpys)
@@ -123,10 +123,10 @@ class _Pool:
         abi.set_arena_allocator(arenas)
 
     def _stand_in(self, of: str, functions: ctypes.Array[ctypes.c_uint64], count: int = 3) -> None:
-        """Puts ours in place of the first functions of an allocator: context, malloc, calloc, realloc, free.
+        """Wraps the first functions of an allocator: context, malloc, calloc, realloc, free.
 
-        Ours call those that they replace. The context stays, so that a thread without the GIL may find old and new
-        functions with it.
+        The wrappers call the original functions. The context stays, so that a thread without the GIL may find old and
+        new functions with it.
         """
         next_of_ours = (ctypes.c_uint64 * count).from_address(self._code[f"{of}.next"])
         for i, name in enumerate(("malloc", "calloc", "realloc")[:count]):
@@ -134,7 +134,7 @@ class _Pool:
             functions[1 + i] = self._code[f"{of}.{name}"]
 
     def works(self) -> bool:
-        """Whether an array made by the builtin is what it should be."""
+        """Whether an array made by the builtin is well formed."""
         made = self.new(np.dtype(np.float64), 1 << 19, (1 << 16,), None)
         return (
             type(made) is np.ndarray
@@ -155,7 +155,7 @@ def _default_limit() -> int:
 
 
 def _limits_of_groups(system: str = "") -> Iterator[int]:
-    """What the control groups of this process may use, and those around them, in bytes; of both versions."""
+    """The memory limits of this process's control groups, and of those around them, in bytes; of both versions."""
     groups: list[str] = []
     with contextlib.suppress(OSError):
         groups = _read(f"{system}/proc/self/cgroup").splitlines()
@@ -168,7 +168,7 @@ def _limits_of_groups(system: str = "") -> Iterator[int]:
             root, file = f"{system}/sys/fs/cgroup/memory", "memory.limit_in_bytes"
         else:
             continue
-        # A container sees its own group as the root, whatever path it is told.
+        # A container sees its own group as the root, whatever path the file says.
         path = path.rstrip("/")
         while True:
             with contextlib.suppress(ValueError, OSError):  # "max", or no such file
@@ -239,20 +239,20 @@ def empty(shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...] |
 
 @cache
 def _prototype(order: tuple[int, ...]) -> npt.NDArray[Any]:
-    """A tiny array whose axes lie in memory in this order, for NumPy to copy the order from."""
+    """A tiny array whose axes lie in memory in this order, as a template for NumPy."""
     inverse = sorted(range(len(order)), key=order.__getitem__)
     return np.empty((2,) * len(order), np.int8).transpose(inverse)
 
 
 def maker(shape: tuple[int, ...], dtype: np.dtype[Any], order: tuple[int, ...]) -> Callable[[], npt.NDArray[Any]]:
-    """What makes new arrays as ``empty`` does, sooner where they are small."""
+    """Returns a function that makes new arrays as ``empty`` does, faster where they are small."""
     if math.prod(shape) * dtype.itemsize < THRESHOLD and order == tuple(range(len(order))):
         return functools.partial(np.empty, shape, dtype)
     return functools.partial(empty, shape, dtype, order)
 
 
 def copy(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A copy in the same memory order, for which memory is had as ``empty`` has it.
+    """A copy in the same memory order, allocated as by ``empty``.
 
     >>> copy(np.ones((2, 3), order="F")).strides
     (8, 16)
@@ -268,12 +268,12 @@ def copy(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 def scratch(nbytes: int) -> npt.NDArray[np.uint8]:
-    """Memory for one launch: an array of ``nbytes`` undefined bytes, given back when it dies."""
+    """Memory for one launch: an array of ``nbytes`` undefined bytes, freed when it dies."""
     return empty((nbytes,), np.dtype(np.uint8))
 
 
 def set_limit(nbytes: int) -> None:
-    """Lets the pool keep ``nbytes`` bytes for reuse, and gives back what is beyond. 0 turns reuse off.
+    """Lets the pool keep ``nbytes`` bytes for reuse, and frees blocks above that. 0 turns reuse off.
 
     Raises ValueError for a negative number.
     """
@@ -291,17 +291,16 @@ def limit() -> int:
 
 
 def trim(keep: int = 0) -> None:
-    """Gives the memory that the pool keeps for reuse back to the system, but for ``keep`` bytes."""
+    """Frees the memory that the pool keeps for reuse, all but ``keep`` bytes."""
     if _pool.cache_info().currsize and (pool := _pool()) is not None:
         pool.trim(keep)
 
 
 def stats() -> dict[str, int]:
-    """The pool in figures.
+    """The statistics of the pool.
 
-    ``in_use`` and ``cached`` are bytes in living arrays and in blocks kept for reuse, ``limit`` the most
-    that may be cached; ``hits`` and ``misses`` count the allocations that reused a block and those that
-    asked the system.
+    ``in_use`` and ``cached`` are bytes in living arrays and in blocks kept for reuse, ``limit`` the most that may be
+    cached; ``hits`` and ``misses`` count the allocations that reused a block and those that asked the system.
     """
     names = ("in_use", "cached", "hits", "misses", "limit")
     if not _pool.cache_info().currsize or (pool := _pool()) is None:

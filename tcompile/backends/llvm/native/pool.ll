@@ -6,8 +6,8 @@
 ; kernel, words, items, grain, grains, batch, floating-point mode of the caller
 %region = type { ptr, ptr, i64, i64, i64, i64, %mode }
 
-; Who waits looks 8000 times, a tenth of a millisecond or two, before it sleeps: whoever is woken may be put beside who
-; woke him (see @send_away), and the two then share one processor for 20 ms and more.
+; A waiting thread spins 8000 times, a tenth of a millisecond or two, before it sleeps. A woken thread may be put on the
+; processor of the one that woke it (see @send_away), and the two then share it for 20 ms and more.
 
 ; Each group of variables that different threads write has its own two cache lines.
 @ticket   = internal global i64 0, align 128          ; generation << 48 | end << 24 | next

@@ -1,5 +1,5 @@
-; Runs kernels one after the other through the same arrays together, some slabs apart: see ../skewing.py, which writes
-; the table that %t points to: how many kernels, slabs in a block, zones, the most slabs that a kernel has, and when the
+; Runs skewed kernels over the same arrays, some slabs apart: see ../loop_program/skewing.py. encoding.py writes the
+; table at %t: how many kernels, slabs in a block, zones, the most slabs that a kernel has, and when the
 ; last slab is done; then for each kernel its code, how many words after the table its words are, its items, how many
 ; make a slab, its first slab and the one after its last, and how many slabs before and after the border of two zones
 ; wait for both.

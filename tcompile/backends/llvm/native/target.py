@@ -1,19 +1,19 @@
-"""LLVM IR text becomes machine code that stays loaded as long as somebody holds it.
+"""Machine code from LLVM IR text, loaded as long as it is referenced.
 
-Input: textual LLVM IR and the names of the functions that are wanted. Output: a ``MachineCode`` with their
-addresses, made by LLVM or found in the disk cache. llvmlite is imported at the first use, because importing it costs
-more time than importing all of tcompile.
+Input: textual LLVM IR and the names of the wanted functions.
+Output: a ``MachineCode`` with their addresses, made by LLVM or found in the disk cache.
+Why: one place knows llvmlite. It is imported at the first use, because its import takes longer than that of all of
+tcompile.
 
-No optimisation pipeline runs: the IR that codegen writes is already vectorised and inlined, and the pipeline
-would take longer than instruction selection. Only ``alwaysinline`` is obeyed. Symbols that the IR leaves
-open are bound when the code is linked (from ``symbols``, then from the process, the C library, libm and
-libmvec), so that the IR holds no addresses.
+No optimisation pipeline runs: the IR that codegen writes is already vectorised and inlined, and the pipeline would take
+longer than instruction selection. Only ``alwaysinline`` is obeyed. External symbols are bound when the code is linked
+(from ``symbols``, then from the process, the C library, libm and libmvec), so that the IR holds no addresses.
 
-Modules are compiled one after the other: llvmlite holds one lock around every call of LLVM, so that threads would wait
-for one another. Two modules took 118 ms in turn and 155 ms in two threads.
+Modules are compiled one after the other: llvmlite holds one lock around every call of LLVM, so that threads would block
+each other. Two modules took 118 ms in turn and 155 ms in two threads.
 
 llvmlite's objects free LLVM's memory and hold its locks in Python code, which a Ctrl-C would leave half-done. So the
-main thread, the only one that signals reach, lets another one do all that.
+main thread, the only one that receives signals, lets another one do all that.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True)
 class Machine:
-    """What code is made for. ``features`` are LLVM's names of this processor's instruction sets.
+    """The target processor. ``features`` are LLVM's names of its instruction sets.
 
-    ``scalable_bits`` is the width of a vector of SVE, which programs are told when they run; 0 where there is none.
+    ``scalable_bits`` is the width of an SVE vector, which is known only at run time; 0 where there is none.
     """
 
     triple: str
@@ -69,7 +69,7 @@ class Machine:
     def has_extremes(self) -> bool:
         """Whether one instruction gives the larger of two floats, and NaN where one is.
 
-        Where it does, NumPy uses it, and no instruction compares sizes in vectors without the invalid flag for NaN.
+        Where it does, NumPy uses it, and every ordered vector comparison raises the invalid flag for NaN.
         """
         return self.triple.startswith(("aarch64", "arm64"))
 
@@ -80,17 +80,17 @@ class Machine:
 
     @property
     def fences_streams(self) -> bool:
-        """Whether what is written past the caches is ordered with other stores by a fence alone."""
+        """Whether a fence alone orders nontemporal stores with other stores."""
         return self.triple.startswith("x86")
 
     @property
     def makes_unsigned(self) -> bool:
-        """Whether one instruction makes unsigned ints of floats."""
+        """Whether one instruction converts floats to unsigned ints."""
         return "avx512f" in self.features or not self.triple.startswith("x86")
 
     @property
     def scales_registers(self) -> bool:
-        """Whether vectors of SVE are wider than those of NEON, which do as well otherwise."""
+        """Whether SVE vectors are wider than NEON's; otherwise NEON does as well."""
         return self.scalable_bits > 128
 
     @property
@@ -105,42 +105,42 @@ class Machine:
 
 @dataclass(frozen=True)
 class _Tools:
-    """llvmlite's objects: one of each for the process, made at the first use and never given back."""
+    """llvmlite's objects: one of each for the process, made at the first use and never freed."""
 
     llvm: Any
     machine_for: Any
     machine: Machine
-    layout: str  # of data, in LLVM's words
-    identity: tuple[str, ...]  # all that the code depends on beside its IR
+    layout: str  # LLVM's data layout string
+    identity: tuple[str, ...]  # everything that the code depends on beside its IR
 
 
-# What instruction selection is to take the trouble of, 0 to 3: the second level cost a tenth more time, and made no
-# kernel and no loop measurably faster.
+# The effort of instruction selection, 0 to 3: the second level cost a tenth more time, and made no kernel and no loop
+# measurably faster.
 EFFORT = 1
 
-# A linker remembers something of each library (about 10 KB) until it goes, and it goes with the last of its libraries.
+# A linker keeps about 10 KB per library until it is freed, which happens with the last of its libraries.
 _LIBRARIES_PER_LINKER = 16
 
 _lock = process.lock()
 _serial = itertools.count()
 _libraries = itertools.count()
 _linker: Any = None
-# What keeps code loaded, by its number: here, where the cycle collector does not come upon it, until it is closed.
+# The owners of loaded code, by number: here the cycle collector does not reach them until they are closed.
 _trackers: dict[int, Any] = {}
-_dropped: list[int] = []  # numbers of code that is gone, to be closed with the next load, where nothing interrupts
+_dropped: list[int] = []  # numbers of dead code, to be closed with the next load, where no signal interrupts
 
-_PATIENCE = 0.5  # seconds until a caller asks whether the thread that it waits for is alive
+_PATIENCE = 0.5  # seconds until a caller checks whether the thread that it waits for is alive
 
 T = TypeVar("T")
 
 
-_starting = process.lock()  # taken by each thread of ``_begun`` as it begins its work
+_starting = process.lock()  # taken by each thread of ``_run_in_thread`` as it begins its work
 _working: set[Any] = set()  # for each such thread a lock, which it holds to its end
-_forks = 0  # how often this process was forked from another one
+_forks = 0  # the number of forks in this process's ancestry
 
 
 def _before_fork() -> None:
-    """Waits for these threads: the child would have none of them, and whatever locks they hold in LLVM.
+    """Waits for these threads: the child would lack them, but inherit the locks that they hold in LLVM.
 
     Those that have not begun their work yet do so after the fork, and only in the parent.
     """
@@ -161,7 +161,7 @@ if hasattr(os, "register_at_fork"):
 
 
 class _Thread:
-    """What lives as long as a thread."""
+    """An object that lives as long as a thread."""
 
 
 @once
@@ -173,11 +173,12 @@ def _shared_library(name: str) -> ctypes.CDLL | None:
         return None
 
 
-def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
-    """Begins to ``run`` in a thread of its own. The result waits, and returns or raises what that does.
+def _run_in_thread(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
+    """Begins to ``run`` in a thread of its own. The returned function waits, and returns its result or raises its
+    error.
 
-    Where the wait is interrupted, or nobody waits, it ends all the same. ``run`` is given what it calls, once, where
-    long work begins that needs no Python: until then the caller waits, which would keep it from coming that far.
+    Where the wait is interrupted, or never happens, the thread ends all the same. ``run`` is passed a function to call,
+    once, when long work without Python begins: until then the caller waits, since it would hold the GIL.
     """
     done, busy = allocate_lock(), allocate_lock()
     values: list[T] = []
@@ -201,7 +202,7 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
         with done:
             for error in errors:
                 raise error
-            if not values:  # not even the error could be kept
+            if not values:  # there was no memory for the error
                 raise MemoryError
             return values[0]
 
@@ -211,27 +212,27 @@ def _begun(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
     alive, forks = weakref.ref(thread), _forks
     try:
         start_new_thread(work, (thread,))
-        del thread  # now the thread alone holds it
-    except RuntimeError:  # no thread to be had, as when the interpreter ends
+        del thread  # now only the thread refers to it
+    except RuntimeError:  # no thread can start, as at interpreter exit
         work(None)
     while not busy.acquire(timeout=_PATIENCE):
-        # It has ended before it came to call `work`, for want of memory, or a handler has forked this process.
+        # It has ended before it called `work`, for lack of memory, or a handler has forked this process.
         if busy.locked() and (alive() is None or forks != _forks):
             work(None)
     return end
 
 
 def uninterrupted(run: Callable[[], T]) -> T:
-    """What ``run`` returns or raises. Where the wait for it is interrupted, it ends all the same."""
+    """Returns the result of ``run``, or raises its error. Where the wait is interrupted, it still runs to its end."""
     if threading.current_thread() is not threading.main_thread():
         return run()
     made: list[T] = []  # emptied here, as the thread may end a little later
-    _begun(lambda _: made.append(run()))()
+    _run_in_thread(lambda _: made.append(run()))()
     return made.pop()
 
 
 def immortal(value: Any) -> Any:
-    """Takes a reference for good, so that not even the end of the interpreter frees ``value``."""
+    """Takes a reference forever, so that not even interpreter exit frees ``value``."""
     take = ctypes.PYFUNCTYPE(None, ctypes.py_object)(("Py_IncRef", ctypes.pythonapi))
     take(value)
     return value
@@ -254,7 +255,7 @@ def _make_tools() -> _Tools:
             _shared_library("libmvec.so.1")
     features = llvm.get_host_cpu_features()
     scalable = _scalable_bits()
-    if scalable:  # LLVM asks a file, which may be another processor's in a container or an emulator
+    if scalable:  # LLVM reads a file, which may describe another processor in a container or an emulator
         features["sve"] = True
     machine = Machine(
         llvm.get_process_triple(), llvm.get_host_cpu_name(), frozenset(name for name, on in features.items() if on),
@@ -274,7 +275,7 @@ def _scalable_bits() -> int:
 
 
 def _tools_for(machine: Machine, features: str) -> _Tools:
-    """LLVM's objects for a processor, of which ``features`` says what it has and lacks."""
+    """LLVM's objects for a processor, whose ``features`` say what it has and lacks."""
     import llvmlite
     import llvmlite.binding as llvm
 
@@ -318,7 +319,7 @@ def _next_library(tools: _Tools) -> tuple[Any, str]:
 
 
 def source(name: str, values: Mapping[str, object] | None = None, package: str | None = None) -> str:
-    """The text of an IR file, each ``$KEY`` replaced by its value; it lies in ``package``, else beside this module."""
+    """The text of an IR file, each ``$KEY`` replaced by its value; from ``package``, else from beside this module."""
     return system.fill(_text(name, package or __package__ or ""), values or {})
 
 
@@ -330,7 +331,8 @@ def _text(name: str, package: str) -> str:
 class MachineCode:
     """Loaded machine code: ``code[name]`` is the address of an exported function.
 
-    The addresses hold as long as this object lives; whoever calls one keeps the object. ``ms`` is what it took to make.
+    The addresses hold as long as this object lives; a caller has to keep the object. ``ms`` is the time it took to
+    make.
     """
 
     __slots__ = ("__weakref__", "_number", "addresses", "ir", "ms", "optimise")
@@ -354,7 +356,7 @@ class MachineCode:
         drop(self._number)
 
     def assembly(self) -> str:
-        """The assembly text of the module, made anew from the IR."""
+        """The assembly text of the module, generated from the IR."""
         return uninterrupted(lambda: _assembly(_tools(), self.ir, self.optimise))
 
     def __repr__(self) -> str:
@@ -363,7 +365,7 @@ class MachineCode:
 
 @contextmanager
 def _parsed(tools: _Tools, ir: str) -> Iterator[Any]:
-    """The module, which goes before its context does: left to the garbage collector after an error, it may not."""
+    """The module, freed before its context: after an error, the garbage collector may not free them in this order."""
     context = tools.llvm.create_context()
     with closing(tools.llvm.parse_assembly(ir, context=context)) as module:
         module.verify()
@@ -376,7 +378,7 @@ def _run_passes(tools: _Tools, module: Any, ir: str, optimise: bool) -> None:
         return
     target = tools.machine_for(EFFORT)
     if optimise:
-        # What level 3 and SLP vectorization add took up to half of the time, and made no loop faster.
+        # Level 3 and SLP vectorization took up to half of the time, and made no loop faster.
         options = tools.llvm.create_pipeline_tuning_options(speed_level=2)
         options.loop_vectorization = options.loop_unrolling = True
         options.slp_vectorization = False
@@ -397,7 +399,7 @@ def _assembly(tools: _Tools, ir: str, optimise: bool) -> str:
 
 
 def assembly_for(machine: Machine, ir: str, optimise: bool = False) -> str:
-    """The assembly text of a module for a processor that need not be this one; RuntimeError where LLVM has it not."""
+    """The assembly text of a module for a processor that need not be this one; RuntimeError where LLVM lacks it."""
     llvm = _tools().llvm
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
@@ -426,13 +428,13 @@ def load(
 def begin(
     ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, opt: int = EFFORT, optimise: bool = False
 ) -> Callable[[], MachineCode]:
-    """The same while the caller goes on: what is returned waits for the code, or raises what ``load`` would.
+    """Starts ``load`` in the background: the returned function waits for the code, or raises the error of ``load``.
 
     >>> code = begin("define i32 @answer() { ret i32 42 }", ["answer"])
     >>> list(code().addresses)
     ['answer']
     """
-    made = _begun(lambda works: _load(_tools(), ir, exports, symbols or {}, opt, optimise, works))
+    made = _run_in_thread(lambda works: _load(_tools(), ir, exports, symbols or {}, opt, optimise, works))
 
     def code() -> MachineCode:
         found, told = made()
@@ -452,7 +454,7 @@ def _load(
     optimise: bool,
     works: Callable[[], object],
 ) -> tuple[MachineCode, Callable[[], Event]]:
-    """The code, and what there is to tell of how it was had."""
+    """The code, and the event that reports how it was obtained."""
     _close_dropped()
     started = time.perf_counter()
     key = key_of(ir, f"{opt} passes 2" if optimise else str(opt), *tools.identity)
@@ -495,15 +497,15 @@ def _close_dropped() -> None:
 
 
 def keep_forever(code: MachineCode) -> MachineCode:
-    """Makes ``code`` outlive the interpreter, for what threads or dying objects may still call then."""
+    """Makes ``code`` outlive the interpreter, for threads and dying objects that may still call it then."""
     immortal(code)
     return code
 
 
 def _keep_all() -> None:
-    """A daemon thread may be inside any kernel while the interpreter ends, so none is unloaded then.
+    """Unloads nothing at exit, since a daemon thread may be inside any kernel while the interpreter ends.
 
-    Nor does the linker go, whose finalizer is Python code that a debugger might still trace.
+    Nor is the linker freed: its finalizer is Python code that a debugger might still trace.
     """
     immortal((dict(_trackers), _linker))
     _trackers.clear()
@@ -513,12 +515,12 @@ process.at_end(_keep_all)
 
 
 def machine() -> Machine:
-    """The processor that code is made for."""
+    """The processor that code is compiled for."""
     return _tools().machine
 
 
 def identity() -> tuple[str, ...]:
-    """All that machine code depends on beside its IR: the processor, and the versions of those who make it."""
+    """Everything that machine code depends on beside its IR: the processor, and the versions of LLVM and llvmlite."""
     return _tools().identity
 
 
@@ -547,7 +549,7 @@ _GET = f"which `pip install --upgrade 'llvmlite>={versions.dotted(versions.LLVML
 
 
 def unsupported() -> str | None:
-    """Why native code cannot be made in this process, in one sentence; None where it can."""
+    """The reason why this process has no native code, in one sentence; None where it has."""
     if interpreter.refusal is not None:
         return interpreter.refusal
     if ctypes.sizeof(ctypes.c_void_p) != 8 or sys.byteorder != "little":
@@ -560,7 +562,7 @@ def unsupported() -> str | None:
         _tools()
     except ModuleNotFoundError as error:
         return f"{error.name or 'llvmlite'} is not installed, {_GET}"
-    except Exception as error:  # whatever goes wrong inside llvmlite, plain NumPy still works
-        raise_if_callers(error)  # a signal handler has raised it while llvmlite was loaded
+    except Exception as error:  # whatever fails inside llvmlite, plain NumPy still works
+        raise_if_callers(error)  # from a signal handler, while llvmlite was loaded
         return f"llvmlite cannot be used ({versions.first_cause(error)}), {_GET}"
     return None

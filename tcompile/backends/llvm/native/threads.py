@@ -1,28 +1,27 @@
 """The thread pool that runs the chunks of one kernel launch.
 
-Input: a kernel's address, its words, and how many items to cover in steps of how many. Output: the OR of
-the statuses of all chunks. Why: a region has to start and end within a microsecond, on threads
-that Python never sees.
+Input: a kernel's address, its words, the number of items, and the grain.
+Output: the OR of the statuses of all chunks.
+Why: a region has to start and end within a microsecond, on threads that Python never sees.
 
-How it works. A launch is one *region* of chunks. Everything a thread needs to find work is one 64-bit
-ticket (generation, end, next): whoever takes the chunk at ``next`` or the one before ``end`` by compare-and-swap
-owns it, the calling thread included. The caller and every other worker begin at the start, the rest at the end, so
-that in launch after launch over the same arrays a thread comes upon what is in its own caches: three stencils took
-0.75 to 0.9 of the time. The region is over when its chunks are done, not when all workers have come by: a worker
-that wakes up late finds no chunk and goes back to sleep. The description of the region is read only after a
-chunk was claimed, and a region cannot end while a claimed chunk is unfinished, so what is read is always the
-region that the chunk belongs to, even if the ticket's generation has wrapped around.
+A launch is one *region* of chunks. A thread finds work in one 64-bit ticket (generation, end, next): the thread that
+takes the chunk at ``next`` or the one before ``end`` by compare-and-swap owns it, the calling thread included. The
+caller and every other worker begin at the start, the rest at the end. So in launch after launch over the same arrays a
+thread finds them in its own caches: three stencils took 0.75 to 0.9 of the time. The region is over when its chunks are
+done, not when all workers have arrived: a worker that wakes up late finds no chunk and goes back to sleep. The
+description of the region is read only after a chunk was claimed, and a region cannot end while a claimed chunk is
+unfinished. So it always belongs to the chunk, even if the ticket's generation has wrapped around.
 
 A second thread that launches while a region runs does all its chunks itself. Results never depend on which thread runs
 a chunk: chunk boundaries are multiples of the grain, and workers take over the caller's rounding mode.
 
 Threads start, sleep and wake by functions of the operating system's layer (``tcompile/system``). On Linux, the caller
-first sends the workers that it wakes to other processors than its own. Linux may put them on that one, since virtual
-processors that have been idle look taken, and there they would wait while the caller does all the work.
+first sends the workers that it wakes to other processors than its own. Linux may put them on that one, since idle
+virtual processors look busy, and there they would wait while the caller does all the work.
 
-Workers are started by the first region that wants them. They spin for a tenth of a millisecond or two after
-their last chunk, then wait in the kernel. They are never joined: the end of the process ends them, and their code is
-never unloaded.
+Workers are started by the first region that wants them. They spin for a tenth of a millisecond or two after their last
+chunk, then wait in the kernel. They are never joined: the end of the process ends them, and their code is never
+unloaded.
 """
 
 from __future__ import annotations
@@ -80,10 +79,10 @@ def _set_workers(loaded: target.MachineCode, n: int) -> None:
 
 
 def num_threads() -> int:
-    """How many threads a kernel may use, the calling one included.
+    """The number of threads that a kernel may use, the calling one included.
 
-    What ``set_num_threads`` said, else TCOMPILE_NUM_THREADS, else OMP_NUM_THREADS, else the number of
-    processors that this process may use.
+    The argument of ``set_num_threads``, else TCOMPILE_NUM_THREADS, else OMP_NUM_THREADS, else the number of processors
+    that this process may use.
     """
     global _chosen
     if _chosen is None:

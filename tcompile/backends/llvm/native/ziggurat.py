@@ -1,12 +1,13 @@
-"""NumPy's ziggurats (G. Marsaglia, W. W. Tsang, 2000), taken apart so that machine code draws most numbers itself.
+"""NumPy's ziggurats (G. Marsaglia, W. W. Tsang, 2000): their tables, for draws in machine code.
 
-Input: the functions of NumPy's library that draw normal and exponential numbers. Output: for each the table of its 256
-layers, and the address of ``tc_redraw``, which calls the function for the numbers that are not that simple. Exists
-because of a hundred numbers 99 are one of 64 bits' parts times a step of its layer: NumPy calls two functions for that,
-which takes three times as long.
+Input: the functions of NumPy's library that draw normal and exponential numbers.
+Output: for each the table of its 256 layers, and the address of ``tc_redraw``, which calls the function for the other
+numbers.
+Why: of a hundred numbers 99 are bits of one draw times a step of its layer. NumPy calls two functions for that, which
+takes three times as long.
 
-The tables are asked of NumPy's function itself, with a bit generator that gives what it is told and counts. That the
-function is what is assumed here is tried on both sides of each limit before it is used.
+The tables are probed from NumPy's function itself, with a bit generator that returns given bits and counts its calls.
+The assumptions about the function are checked on both sides of each limit before it is used.
 """
 
 from __future__ import annotations
@@ -27,8 +28,8 @@ _EXPORTS = ("tc_redraw", "tc_probe", "tc_try")
 
 @dataclass(frozen=True)
 class Layout:
-    """Where a ziggurat has, in the 64 bits that it draws first, the layer's number, the value, of so many ``bits``, and
-    the sign, if there is one.
+    """The layout of a ziggurat's first 64 bits: the layer's number, the value, of so many ``bits``, and the sign, if
+    any.
     """
 
     layer: int
@@ -68,7 +69,7 @@ def table(name: str, function: int) -> Any:
 
 
 def _is_right(function: int, layout: Layout, found: Any) -> bool:
-    """Whether the function gives what the table says, for numbers of all layers on both sides of the limits."""
+    """Whether the function agrees with the table, for numbers of all layers on both sides of the limits."""
     attempt = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_uint64, ctypes.c_void_p)(_code()["tc_try"])
     random, drawn = Random(1), ctypes.c_double()
     most = (1 << layout.bits) - 1

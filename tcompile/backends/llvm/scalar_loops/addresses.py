@@ -1,24 +1,26 @@
-"""Loops over elements: addresses, computed where what they are made of is known.
+"""Addresses of scalar loops, hoisted as far out as their operands allow.
 
-Input: the indices of an element, in units of an array's memory. Output: its address. Why: a row's address
-does not change in the loop over its columns: what depends on the counter of an outer loop alone is written at the end
-of the block in which that counter is given, once, and LLVM need not move it there. Known distances are added last,
-where they are part of the instruction that reads or writes.
+Input: the indices of an element, in units of an array's memory.
+Output: its address.
+Why: a row's address is invariant in the loop over its columns, and LLVM's passes do not run to hoist it.
+
+A part of an address is written once, at the end of the block that dominates its uses and defines its operands. Constant
+offsets are added last, where they fold into the load or store.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tcompile.backends.llvm.scalar_loops.shape import Shape
+from tcompile.backends.llvm.scalar_loops.loop_nest import LoopNest
 from tcompile.backends.llvm.vector.text import Writer
 from tcompile.records import dataclass
 
-ENTRY = -1  # the block of what is known from the start
+ENTRY = -1  # the block of constants and arguments
 
 
 @dataclass(frozen=True)
-class Placed:
+class HoistedValue:
     """A value, and the block at whose end it is known."""
 
     name: str
@@ -29,20 +31,20 @@ class Placed:
 class Term:
     """An index times a step: ``more`` is added to the index.
 
-    ``checked``: it is in range wherever it is known, not only where it has been compared.
+    ``checked``: it is in range wherever it is known, not only after a comparison.
     """
 
-    index: Placed
+    index: HoistedValue
     step: str
     more: int = 0
     checked: bool = True
 
 
-class Places:
-    """Writes what depends on registers alone. ``made`` says in which blocks they get their values."""
+class AddressWriter:
+    """Emits computations that depend on registers alone. ``made`` says in which blocks these are defined."""
 
-    def __init__(self, w: Writer, shape: Shape, made: dict[int, int]) -> None:
-        self.w, self.shape, self.blocks = w, shape, made
+    def __init__(self, w: Writer, shape: LoopNest, made: dict[int, int]) -> None:
+        self.w, self.nest, self.blocks = w, shape, made
         for at in shape.order:
             parameters, lines, _ = shape.blocks[at]
             made.update(dict.fromkeys(parameters, at))
@@ -53,51 +55,51 @@ class Places:
         self._passed: dict[tuple[str, str], list[int]] = {}
 
     def enter(self, block: int) -> None:
-        """A block of the program begins."""
+        """Begins a block of the program."""
         self.now = block
 
     def leave(self) -> None:
-        """The place where what later blocks need goes: the block's instructions have been written."""
+        """Marks the end of the block's instructions: hoisted computations of later blocks go here."""
         self.w.lines.append("")
         self._tails[self.now] = (len(self.w.lines) - 1, [])
 
     def close(self) -> None:
-        """Writes what has gathered at the ends of the blocks."""
+        """Emits the hoisted computations at the ends of the blocks."""
         for line, texts in self._tails.values():
             self.w.lines[line] = "\n".join(texts)
 
     def is_passed(self, index: str, size: str) -> bool:
-        """Whether an index was found to be in range before, on all ways to here; it is from here on."""
+        """Whether a dominating check found an index to be in range; from here on it is."""
         blocks = self._passed.setdefault((index, size), [])
-        if any(self.shape.dominates(block, self.now) for block in blocks):
+        if any(self.nest.dominates(block, self.now) for block in blocks):
             return True
         blocks.append(self.now)
         return False
 
-    def pure(self, text: str, block: int) -> Placed:
+    def pure(self, text: str, block: int) -> HoistedValue:
         """The result of an instruction without effects, whose operands are known from the end of ``block`` on."""
         if block == ENTRY:
-            return Placed(self.w.at_entry(text), ENTRY)
-        shape = self.shape
+            return HoistedValue(self.w.at_entry(text), ENTRY)
+        shape = self.nest
         for where, at_end, name in self._found.get(text, ()):
             if (where != self.now or not at_end) and shape.dominates(where, self.now):
-                return Placed(name, where)
+                return HoistedValue(name, where)
         at_end = shape.depth[block] < shape.depth[self.now]
         where = block if at_end else self.now
         name = self.w.name("u") if at_end else self.w.get(text)
         if at_end:
             self._tails[block][1].append(f"  {name} = {text}")
         self._found.setdefault(text, []).append((where, at_end, name))
-        return Placed(name, where)
+        return HoistedValue(name, where)
 
     def later(self, one: int, two: int) -> int:
-        """Of two blocks on the way to here, the one that comes later."""
-        return two if one == ENTRY or (two != ENTRY and self.shape.dominates(one, two)) else one
+        """The later one of two blocks that dominate this one."""
+        return two if one == ENTRY or (two != ENTRY and self.nest.dominates(one, two)) else one
 
     def address(self, start: str, unit: str, terms: Sequence[Term]) -> str:
         """The address of the element with these indices."""
-        depth, last = self.shape.depth, 0
-        address = Placed(start, ENTRY)
+        depth, last = self.nest.depth, 0
+        address = HoistedValue(start, ENTRY)
         moving = []
         for term in sorted(terms, key=lambda term: depth.get(term.index.block, -1)):
             known, more = _known(term.step), term.more
@@ -124,4 +126,4 @@ def _known(step: str) -> bool:
     return step.lstrip("-").isdigit()
 
 
-__all__ = ["ENTRY", "Places", "Term"]
+__all__ = ["ENTRY", "AddressWriter", "Term"]

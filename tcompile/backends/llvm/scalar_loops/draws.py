@@ -1,12 +1,12 @@
-"""Loops over elements: random numbers, drawn as NumPy's library draws them, or by its functions.
+"""Random numbers in scalar loops, drawn inline or by the functions of NumPy's library.
 
-Input: the array with a generator's state, and what is drawn. Output: instructions. Why: NumPy's functions
-want a ``bitgen_t``: the address of a state as the bit generator keeps it, and that of its functions. The state lies on
-the stack while the loop runs and is written back where it ends; where plain Python has to take over, nothing has
-happened.
+Input: the array with a generator's state, and the kind of draw.
+Output: instructions.
+Why: NumPy's functions take a ``bitgen_t``: the address of a state, and those of its functions.
 
-What is drawn most is written out: floats between 0 and 1, whole numbers of a small range, and of normal and
-exponential numbers those that NumPy makes of 64 bits at once (``native.ziggurat``).
+The state lies on the stack while the loop runs and is written back where it ends; before a replay it is unchanged. The
+most frequent draws are inlined: floats between 0 and 1, integers of a small range, and the common case of normal and
+exponential numbers (``native.ziggurat``).
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import platform
 from collections.abc import Sequence
 
 from tcompile.backends.llvm.native import ziggurat
-from tcompile.backends.llvm.scalar_loops.bits import Bits
+from tcompile.backends.llvm.scalar_loops.bit_generators import Bits
 from tcompile.backends.llvm.vector.text import Writer
 from tcompile.graph.ops.draws import BOUNDED, DRAWS, NEXT, addresses, family_named
 
-_ALIGNED = 16  # what the inner part of a state is at multiples of
-# What is a draw of another name, times its last parameter, plus the first of two.
+_ALIGNED = 16  # the alignment of a state's inner part
+# Draws that are another draw, times their last parameter, plus the first of two.
 _SCALED = {"normal": "standard_normal", "exponential": "standard_exponential", "uniform": "random"}
-# Elsewhere C's compilers may join a product and a sum, which gives other bits.
+# Elsewhere C compilers may fuse a product and a sum, which gives other bits.
 _IS_X86 = platform.machine() in ("x86_64", "AMD64")
 
 
@@ -34,7 +34,7 @@ class Generator:
         assert found is not None
         self.w, self.family, self.array = w, found, array
         self.functions = addresses(family)
-        # The inner part begins at a multiple of 16, so the whole may have to begin 8 after one.
+        # The inner part is aligned to 16 bytes, so the whole may have to begin 8 bytes later.
         shift = 8 * found.inner % _ALIGNED
         room = w.slot("i8", str(8 * found.words + shift), align=_ALIGNED)
         self.state = w.at_entry(f"getelementptr i8, ptr {room}, i64 {shift}")
@@ -50,7 +50,7 @@ class Generator:
         self.next = Bits(w, found, self.state, self._function)
 
     def draw(self, name: str, given: Sequence[str]) -> str:
-        """The register of a number: ``given`` are two words for whole numbers, and floats for all others."""
+        """The register of a number: ``given`` are two words for integers, and floats for all others."""
         w, row = self.w, DRAWS[name]
         if name == "random":
             return self.next.next_float()

@@ -1,20 +1,22 @@
-"""Loops over elements in machine code: the program of an ``scalar_loop`` node as one LLVM function.
+"""Lowering of scalar loops: the program of a ``scalar_loop`` node as one LLVM function.
 
-Input: the node. Output: a ``ScalarLoop``: the text of a function with a kernel's signature, and what it is called
-with. Why: the loop's time is that of single loads and additions, and so is what it takes to compile: checks
-that cannot fail are not written (``ranges``), addresses are written where they are known (``addresses``),
-and values are handed from block to block as they are. What is left needs no passes of LLVM's, but for loops whose
-iterations vectors may do several of at once, and for arrays of any size, whose checks only the loops' bounds decide.
+Input: the node.
+Output: a ``ScalarLoop``: the text of a function with a kernel's signature, and its arguments.
+Why: the loop takes as long as its single loads and additions, and so does its compile.
+
+Redundant checks are eliminated (``ranges``), addresses are hoisted (``addresses``), and values are passed from block to
+block in registers. So LLVM's passes run only for loops that they can vectorise, and for arrays of unknown size, whose
+checks depend on the loops' bounds.
 
 Every access is checked, with Python's rule for negative indices. Where Python would raise or warn, where an int needs
-more than 64 bits, and where a way out was not foreseen, the function ends with the status ``ONLY_NUMPY``: it works on
-copies, and plain Python does everything again. Arrays that come from different memory are passed as such (``noalias``),
-for capture has seen to that where one is written.
+more than 64 bits, and at an unforeseen exit, the function ends with the status ``ONLY_NUMPY``: it works on copies, and
+plain Python does everything again. Arrays without a common base are passed as ``noalias``, since capture guards that
+one that is written overlaps no other.
 
-A long loop asks now and then whether a signal has arrived, and whether something has changed that the code has read
-(``native.interrupts``): ``shape`` says what each loop takes from the budget that is spent between two questions.
-After a change the outermost loop is left before its next iteration, with the status ``PAUSED`` and what that iteration
-would begin with; where it has no way out for that, or takes too long to come to it, with ``CHANGED``.
+A long loop polls now and then for signals, and for changes to values that the code has read (``native.interrupts``):
+``loop_nest`` says how much of the budget between two polls each loop spends. After a change the outermost loop is left
+before its next iteration, with the status ``PAUSED`` and the registers with which that iteration would begin. Where it
+has no such exit, or takes too long to reach it, the status is ``CHANGED``.
 """
 
 from __future__ import annotations
@@ -27,9 +29,9 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
-from tcompile.backends.llvm.scalar_loops.addresses import ENTRY, Placed, Places, Term
+from tcompile.backends.llvm.scalar_loops.addresses import ENTRY, AddressWriter, HoistedValue, Term
+from tcompile.backends.llvm.scalar_loops.loop_nest import LoopNest
 from tcompile.backends.llvm.scalar_loops.ranges import WHOLE, Bounds
-from tcompile.backends.llvm.scalar_loops.shape import Shape
 from tcompile.backends.llvm.scalar_loops.values import (
     Values,
     constant,
@@ -40,10 +42,10 @@ from tcompile.backends.llvm.scalar_loops.values import (
     loop_of,
     stored,
 )
-from tcompile.backends.llvm.scalar_loops.vectors import Lanes, Several, straight
+from tcompile.backends.llvm.scalar_loops.vectors import Lanes, VectorStrips, vectorisable_range
 from tcompile.backends.llvm.vector.text import Module, Writer, element_type, scalar_type
-from tcompile.backends.schedule.elements import Seen, roots, seen
 from tcompile.backends.schedule.kernel import Distance, static_elements
+from tcompile.backends.schedule.scalar_loop_arrays import StridedArray, roots, seen
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.scalar_blocks import affine, operands
@@ -54,8 +56,8 @@ if TYPE_CHECKING:
     from tcompile.backends.llvm.scalar_loops.draws import Generator
 
 _STRIP = 1 << 16  # iterations of an innermost loop that are paid for at once
-_BUDGET = 1 << 22  # units of work between two looks at the clock
-_PATIENCE = 6  # polls, some milliseconds apart, from a change to the end of an iteration
+_BUDGET = 1 << 22  # units of work between two reads of the clock
+_PATIENCE = 6  # polls, some milliseconds apart, between a change and the forced end of the loop
 
 
 @dataclass
@@ -74,13 +76,13 @@ class ScalarLoop:
     spec: str = ""
     arguments: list[Any] = field(default_factory=list)
     code: native.MachineCode | None = None
-    depth: int = 0  # how many loops there are in one another
-    improves: int = 0  # how deep the deepest is in which LLVM's passes find something to do
-    ms: float = 0.0  # what it took to make
+    depth: int = 0  # the nesting depth
+    improves: int = 0  # the depth of the innermost loop that LLVM's passes improve
+    ms: float = 0.0  # compile time
 
 
 def write_loops(nodes: Sequence[Node]) -> tuple[dict[Node, ScalarLoop], Module]:
-    """Loops over elements, and the module with their functions, whose declarations it lacks."""
+    """Scalar loops, and the module with their functions, which lacks declarations."""
     module = Module()
     loops = {node: write(module, node, f"scalar_{node.name}") for node in nodes}
     if loops:
@@ -89,7 +91,7 @@ def write_loops(nodes: Sequence[Node]) -> tuple[dict[Node, ScalarLoop], Module]:
 
 
 def can_call(node: Node) -> bool:
-    """Whether all functions are there that the program calls."""
+    """Whether all functions that the program calls exist."""
     lines = [line for _, instructions, _ in node.attrs["program"][2] for line in instructions]
     loops = {(line[0], len(line) - 2) for line in lines if is_ufunc(line[0])}
     return all(loop_of(*called) is not None for called in loops)
@@ -102,7 +104,7 @@ def needs_passes(loops: Iterable[ScalarLoop]) -> bool:
 
 
 def write(module: Module, node: Node, name: str) -> ScalarLoop:
-    """Writes the function of a node into ``module``."""
+    """Emits the function of a node into ``module``."""
     made = _Function(module, node, name)
     made.write()
     made.loop.name = module.add(name, made.loop.text)
@@ -110,7 +112,7 @@ def write(module: Module, node: Node, name: str) -> ScalarLoop:
 
 
 class _Words:
-    """The words that the function is called with."""
+    """The words that are the function's arguments."""
 
     def __init__(self, loop: ScalarLoop) -> None:
         self.loop = loop
@@ -143,30 +145,30 @@ class _Function:
         assert found is not None
         self.seen = found
         self.types = [array.type for array in found]
-        # Arrays in memory, none of which shares any with one that is written.
+        # Arrays in memory, none of which aliases one that is written.
         self.groups = list(dict.fromkeys(map(_argument, found)))
         self.loop = ScalarLoop(node, name, len(self.groups))
         self.words = _Words(self.loop)
         self.registers: dict[int, str] = {}
-        self.shape = Shape(self.kinds, self.blocks, self._known_size)
-        self.order, self.back, self.strips = self.shape.order, self.shape.back, self.shape.strips
-        self.made = self.shape.ranges.made
+        self.nest = LoopNest(self.kinds, self.blocks, self._known_size)
+        self.order, self.back, self.strips = self.nest.order, self.nest.back, self.nest.strips
+        self.made = self.nest.ranges.made
         self.known = {r: line[2] for r, line in self.made.items() if line[0] == "const"}
-        # What comes to a block from where: names, for each of its parameters.
+        # The incoming values of each block's parameters.
         self.edges: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in range(len(self.blocks))}
-        self.checked: set[int] = set()  # blocks in which something is checked
-        self.stuck: set[int] = set()  # those in which something is that cannot be asked when a strip begins
-        self.askable = 0  # checks that can
-        self.asked: _Asked | None = None  # what is asked before a strip that is being written
-        self.open: set[int] = set()  # those in which an index is, whose array may have any size
-        self.places = Places(self.w, self.shape, dict.fromkeys(self.numbers, ENTRY))
+        self.checked: set[int] = set()  # blocks with checks
+        self.stuck: set[int] = set()  # blocks with checks that cannot be hoisted to the start of a strip
+        self.askable = 0  # checks that can be
+        self.asked: _Asked | None = None  # the hoisted checks of the strip that is being written
+        self.open: set[int] = set()  # blocks with an index into an array of unknown size
+        self.places = AddressWriter(self.w, self.nest, dict.fromkeys(self.numbers, ENTRY))
         self.strip_entries: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in self.strips}
         self.strip_values: dict[int, list[str]] = {}
         self.strip_limits: dict[int, str] = {}
         self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
-        # What each outermost loop holds where an iteration begins, before which it may be left.
-        self.held = {at: self._held(at) for at in self.order if self.shape.depth[at] == 1 and self._held(at)}
-        self.pausing = ""  # the word that says that it is to be
+        # The registers that each outermost loop holds at the start of an iteration, before which it may be left.
+        self.held = {at: self._held(at) for at in self.order if self.nest.depth[at] == 1 and self._held(at)}
+        self.pausing = ""  # the word that requests this
         self.strip_ends: dict[
             int, tuple[str, int]
         ] = {}  # the block and the line where a strip's first iteration begins
@@ -177,10 +179,10 @@ class _Function:
 
     # -- the function --------------------------------------------------------------------------------------------------
     def write(self) -> None:
-        """Writes it."""
+        """Emits the function."""
         w = self.w
         self.budget = self.last = ""
-        if self.held and any(self.shape.pays.values()):
+        if self.held and any(self.nest.pays.values()):
             self._make_budget()
         if self._keeps_flags():
             self.v.kept = w.slot("i32", align=4)
@@ -195,7 +197,7 @@ class _Function:
             for register in self.blocks[number][0]:
                 self.registers[register] = w.name("p")
         for number, family in self._families().items():
-            from tcompile.backends.llvm.scalar_loops.draws import Generator  # imported for programs that draw alone
+            from tcompile.backends.llvm.scalar_loops.draws import Generator  # imported only for programs that draw
 
             self.generators[number] = Generator(w, family, self.pointers[number])
         w.jump("b0")
@@ -207,11 +209,11 @@ class _Function:
         w.do(f"ret i32 {INTERRUPTED}")
         w.place("changed")
         w.do(f"ret i32 {CHANGED}")
-        scalar = [header for header in self.shape.meetings if not self._in_lanes(header)]
-        vectors = [header for header in scalar if not self.checked & self.shape.bodies[header]]
+        scalar = [header for header in self.nest.dependent_iterations if not self._vectorise_strip(header)]
+        vectors = [header for header in scalar if not self.checked & self.nest.bodies[header]]
         self._phis()
         self.places.close()
-        depth = self.shape.depth
+        depth = self.nest.depth
         self.loop.depth = max(depth.values())
         self.loop.improves = max((depth[at] for at in (*vectors, *self.open)), default=0)
         name = self.loop.name
@@ -224,7 +226,7 @@ class _Function:
         return any(forgets_flags(*each) for each in called)
 
     def _families(self) -> dict[int, str]:
-        """The arrays that are states of generators, and of what kind these are."""
+        """The arrays that are states of generators, and their kinds."""
         lines = (line for at in self.order for line in self.blocks[at][1])
         return {line[2]: line[3] for line in lines if line[0] == "draw"}
 
@@ -233,12 +235,12 @@ class _Function:
         return self.w.at_entry(f"load i64, ptr {at}")
 
     @staticmethod
-    def _unit(array: Seen) -> str:
-        """In what distances within an array are counted: in elements where they are all known, in bytes else."""
+    def _unit(array: StridedArray) -> str:
+        """The unit of distances within an array: elements where they are all known, else bytes."""
         known = all(static_elements(distance) is not None for distance in (*array.steps, array.offset))
         return element_type(array.type.dtype) if known else "i8"
 
-    def _distance(self, array: Seen, distance: Distance, unit: str) -> str:
+    def _distance(self, array: StridedArray, distance: Distance, unit: str) -> str:
         """A distance in such units."""
         w, size = self.w, array.type.dtype.itemsize
         if unit != "i8" or not distance:
@@ -254,8 +256,8 @@ class _Function:
             total = w.at_entry(f"add nsw i64 {total}, {term}")
         return total
 
-    def _pointer(self, array: Seen, unit: str) -> str:
-        """The address of an array's first element, as one that depends on that of its memory."""
+    def _pointer(self, array: StridedArray, unit: str) -> str:
+        """The address of an array's first element, derived from that of its memory."""
         number = self.groups.index(_argument(array))
         memory = f"%g{number}"
         if number >= entries.MOST:
@@ -292,7 +294,7 @@ class _Function:
         w.do(f"; phis of {number}")
         self.places.enter(number)
         checks, askable = self.v.checks, self.askable
-        for at, (line, bounds) in enumerate(zip(instructions, self.shape.ranges.before(number), strict=True)):
+        for at, (line, bounds) in enumerate(zip(instructions, self.nest.ranges.before(number), strict=True)):
             for register in operands(line):
                 self._show(register, bounds)
             if line[0] == "hold":
@@ -326,7 +328,7 @@ class _Function:
             self._branch(number, end)
 
     def _show(self, register: int, bounds: Mapping[int, Bounds]) -> None:
-        """Tells what is known of an int at this place."""
+        """Records the bounds of an int at this point."""
         known, name = bounds.get(register), self.registers[register]
         if known is not None:
             self.v.bounds[name] = known
@@ -334,7 +336,7 @@ class _Function:
             self.v.bounds.pop(name, None)
 
     def _branch(self, number: int, end: tuple[Any, ...]) -> None:
-        """Two ways; each has a block of its own where something is to be done on it."""
+        """Emits a branch; an edge with work on it gets a block of its own."""
         w, (_, condition, yes, given, no, others) = self.w, end
         same = yes == no
         labels = [self._direct(number, way, values, same) for way, values in ((yes, given), (no, others))]
@@ -345,21 +347,21 @@ class _Function:
                 w.jump(self._way(number, way, values))
 
     def _direct(self, number: int, to: int, given: tuple[int, ...], same: bool) -> tuple[str | None, str]:
-        """The label of the block that a way leads to if nothing is to be done on it, and else that of a new one."""
-        if same or to in self.strips or ((number, to) in self.back and self.shape.pays[to]):
+        """The label of the target of an edge without work on it, and else that of a new block."""
+        if same or to in self.strips or ((number, to) in self.back and self.nest.pays[to]):
             return None, self.w.label("way")
         return self._way(number, to, given), ""
 
     def _way(self, number: int, to: int, given: tuple[int, ...], goes_on: bool = False) -> str:
-        """The label that a jump goes to; a jump back pays an iteration.
+        """The label of a jump's target; a back edge pays for an iteration.
 
-        An innermost loop that ``goes_on`` has paid already. One that begins may be reached by a jump back as well, that
-        of the loop around it.
+        An innermost loop that ``goes_on`` has paid already. A loop's header may also be reached by the back edge of the
+        enclosing loop.
         """
         w = self.w
         back = (number, to) in self.back
-        if back and to not in self.strips and self.shape.pays[to]:
-            self._pay(str(self.shape.pays[to]))
+        if back and to not in self.strips and self.nest.pays[to]:
+            self._pay(str(self.nest.pays[to]))
         names = [self.registers[register] for register in given]
         if to in self.strips and not (back and goes_on):
             self.strip_entries[to].append((w.block, names))
@@ -368,7 +370,7 @@ class _Function:
         return f"b{to}"
 
     def _make_budget(self) -> None:
-        """The words that are counted down, and that say what was heard."""
+        """Emits the words of the budget, and of the result of polls."""
         w = self.w
         self.budget, self.last = w.slot("i64", align=8), w.slot("i64", align=8)
         self.changes = w.slot("i32", align=4)
@@ -383,7 +385,7 @@ class _Function:
         return held if len(held) <= interrupts.HELD else ()
 
     def _leave_if_changed(self, number: int, values: Mapping[int, str]) -> None:
-        """Before an iteration: leaves the loop where something has changed. ``values`` are the block's parameters."""
+        """Before an iteration: leaves the loop where a value has changed. ``values`` are the block's parameters."""
         w = self.w
         leave, on = w.label("leave"), w.label("on")
         w.branch(w.get(f"icmp ne i32 {w.get(f'load i32, ptr {self.pausing}')}, 0"), leave, on)
@@ -405,7 +407,7 @@ class _Function:
         w.place(on)
 
     def _note_change(self, quiet: str) -> None:
-        """Something has changed: the outermost loop ends with this iteration, or at once where that takes too long."""
+        """After a change: ends the outermost loop with this iteration, or at once where that takes too long."""
         w = self.w
         may = w.get(f"icmp ne i64 {self._word(self.words.place(('pauses',), 'i', ('pauses', 0)))}, 0")
         count = w.get(f"add i32 {w.get(f'load i32, ptr {self.changes}')}, 1")
@@ -416,7 +418,7 @@ class _Function:
         w.branch(w.get(f"icmp sge i32 {count}, {most}"), "changed", quiet)
 
     def _pay(self, work: str) -> None:
-        """Takes work from the budget, and asks where it is spent."""
+        """Takes work from the budget, and polls where it is spent."""
         w = self.w
         if not self.budget:
             self._make_budget()
@@ -440,7 +442,7 @@ class _Function:
 
     # -- innermost ranges ----------------------------------------------------------------------------------------------
     def _begin_strip(self, number: int, at: int, stop: int, step: int) -> None:
-        """The block before a loop over a range: how far this strip goes."""
+        """Emits the block before a loop over a range, strip-mined: the end of this strip."""
         w, parameters = self.w, self.blocks[number][0]
         names = self.strip_values[number] = [w.name("s") for _ in parameters]
         w.place(f"strip{number}")
@@ -449,10 +451,10 @@ class _Function:
         start, end = values[at], values.get(stop) or self.registers[stop]
         before = f"icmp {'slt' if step > 0 else 'sgt'} i64"
         limit = end
-        if self.shape.pays[number]:
+        if self.nest.pays[number]:
             far = w.get(f"add nsw i64 {start}, {_STRIP * step}")
             limit = w.get(f"select i1 {w.get(f'{before} {far}, {end}')}, i64 {far}, i64 {end}")
-        for register, more in self.shape.meetings.get(number, ()):
+        for register, more in self.nest.dependent_iterations.get(number, ()):
             alone, after = self.registers[register], w.get(f"add nsw i64 {start}, {step}")
             if more:
                 alone = w.get(f"add i64 {alone}, {more}")
@@ -460,11 +462,11 @@ class _Function:
             past, farther = w.get(f"{before} {alone}, {start}"), w.get(f"{before} {limit}, {until}")
             limit = w.get(f"select i1 {w.get(f'or i1 {past}, {farther}')}, i64 {limit}, i64 {until}")
         self.strip_limits[number] = limit
-        most = self.shape.pays[number] * _STRIP
+        most = self.nest.pays[number] * _STRIP
         if most:
             iterations = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
             paid = (
-                w.get(f"mul i64 {iterations}, {self.shape.pays[number]}")
+                w.get(f"mul i64 {iterations}, {self.nest.pays[number]}")
                 if iterations
                 else str(min(most, _BUDGET // 64))
             )
@@ -475,11 +477,11 @@ class _Function:
         self.edges[number].append((w.block, names))
         w.jump(f"b{number}")
 
-    def _in_lanes(self, number: int) -> bool:
-        """Puts code before a strip that does most of its iterations several at once, where that can be done."""
+    def _vectorise_strip(self, number: int) -> bool:
+        """Emits a vectorised loop for most iterations of a strip, where that is possible."""
         w, found = self.w, None
-        if number in self.strips and not self.stuck & self.shape.bodies[number]:
-            found = straight(self.shape, number, self.kinds, self.seen)
+        if number in self.strips and not self.stuck & self.nest.bodies[number]:
+            found = vectorisable_range(self.nest, number, self.kinds, self.seen)
         if found is None:
             return False
         block, line = self.strip_ends[number]
@@ -490,8 +492,8 @@ class _Function:
         self.edges[number].remove((block, names))
         w.place(ask)
         self.places.enter(number)
-        lines, known = self.blocks[found.body][1], [*map(dict, self.shape.ranges.before(found.body))]
-        meetings = self.shape.meetings.get(number, ())
+        lines, known = self.blocks[found.body][1], [*map(dict, self.nest.ranges.before(found.body))]
+        dependent_iterations = self.nest.dependent_iterations.get(number, ())
 
         def element(line: tuple[Any, ...]) -> str:
             places = line[4:] if line[0] == "store" else line[3:]
@@ -501,11 +503,11 @@ class _Function:
 
         def apart(one: tuple[Any, ...], two: tuple[Any, ...]) -> bool:
             if any(known[lines.index(line)].get(line[-1], WHOLE)[0] < 0 for line in (one, two)):
-                return False  # a negative index is another one's place
+                return False  # a negative index refers to another element
             (at, more), (other, its) = (affine(self.made, self.kinds, line[-1]) for line in (one, two))
-            return (at, more) == (other, its) or (other, its - more) in meetings
+            return (at, more) == (other, its) or (other, its - more) in dependent_iterations
 
-        lanes = Lanes(w, self.shape, number, self.kinds, self.seen, found.count)
+        lanes = Lanes(w, self.nest, number, self.kinds, self.seen, found.count)
 
         def same(one: int, two: int) -> bool:
             return bool(_argument(self.seen[one]) == _argument(self.seen[two]))
@@ -513,7 +515,7 @@ class _Function:
         iterations = w.get(f"sub i64 {self.strip_limits[number]}, {start}")
         counter, self.registers[found.counter] = self.registers[found.counter], start
         self.asked = _Asked(number, found.counter, iterations)
-        several = Several(lanes, found, lines, self.registers, element, same, apart)
+        several = VectorStrips(lanes, found, lines, self.registers, element, same, apart)
         may = several.may_run(iterations, self.asked.conditions)
         self.registers[found.counter], self.asked = counter, None
         w.branch(may, run, f"b{number}")
@@ -526,7 +528,7 @@ class _Function:
         return True
 
     def _end_strip(self, number: int, end: tuple[Any, ...], at: int, stop: int, step: int) -> None:
-        """After a strip: the next one, or what comes after the loop."""
+        """Emits the block after a strip: the next one, or the loop's exit."""
         w, (_, _, yes, given, no, others) = self.w, end
         inside, over, out = w.label("inside"), w.label("over"), w.label("out")
         less = f"icmp {'slt' if step > 0 else 'sgt'} i64"
@@ -543,7 +545,7 @@ class _Function:
         w.jump(self._way(number, no, others))
 
     def _phis(self) -> None:
-        """Fills in what each block is given, now that all ways to it are known."""
+        """Fills in the phis of each block, now that all edges to it are known."""
         lines = self.w.lines
         for place, line in enumerate(lines):
             if line.startswith("  ; phis of "):
@@ -555,7 +557,7 @@ class _Function:
                 lines[place] = self._arms(number, self.strip_values[number], self.strip_entries[number])
 
     def _arms(self, number: int, names: Sequence[str], edges: Sequence[tuple[str, Sequence[str]]]) -> str:
-        """The values of a block's parameters, by the block that one comes from."""
+        """The incoming values of a block's parameters, by predecessor."""
         rows = []
         for position, (name, register) in enumerate(zip(names, self.blocks[number][0], strict=True)):
             type = scalar_type(dtype_of(self.kinds[register]))
@@ -606,7 +608,7 @@ class _Function:
             low, high = v.range(self.registers[place], dtype_of(self.kinds[place]))
             if isinstance(count, int) and low == high:
                 v.need("true" if -count <= low < count else "false")
-                terms.append(Term(Placed(str(low % count if count else 0), ENTRY), step))
+                terms.append(Term(HoistedValue(str(low % count if count else 0), ENTRY), step))
             elif isinstance(count, int) and low >= 0 and high < count:
                 terms.append(self._counted(place, step))
             else:
@@ -614,12 +616,12 @@ class _Function:
         return self.places.address(self.pointers[number], unit, terms)
 
     def _counted(self, place: int, step: str) -> Term:
-        """An index that is in range; a known number may be added to it."""
+        """An index that is in range; a constant may be added to it."""
         place, more = affine(self.made, self.kinds, place)
         return Term(self._index(place), step, more)
 
     def _wrapped(self, place: int, size: str, step: str, low: int) -> Term:
-        """An index that may be negative, and that plain Python is left to where it is out of range."""
+        """An index that may be negative; out of range it leaves to plain Python."""
         if self.asked is not None:
             return self._asked_for(self.asked, place, size, step, low)
         index, pure, checks = self._index(place), self.places.pure, self.v.checks
@@ -637,15 +639,15 @@ class _Function:
         return Term(index, step, checked=False)
 
     def _is_askable(self, place: int) -> bool:
-        """Whether an index is known when a strip of the innermost loop begins, or goes along with its counter."""
-        header = self.shape.within[self.places.now]
+        """Whether an index is known at the start of an innermost loop's strip, or follows its induction variable."""
+        header = self.nest.within[self.places.now]
         if header not in self.strips:
             return False
         base, _ = affine(self.made, self.kinds, place)
-        return base == self.strips[header][0] or self.places.blocks[base] not in self.shape.bodies[header]
+        return base == self.strips[header][0] or self.places.blocks[base] not in self.nest.bodies[header]
 
     def _asked_for(self, asked: _Asked, place: int, size: str, step: str, low: int) -> Term:
-        """An index in a strip's first iteration. If it is out of range in any iteration, these are done one by one."""
+        """An index in a strip's first iteration. A strip with an index out of range runs as scalar code."""
         w = self.w
         base, more = affine(self.made, self.kinds, place)
         name = self._index(base).name
@@ -658,21 +660,21 @@ class _Function:
             less = w.get(f"icmp slt i64 {name}, 0")
             name = w.get(f"select i1 {less}, i64 {w.get(f'add i64 {name}, {size}')}, i64 {name}")
         asked.conditions.append(w.get(f"icmp ult i64 {name}, {size}"))
-        return Term(Placed(name, asked.header), step, checked=False)
+        return Term(HoistedValue(name, asked.header), step, checked=False)
 
-    def _index(self, place: int) -> Placed:
+    def _index(self, place: int) -> HoistedValue:
         """A register as an index."""
         register, dtype = self.registers[place], dtype_of(self.kinds[place])
-        found = Placed(register, self.places.blocks[place])
+        found = HoistedValue(register, self.places.blocks[place])
         if dtype.itemsize == 8 or register.lstrip("-").isdigit():
             return found
         how = "sext" if dtype.kind == "i" else "zext"
         return self.places.pure(f"{how} {scalar_type(dtype)} {register} to i64", found.block)
 
     def _keep_flags(self, line: tuple[Any, ...]) -> None:
-        """Has LLVM compute what nobody reads: a float whose flags Python would have warned of."""
+        """Makes LLVM compute a dead float whose flags Python would have reported."""
         register = line[1]
-        if register in self.shape.kept:
+        if register in self.nest.kept:
             dtype = dtype_of(self.kinds[register])
             stored(self.w, dtype, self.registers[register], self.w.slot(scalar_type(dtype), align=8), for_flags=True)
 
@@ -690,7 +692,7 @@ class _Function:
 
 @dataclass
 class _Asked:
-    """What is asked before a strip of so many ``iterations``, before several of them are done at once."""
+    """The checks hoisted out of a strip of so many ``iterations``, before it is vectorised."""
 
     header: int
     counter: int
@@ -698,8 +700,8 @@ class _Asked:
     conditions: list[str] = field(default_factory=list)
 
 
-def _argument(array: Seen) -> Any:
-    """What the function is given for an array."""
+def _argument(array: StridedArray) -> Any:
+    """The function's argument for an array."""
     return array.base if array.written is None else ("written", array.written)
 
 

@@ -1,12 +1,13 @@
-"""Loops over elements: between which bounds the ints of a program lie.
+"""Range analysis of scalar loops: bounds of the ints of a program.
 
-Input: the blocks of a program, and the sizes of its arrays where they are known. Output: for each instruction the
-bounds of what it reads, for each range how many iterations it has at most. Why: a check that cannot fail need not
-be written: LLVM takes several times as long to find that out, and without the checks there is little left for it to do.
+Input: the blocks of a program, and the sizes of its arrays where they are known.
+Output: for each instruction the bounds of its operands, for each range its largest trip count.
+Why: redundant checks are eliminated. LLVM takes several times as long for that, and without the checks it has little
+left to do.
 
-Bounds follow the blocks in the order in which they run. What a branch has asked, and what a check has passed, holds in
-all blocks that it leads to first. A loop's first bounds are widened to whatever an int can be, and what its branches
-ask makes them narrow again.
+Bounds are propagated in the order of execution. The condition of a branch, and of a passed check, holds in all blocks
+that it dominates. A loop's first bounds are widened to all of int64, and narrowed again by the conditions of its
+branches.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tcompile.graph.ops.scalar_loop import Block, dtype_of, ways
 
 Bounds: TypeAlias = tuple[int, int]
 _Env: TypeAlias = dict[int, Bounds]
-# What an instruction does to what is known: what, the register whose bounds it gives, and what it gives them by.
+# The effect of an instruction on bounds: its kind, the register, and the operands.
 _Step: TypeAlias = tuple[str, int, Any, Any]
 _Arm: TypeAlias = tuple[int, int, Sequence[int]]
 
@@ -29,13 +30,13 @@ _OPPOSITE = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 _SAME = ("int", "np.int64", "positive")
 _SIGNS = ("+", "-", "*", "&", "|", "^", ">>", "<<", "//", "%", "step")
 _KNOWN = frozenset((*_SAME, *_SIGNS, "const", "select", "draw", "abs", "negative", "invert"))
-_WIDENS_AT = 2  # passes that are followed exactly
+_WIDENS_AT = 2  # passes without widening
 _MOST_PASSES = 12
-_NARROWS, _HOLDS = -1, -2  # passes that make bounds narrower, and one in which parameters keep theirs
+_NARROWS, _HOLDS = -1, -2  # passes that narrow bounds, and one in which parameters keep theirs
 
 
 def kind_bounds(kind: str) -> Bounds | None:
-    """What a register of a kind can hold; None for floats."""
+    """The bounds of a register of this kind; None for floats."""
     if kind not in _BY_KIND:
         dtype = dtype_of(kind)
         bits = dtype.itemsize * 8
@@ -45,7 +46,7 @@ def kind_bounds(kind: str) -> Bounds | None:
 
 
 class Ranges:
-    """The bounds of a program's ints. ``size(array, axis)`` is that of an array where it is known."""
+    """The bounds of a program's ints. ``size(array, axis)`` is the size of an array where it is known."""
 
     def __init__(
         self,
@@ -66,30 +67,30 @@ class Ranges:
             for number, way in enumerate(ways(end)):
                 self.arms[way].append((at, number, end[3 + 2 * number] if end[0] == "branch" else end[2]))
         self.place = {at: number for number, at in enumerate(order)}
-        # The parameters of a block that are ints, and where they are among all.
+        # The parameters of a block that are ints, and their positions among all.
         self.ints = {at: [(n, p) for n, p in enumerate(blocks[at][0]) if self.full[p] is not None] for at in order}
         self.steps = {at: [self._steps(line, size) for line in blocks[at][1]] for at in order}
         self.flat = {at: [step for steps in self.steps[at] for step in steps] for at in order}
         self.after: dict[int, _Env] = {}
         self.phis: _Env = {}
-        self._said: dict[tuple[int, bool], Sequence[tuple[int, int, bool]]] = {}  # by the conditions, as they turn out
+        self._said: dict[tuple[int, bool], Sequence[tuple[int, int, bool]]] = {}  # by condition and outcome
         self._changes = 0
-        self._changed: dict[int, int] = {}  # when what holds after a block changed last,
-        self._followed: dict[int, int] = {}  # and when the block was followed last
+        self._changed: dict[int, int] = {}  # when the bounds after a block changed last,
+        self._followed: dict[int, int] = {}  # and when the block was visited last
         self._solve()
 
     def _solve(self) -> None:
         for turn in range(_MOST_PASSES):
             if not self._pass(turn):
                 break
-        else:  # not stable: nothing is known of what is carried
+        else:  # not stable: carried values are unbounded
             self.phis = {r: self.full[r] or WHOLE for ints in self.ints.values() for _, r in ints}
             self._pass(_HOLDS)
         self._pass(_NARROWS)
         self._pass(_NARROWS, due=True)
 
     def _pass(self, turn: int, due: bool = False) -> bool:
-        """Follows all blocks once, or those whose sources have changed; says whether bounds have grown."""
+        """Visits all blocks once, or those whose predecessors have changed; returns whether bounds have grown."""
         changed = False
         phis, after = self.phis, self.after
         for at in self.order:
@@ -108,7 +109,7 @@ class Ranges:
                     new = _join(first, again)
                     if turn == _NARROWS and old is not None:
                         new = (max(new[0], old[0]), min(new[1], old[1]))
-                        new = new if new[0] <= new[1] else old  # else nobody comes here
+                        new = new if new[0] <= new[1] else old  # else the edge is dead
                     elif turn >= _WIDENS_AT and old is not None:
                         least, most = self.full[parameter] or WHOLE
                         new = (
@@ -127,7 +128,7 @@ class Ranges:
         return changed
 
     def _begin(self, at: int) -> _Env:
-        """What holds where a block begins."""
+        """The bounds at the start of a block."""
         if at == self.order[0]:
             env: _Env = {}
         else:
@@ -139,9 +140,9 @@ class Ranges:
         return env
 
     def before(self, at: int) -> Iterator[Mapping[int, Bounds]]:
-        """For each instruction of a block, the bounds by register where more is known than its kind says.
+        """For each instruction of a block, the bounds by register where they are narrower than the kind's.
 
-        It is one mapping, which holds until the next one is asked for.
+        It is one mapping, valid until the next one is asked for.
         """
         env = self._begin(at)
         for steps in self.steps[at]:
@@ -149,14 +150,14 @@ class Ranges:
             self._follow(env, steps)
 
     def _is_due(self, at: int, arms: Sequence[_Arm]) -> bool:
-        """Whether anything has changed that a block's bounds come from."""
+        """Whether the bounds of a predecessor have changed."""
         last, changed = self._followed[at], self._changed
         if at != self.order[0] and changed[self.nearest[at]] > last:
             return True
         return any(changed[arm[0]] > last for arm in arms)
 
     def _after(self, at: int, number: int) -> _Env:
-        """What holds on a way out of a block."""
+        """The bounds on an outgoing edge of a block."""
         if self.blocks[at][2][0] != "branch":
             return self.after[at]
         env = dict(self.after[at])
@@ -166,7 +167,7 @@ class Ranges:
     def _joined(
         self, arms: Sequence[tuple[bool, _Env, Sequence[int]]], place: int, parameter: int
     ) -> tuple[Bounds, Bounds]:
-        """The bounds of what a parameter is given by blocks that come before, and by all."""
+        """The bounds of a parameter, joined over the edges from blocks before, and over all edges."""
         first: Bounds | None = None
         all: Bounds | None = None
         for comes_before, env, given in arms:
@@ -178,9 +179,10 @@ class Ranges:
         whole = self.full[parameter] or WHOLE
         return first or whole, all or whole
 
-    # -- what is learnt ------------------------------------------------------------------------------------------------
+    # -- conditions
+    # -----------------------------------------------------------------------------------------------------
     def _learn_way(self, env: _Env, at: int, number: int) -> None:
-        """What holds on one of the ways out of a block."""
+        """Applies the condition of an outgoing edge of a block."""
         end = self.blocks[at][2]
         if end[0] == "branch" and end[2] != end[4]:
             self._learn(env, end[1], number == 0)
@@ -193,13 +195,13 @@ class Ranges:
         for one, two, strictly in said:
             low, high = self.get(env, one)
             least, most = self.get(env, two)
-            if low <= (top := min(high, most - strictly)):  # else nobody comes here
+            if low <= (top := min(high, most - strictly)):  # else the edge is dead
                 env[one] = (low, top)
             if (bottom := max(least, low + strictly)) <= most:
                 env[two] = (bottom, most)
 
     def _says(self, condition: int, holds: bool) -> Sequence[tuple[int, int, bool]]:
-        """Which int is less than which, or equal to it, and whether only less."""
+        """The order that a condition implies: pairs of ints, and whether it is strict."""
         line = self.made.get(condition)
         while line is not None and line[0] in ("bool", "not"):
             holds = holds != (line[0] == "not")
@@ -225,7 +227,7 @@ class Ranges:
 
     # -- instructions --------------------------------------------------------------------------------------------------
     def _steps(self, line: tuple[Any, ...], size: Callable[[int, int], int | None]) -> Sequence[_Step]:
-        """What an instruction does to what is known: nothing, if it is one on floats."""
+        """The effects of an instruction on bounds: none, if it is one on floats."""
         name, result = line[:2]
         if name in ("load", "store"):
             sizes = [(at, size(line[2], axis)) for axis, at in enumerate(line[3:] if name == "load" else line[4:])]
@@ -246,12 +248,12 @@ class Ranges:
         return (("+" if name == "step" else name, result, one, two),) if ints else ()
 
     def _follow(self, env: _Env, steps: Sequence[_Step]) -> None:
-        """What is known after instructions, of what was known before them."""
+        """Applies the effects of instructions to bounds."""
         full = self.full
         for what, result, one, two in steps:
             if what == "is":
                 env[result] = one
-            elif what == "access":  # of an array of that many elements: after it the index is known to be in range
+            elif what == "access":  # after an access of an array of that size, the index is in range
                 low, high = self.get(env, result)
                 if (low := max(low, -one)) <= (high := min(high, one - 1)):
                     env[result] = (low, high)
@@ -265,7 +267,7 @@ class Ranges:
                     found = arithmetic(what, a, b)
                 whole = full[result] or WHOLE
                 if found is None or (what == "<<" and (found[0] < whole[0] or found[1] > whole[1])):
-                    env.pop(result, None)  # NumPy's wrap around
+                    env.pop(result, None)  # NumPy's integers wrap around
                 else:
                     low, high = max(found[0], whole[0]), min(found[1], whole[1])
                     env[result] = (low, high) if low <= high else whole
@@ -275,7 +277,7 @@ class Ranges:
             return self._selected(env, *line[2:])
         if name == "draw":
             bounds = [self.get(env, register) for register in line[5:]]
-            return (bounds[0][0], bounds[1][1] - 1) if len(bounds) == 2 else None  # of whole numbers, or of one float
+            return (bounds[0][0], bounds[1][1] - 1) if len(bounds) == 2 else None  # of integers, or of one float
         if self.full[line[2]] is None:
             return None
         a = self.get(env, line[2])
@@ -298,7 +300,7 @@ class Ranges:
 
     # -- loops ---------------------------------------------------------------------------------------------------------
     def iterations(self, header: int) -> int | None:
-        """How many iterations the range has at most that begins there; None where it is no range, or may be endless."""
+        """The largest trip count of the range whose header this is; None where it is no range, or may be endless."""
         parameters, lines, end = self.blocks[header]
         if end[0] != "branch" or not lines or lines[-1][0] != "more" or end[1] != lines[-1][1]:
             return None
@@ -319,7 +321,7 @@ def _join(a: Bounds, b: Bounds) -> Bounds:
 
 
 def arithmetic(sign: str, a: Bounds, b: Bounds) -> Bounds | None:
-    """The bounds of ``a sign b`` in unbounded ints; None where nothing is known.
+    """The bounds of ``a sign b`` in unbounded ints; None where they are unknown.
 
     >>> arithmetic("*", (-2, 3), (1, 10)), arithmetic("&", WHOLE, (0, 255)), arithmetic("//", (0, 9), (2, 2))
     ((-20, 30), (0, 255), (0, 4))

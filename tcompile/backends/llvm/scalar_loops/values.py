@@ -1,8 +1,9 @@
-"""What single instructions of scalar code are in LLVM IR: arithmetic, comparisons, conversions, as Python has them.
+"""Lowering of single scalar instructions to LLVM IR: arithmetic, comparisons, conversions, as in Python.
 
-Input: the kinds of registers, and operands as IR. Output: IR that computes the result, or that leaves to the block
-``replay`` where Python would raise, warn, or need more than 64 bits. Exists apart from ``lower``, which knows
-blocks, arrays and calls.
+Input: the kinds of registers, and operands as IR.
+Output: IR that computes the result, or jumps to the block ``replay`` where Python would raise, warn, or need more than
+64 bits.
+Why: ``lower`` knows blocks, arrays and calls, and no arithmetic.
 
 Remainders and quotients of floats follow CPython's ``float_divmod``, which NumPy's scalars share.
 """
@@ -30,14 +31,14 @@ _BITS = {"&": "and", "|": "or", "^": "xor"}
 _INT = np.dtype("int64")
 _FLOAT = np.dtype("float64")
 _BOOL = np.dtype("bool")
-_LEAST = 2.0**-60  # products of literals above it are far from underflowing
-_EXACT = {4: 24, 8: 53}  # ints of so many bits are floats
+_LEAST = 2.0**-60  # products of literals above it cannot underflow
+_EXACT = {4: 24, 8: 53}  # ints of so many bits convert exactly
 
 
 class Values:
-    """Writes instructions. ``w`` is the function's writer; its block ``replay`` leaves to plain Python.
+    """Emits instructions. ``w`` is the function's writer; its block ``replay`` leaves to plain Python.
 
-    ``bounds`` are those of some ints: what follows from them is not checked. ``checks`` counts what is.
+    ``bounds`` are those of some ints: checks that follow from them are eliminated. ``checks`` counts the others.
     """
 
     def __init__(self, w: Writer) -> None:
@@ -45,11 +46,13 @@ class Values:
         self.bounds: dict[str, Bounds] = {}
         self.checks = 0
         self._never_zero: set[str] = set()
-        self._frames: dict[str, tuple[list[str], str]] = {}  # by function, where operands go, and what it is given
-        self.kept = ""  # where the flags are that were raised before functions which clear them; empty: there are none
+        self._frames: dict[
+            str, tuple[list[str], str]
+        ] = {}  # by function, the stack slots of operands, and its arguments
+        self.kept = ""  # the word with the flags from before functions that clear them; empty: there are none
 
     def range(self, value: str, dtype: DType) -> Bounds:
-        """Between which bounds an int lies."""
+        """The bounds of an int."""
         found = self.bounds.get(value)
         if found is not None:
             return found
@@ -81,7 +84,7 @@ class Values:
         self.w.place(label)
 
     def unfolded(self, kind: str, value: Any) -> str:
-        """A literal that LLVM takes for any number: where it computes the result itself, no flag is raised."""
+        """A literal that LLVM cannot fold: a folded result raises no flag."""
         type = scalar_type(dtype_of(kind))
         slot = self.w.slot(type, align=8)
         self.w.entry.append(f"  store {type} {constant(kind, value)}, ptr {slot}")
@@ -92,7 +95,7 @@ class Values:
         return self.w.module.declare(f"@{name}", f"declare {result} @{name}({types})")
 
     def ufunc(self, name: str, values: Sequence[str]) -> str:
-        """What a universal function makes of floats: NumPy calls its loop for one number in the same way."""
+        """The result of a universal function on floats: NumPy calls its loop for one number in the same way."""
         w, called, count = self.w, name.replace(".", "_"), 1 + len(values)
         address = loop_of(name, len(values))
         assert address is not None
@@ -153,7 +156,7 @@ class Values:
         self.need(self.w.get(f"icmp ule i64 {shifted}, {1 << bits + 1}"))
 
     def convert(self, value: str, dtype: DType, to: DType, exactly: bool = False) -> str:
-        """A number as a dtype that holds it, or as a float. ``exactly``: plain Python where an int is no float."""
+        """A number as a dtype that holds it, or as a float. ``exactly``: plain Python where no float is equal."""
         if dtype == to:
             return value
         if to.kind in "biu":
@@ -192,7 +195,7 @@ class Values:
 
     # -- two operands --------------------------------------------------------------------------------------------------
     def binary(self, sign: str, a: str, b: str, ka: str, kb: str, kind: str) -> str:
-        """``a sign b``, of kinds ``ka`` and ``kb``, which gives one of ``kind``."""
+        """``a sign b``, of kinds ``ka`` and ``kb``, with a result of ``kind``."""
         da, db, dtype = dtype_of(ka), dtype_of(kb), dtype_of(kind)
         if sign in _SIGNED:
             return self._compare(sign, a, b, ka, kb)
@@ -315,7 +318,7 @@ class Values:
 
     # -- functions -----------------------------------------------------------------------------------------------------
     def library(self, name: str, operands: list[str]) -> str:
-        """A call of C's library, as Python makes it: LLVM must not put something else in its place."""
+        """A call of the C library, as Python makes it: LLVM must not replace it."""
         types = ", ".join(["double"] * len(operands))
         self.w.module.declare(f"@{name}", f"declare double @{name}({types}) nobuiltin nounwind memory(none)")
         given = ", ".join(f"double {operand}" for operand in operands)
@@ -368,19 +371,19 @@ class Values:
 
 @cache
 def loop_of(name: str, count: int) -> int | None:
-    """Where NumPy's loop for so many floats begins; None where it cannot be had."""
+    """The address of NumPy's loop for so many floats; None where there is none."""
     found = native.inner_loop(getattr(np, name.removeprefix("np.")), f"{'d' * count}->d")
     return found if native.has_inner_loops() else None
 
 
 def forgets_flags(name: str, count: int) -> bool:
-    """Whether NumPy's loop for so many floats clears the flags that were raised before it."""
+    """Whether NumPy's loop for so many floats clears flags that were raised before it."""
     address = loop_of(name, count)
     return address is not None and entries.clears_flags(address, count)
 
 
 def _decided(sign: str, a: Bounds, b: Bounds) -> str | None:
-    """What a comparison gives, where bounds say it."""
+    """The result of a comparison, where bounds imply it."""
     if sign in (">", ">="):
         return _decided("<" if sign == ">" else "<=", b, a)
     if sign == "<":
@@ -402,7 +405,7 @@ def loaded(w: Writer, dtype: DType, address: str) -> str:
 
 
 def stored(w: Writer, dtype: DType, value: str, address: str, for_flags: bool = False) -> None:
-    """Stores an element, or a result. ``for_flags``: nobody reads it, but what it is computed from may raise some."""
+    """Stores an element, or a result. ``for_flags``: it is dead, but its operands may raise flags."""
     if dtype.kind == "b":
         value = w.get(f"zext i1 {value} to i8")
     how = "store volatile" if for_flags else "store"
@@ -410,7 +413,7 @@ def stored(w: Writer, dtype: DType, value: str, address: str, for_flags: bool = 
 
 
 def is_stored_again(line: tuple[Any, ...], later: Sequence[tuple[Any, ...]]) -> bool:
-    """Whether one of the later instructions of a block stores to the place that a store, ``line``, has stored to."""
+    """Whether a later instruction of a block overwrites the store ``line``."""
     return any(other[0] == "store" and (other[2], other[4:]) == (line[2], line[4:]) for other in later)
 
 

@@ -1,13 +1,13 @@
-"""Loops over elements: several iterations of an innermost range at once.
+"""Vectorisation of innermost ranges in scalar loops.
 
-Input: a range whose iterations wait for no others (``Shape.meetings``), with all of an iteration in one block, in which
-floats are combined and elements side by side are read and written. Output: IR that does as many iterations as a vector
-has lanes.
+Input: a range with independent iterations (``LoopNest.dependent_iterations``), whose body is one block with float
+arithmetic and contiguous accesses.
+Output: IR that does as many iterations as a vector has lanes.
 Why: LLVM's passes, which find the same, take as long as all the rest of the compile.
 
-Each lane does what the scalar block does, in the same order, so values and floating-point flags are the same. Whether
-lanes would read what others write is asked when a strip of the range begins: where they would, and for the iterations
-that are left over, there is the scalar block.
+Each lane does the same as the scalar block, in the same order, so values and floating-point flags are the same. Whether
+lanes would read what others write is checked when a strip of the range begins. There, and for the remainder, the scalar
+block runs.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.backends.llvm.scalar_loops.loop_nest import LoopNest
 from tcompile.backends.llvm.scalar_loops.ranges import kind_bounds
-from tcompile.backends.llvm.scalar_loops.shape import Shape
 from tcompile.backends.llvm.scalar_loops.values import is_extreme, is_stored_again, loaded
 from tcompile.backends.llvm.vector.text import Module, Writer, literal, memory_type, scalar_type, splat, suffix
-from tcompile.backends.schedule.elements import Seen
 from tcompile.backends.schedule.kernel import static_elements
+from tcompile.backends.schedule.scalar_loop_arrays import StridedArray
 from tcompile.graph.ops.scalar_blocks import affine
 from tcompile.graph.ops.scalar_loop import COMPARISONS, common, dtype_of, is_numpy
 from tcompile.graph.types import DType
@@ -34,19 +34,20 @@ _BITS = {"&": "and", "|": "or", "^": "xor"}
 _FLOAT_ORDER = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">": "ogt", ">=": "oge"}
 _INT_ORDER = {"<": "lt", "<=": "le", ">": "gt", ">=": "ge"}
 _PLAIN = ("const", "size", "step")
-_EXACT = 1 << 53  # ints up to this are floats
+_EXACT = 1 << 53  # ints up to this convert exactly to float
 
 
-class _NotInLanesError(Exception):
-    """The iteration has something in it that no lane does."""
+class _NotVectorisableError(Exception):
+    """The iteration has an instruction that cannot be vectorised."""
 
 
 @dataclass(frozen=True)
-class Straight:
-    """A range of which ``count`` iterations may be done at once, by the number of its first block.
+class VectorisableRange:
+    """A range of which ``count`` iterations may run at once, by the number of its header.
 
-    ``body`` is the block with the iteration. ``more`` has for each parameter of the range what it is after an
-    iteration, as a number added to the counter. ``outside`` are the registers from before the range that lanes use.
+    ``body`` is the block with the iteration. ``more`` has for each parameter of the header its value after an
+    iteration, as a number added to the induction variable. ``outside`` are the registers from before the range that
+    lanes use.
     """
 
     counter: int
@@ -56,8 +57,10 @@ class Straight:
     outside: tuple[int, ...]
 
 
-def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen]) -> Straight | None:
-    """How several iterations are done at once; None where they are not."""
+def vectorisable_range(
+    shape: LoopNest, header: int, kinds: Sequence[str], arrays: Sequence[StridedArray]
+) -> VectorisableRange | None:
+    """The range of this header, where it can be vectorised; None otherwise."""
     made = shape.ranges.made
     counter, _, step = shape.strips[header]
     others = shape.bodies[header] - {header}
@@ -86,16 +89,16 @@ def straight(shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[S
         return None
     try:
         lanes.write(lines, lambda _: "%place", {line[1]: "%once" for line in lines if line[0] == "load"})
-    except _NotInLanesError:
+    except _NotVectorisableError:
         return None
-    return Straight(counter, body, lanes.count, tuple(more), tuple(lanes.outside))
+    return VectorisableRange(counter, body, lanes.count, tuple(more), tuple(lanes.outside))
 
 
 class Lanes:
-    """Writes the instructions of an iteration, for all lanes of a vector."""
+    """Emits the instructions of an iteration, for all lanes of a vector."""
 
     def __init__(
-        self, w: Writer, shape: Shape, header: int, kinds: Sequence[str], arrays: Sequence[Seen], count: int
+        self, w: Writer, shape: LoopNest, header: int, kinds: Sequence[str], arrays: Sequence[StridedArray], count: int
     ) -> None:
         self.w, self.kinds, self.arrays, self.count, self.kept = w, kinds, arrays, count, shape.kept
         self.made = shape.ranges.made
@@ -105,10 +108,10 @@ class Lanes:
         self.outside: dict[int, None] = {}
 
     def type(self, dtype: DType) -> str:
-        """A vector of a dtype in registers."""
+        """The vector type of a dtype in registers."""
         return f"<{self.count} x {scalar_type(dtype)}>"
 
-    def everywhere(self, value: str, dtype: DType) -> str:
+    def broadcast(self, value: str, dtype: DType) -> str:
         """A vector with one number in all lanes."""
         type, w = self.type(dtype), self.w
         first = w.get(f"insertelement {type} poison, {scalar_type(dtype)} {value}, i64 0")
@@ -117,7 +120,7 @@ class Lanes:
     def write(
         self, lines: Sequence[tuple[Any, ...]], place: Callable[[tuple[Any, ...]], str], once: Mapping[int, str]
     ) -> None:
-        """An iteration. ``place`` gives the address of the first lane of an access, ``once`` what loads have given."""
+        """Emits an iteration. ``place`` gives the address of an access in the first lane, ``once`` hoisted loads."""
         for number, line in enumerate(lines):
             name, result, *rest = line
             if name == "load" and result in once:
@@ -136,7 +139,7 @@ class Lanes:
                     self.w.do(f"store volatile {self.type(dtype)} {self.found[result]}, ptr {slot}, align 64")
 
     def _is_index(self, register: int) -> bool:
-        """Whether it is an int that is only part of an address: what else asks for it is told that there is none."""
+        """Whether it is an int that is only part of an address: other uses are not vectorisable."""
         return affine(self.made, self.kinds, register)[0] != register
 
     def _loaded(self, dtype: DType, address: str) -> str:
@@ -144,8 +147,8 @@ class Lanes:
         found = w.get(f"load <{self.count} x {memory_type(dtype)}>, ptr {address}, align {dtype.itemsize}")
         if dtype.kind == "b":
             return w.get(f"icmp ne <{self.count} x i8> {found}, zeroinitializer")
-        # A choice between a loaded value and another, stored where the one was loaded, would become a store of some
-        # lanes, which takes some 20 cycles on AMD's processors. What is frozen is not seen to be loaded.
+        # LLVM would turn a select between a loaded value and another, stored at the same address, into a masked store,
+        # which takes some 20 cycles on AMD's processors. A frozen value is not known to be loaded.
         return w.get(f"freeze {self.type(dtype)} {found}")
 
     def _store(self, dtype: DType, value: str, address: str, again: bool) -> None:
@@ -159,19 +162,19 @@ class Lanes:
         line = self.made.get(register, ("",))
         own = dtype_of(self.kinds[register])
         if line[0] == "const" and is_extreme(line[2]):
-            raise _NotInLanesError  # what is folded raises no flag
+            raise _NotVectorisableError  # a folded result raises no flag
         if line[0] == "const":
             return splat(self.count, scalar_type(dtype), self._literal(line[2], own, dtype))
         if register not in self.found:
             if register in self.inside:
-                raise _NotInLanesError
+                raise _NotVectorisableError
             self.outside[register] = None
             self.found[register] = "%outside"
         value = self.found[register]
         if own == dtype:
             return value
         if own.kind != "f" or dtype.kind != "f":
-            raise _NotInLanesError
+            raise _NotVectorisableError
         how = "fpext" if dtype.itemsize > own.itemsize else "fptrunc"
         return self.w.get(f"{how} {self.type(own)} {value} to {self.type(dtype)}")
 
@@ -181,7 +184,7 @@ class Lanes:
         if (dtype.kind in "biu" and own.kind != dtype.kind and (own.kind, dtype.kind) != ("i", "u")) or (
             own.kind in "iu" and not bounds[0] <= value <= bounds[1]
         ):
-            raise _NotInLanesError
+            raise _NotVectorisableError
         return literal(dtype, value)
 
     def _computed(self, name: str, dtype: DType, operands: Sequence[int]) -> str:
@@ -208,7 +211,7 @@ class Lanes:
             which = f"@llvm.{'sqrt' if name == 'np.sqrt' else 'fabs'}.{suffix(self.count, scalar_type(dtype))}"
             w.module.declare(which, f"declare {type} {which}({type})")
             return w.get(f"call {type} {which}({type} {self.given(operands[0], dtype)})")
-        raise _NotInLanesError
+        raise _NotVectorisableError
 
     def _compared(self, sign: str, a: int, b: int) -> str:
         one, two = (dtype_of(self.kinds[register]) for register in (a, b))
@@ -222,18 +225,18 @@ class Lanes:
         return self.w.get(f"{how} {self.type(dtype)} {self.given(a, dtype)}, {self.given(b, dtype)}")
 
 
-class Several:
-    """Writes the code before a strip that does most of it in lanes.
+class VectorStrips:
+    """Emits the vectorised loop before a strip's scalar loop.
 
-    ``element`` gives the address of an element, of the array with that number, in the iteration with the counter that
-    ``registers`` say; ``same_memory`` tells whether two arrays are in one, ``apart`` whether a store and what else is
-    read or written of one array have last indices that are never the same in different iterations of a strip.
+    ``element`` gives the address of an element, of the array with that number, in the iteration with the counter in
+    ``registers``; ``same_memory`` tells whether two arrays share memory, ``apart`` whether a store and another access
+    of one array have last indices that are never equal in different iterations of a strip.
     """
 
     def __init__(
         self,
         lanes: Lanes,
-        plan: Straight,
+        plan: VectorisableRange,
         lines: Sequence[tuple[Any, ...]],
         registers: Mapping[int, str],
         element: Callable[[tuple[Any, ...]], str],
@@ -247,11 +250,11 @@ class Several:
         self.places = {line: element(line) for line in touches}
 
     def moves(self, line: tuple[Any, ...]) -> bool:
-        """Whether a load or store goes along with the counter."""
+        """Whether an access moves with the induction variable."""
         return affine(self.lanes.made, self.lanes.kinds, line[-1])[0] == self.plan.counter
 
     def may_run(self, iterations: str, conditions: Sequence[str]) -> str:
-        """Whether lanes do the strip, of so many iterations: no lane reads or writes what another one writes.
+        """Whether the strip, of so many iterations, may be vectorised: no lane reads or writes what another one writes.
 
         ``conditions`` have to hold as well.
         """
@@ -272,34 +275,34 @@ class Several:
         return may
 
     def _never_meet(self, store: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
-        """Whether these are never in one place in different iterations, whatever the other indices are."""
-        known = self.lanes.arrays[store[2]].base.tensor.layout.dense  # so that each element has a place of its own
+        """Whether these accesses never share an element in different iterations, whatever the other indices are."""
+        known = self.lanes.arrays[store[2]].base.tensor.layout.dense  # so that each element has its own address
         return known and store[2] == other[2] and self.apart(store, other)
 
     def _apart(self, store: tuple[Any, ...], other: tuple[Any, ...], iterations: str) -> str:
-        """Whether a store and what else is read or written are never in one place in different iterations."""
+        """Whether a store and another access never share an element in different iterations."""
         w = self.w
         span = w.get(f"mul i64 {iterations}, {self.lanes.arrays[store[2]].type.dtype.itemsize}")
         first, second = (w.get(f"ptrtoint ptr {self.places[line]} to i64") for line in (store, other))
         far = w.get(f"sub i64 {second}, {first}")
         if not self.moves(other):
             return w.get(f"icmp uge i64 {far}, {span}")
-        # As numbers without a sign: far + span is at least two spans, or far less than zero.
+        # As unsigned numbers: far + span is at least two spans, or far less than zero.
         shifted, both = w.get(f"add i64 {far}, {span}"), w.get(f"shl i64 {span}, 1")
         beyond = w.get(f"icmp uge i64 {w.get(f'sub i64 {shifted}, 1')}, {w.get(f'sub i64 {both}, 1')}")
         return w.get(f"or i1 {beyond}, {w.get(f'icmp eq i64 {far}, 0')}")
 
     def run(self, iterations: str) -> str:
-        """Does what of so many iterations fills vectors; returns how many have been done."""
+        """Emits the iterations that fill vectors, of so many; returns how many have been done."""
         w, lanes, count = self.w, self.lanes, self.plan.count
         for register in self.plan.outside:
             dtype = dtype_of(lanes.kinds[register])
-            lanes.found[register] = lanes.everywhere(self.registers[register], dtype)
+            lanes.found[register] = lanes.broadcast(self.registers[register], dtype)
         once = {}
         for line, address in self.places.items():
             if line[0] == "load" and not self.moves(line):
                 dtype = lanes.arrays[line[2]].type.dtype
-                once[line[1]] = lanes.everywhere(loaded(w, dtype, address), dtype)
+                once[line[1]] = lanes.broadcast(loaded(w, dtype, address), dtype)
         whole = w.get(f"and i64 {iterations}, {-count}")
 
         def body(at: str, _: list[str]) -> list[str]:
@@ -314,4 +317,4 @@ class Several:
         return whole
 
 
-__all__ = ["Lanes", "Several", "Straight", "straight"]
+__all__ = ["Lanes", "VectorStrips", "VectorisableRange", "vectorisable_range"]

@@ -1,8 +1,9 @@
 """Division with NumPy's rules: floor division, remainders and integer powers.
 
-Input: operand registers. Output: result registers; divisions by zero and overflows set status bits as they
-set NumPy's floating-point flags. The float rules are those that Python and NumPy share: the remainder has the
-divisor's sign.
+Input: operand registers.
+Output: result registers; divisions by zero and overflows set status bits as they set NumPy's floating-point flags.
+Why: LLVM's division is undefined in these cases. The float rules are those that Python and NumPy share: the remainder
+has the divisor's sign.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ def integer_divide(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
     v.report(by_zero, DIVIDE)
     if d.kind == "u":
         return v.pick(by_zero, d, zero, _divided(v, name, d, a, v.pick(by_zero, d, one, b)))
-    # The least integer divided by -1 overflows; dividing by 1 gives what wrapping around would.
+    # The least integer divided by -1 overflows; dividing by 1 gives the wrapped result.
     least = v.constant(d, int(np.iinfo(d).min))
     wraps = v.mask("and", v.compare("eq", d, a, least), v.compare("eq", d, b, v.constant(d, -1)))
     if name == "floor_divide":
@@ -42,7 +43,7 @@ def _number_in(register: str) -> int | None:
 
 
 def _divided_by(v: Vectors, name: str, d: DType, a: str, b: str, number: int) -> str:
-    """Division by a number that is known: shifts for powers of two, else what LLVM makes of it up to 32 bits."""
+    """Division by a constant: shifts for powers of two, else LLVM's multiplication up to 32 bits."""
     if number > 0 and not number & (number - 1) and name != "fmod":
         if name == "remainder":
             return v.op("and", d, a, v.constant(d, number - 1))
@@ -51,7 +52,7 @@ def _divided_by(v: Vectors, name: str, d: DType, a: str, b: str, number: int) ->
 
 
 def _divided(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
-    """The same where it is neither by zero nor overflows. Processors divide vectors of floats, and of nothing else."""
+    """Division without zero divisors and overflow, by float division, the only one that processors have in vectors."""
     if d.itemsize < 8:
         return _divided_as_floats(v, name, d, a, b, FLOAT32 if d.itemsize < 4 else FLOAT64)
     w = v.w
@@ -69,8 +70,8 @@ def _divided(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
     return w.select_phi(v.type(d), [(by_floats, near), (one_by_one, far)])
 
 
-# Ints of 64 bits become floats, and back, by two additions: only AVX-512 has an instruction for vectors of them. Added
-# to ``_SHIFT``, ints below ``_EXACT`` make floats that lie one apart, whose bits count them.
+# Ints of 64 bits convert to floats, and back, by two additions: only AVX-512 has a vector instruction for it. Added to
+# ``_SHIFT``, ints below ``_EXACT`` make floats with a spacing of one, whose bits count them.
 _EXACT = 1 << 51
 _SHIFT = 1.5 * (1 << 52)
 _BITS = int(np.float64(_SHIFT).view(np.int64))
@@ -89,10 +90,10 @@ def _as_long(v: Vectors, d: DType, a: str) -> str:
 
 
 def _divided_as_floats(v: Vectors, name: str, d: DType, a: str, b: str, wide: DType) -> str:
-    """Of integers that ``wide`` holds exactly.
+    """Division of integers that ``wide`` holds exactly.
 
     A quotient that is no integer is at least 1/b away from one. Rounding moves it by less, so that rounding down gives
-    what it would give without.
+    the same as without it.
     """
     letter = "s" if d.kind == "i" else "u"
     long = d.itemsize == 8
@@ -122,7 +123,7 @@ def float_divmod(v: Vectors, name: str, d: DType, a: str, b: str) -> str:
     zero = v.constant(d, 0)
     by_zero = v.compare("eq", d, b, zero)
     divisor, dividend = b, a
-    if name == "floor_divide":  # a division by zero is what a plain division says, so these lanes raise nothing here
+    if name == "floor_divide":  # a plain division reports a division by zero, so these lanes raise no flag here
         divisor, dividend = v.pick(by_zero, d, v.constant(d, 1), b), v.pick(by_zero, d, zero, a)
     rest = vmath.call(v, "fmod", d, [dividend, divisor])
     has_rest = v.compare("ne", d, rest, zero)

@@ -1,7 +1,8 @@
-"""sin, cos, tanh and logarithms on vectors, without a call: for processors that have no vector library.
+"""Polynomial sin, cos, tanh and logarithms on vectors, for processors without a vector library.
 
-Input: vectors of float32 or float64 in the ordinary ranges of ``vmath.FUNCTIONS``. Output: the functions of them,
-within two units in the last place or so, without a branch; the only flag is that for underflow.
+Input: vectors of float32 or float64 in the ordinary ranges of ``vmath.FUNCTIONS``.
+Output: the function values, within about two units in the last place, without a branch; the only flag is that for
+underflow.
 Why: calls of the C library lane by lane took up to four times the instructions of NumPy's own loops on ARM.
 
 It takes fused multiply-add. The reductions are W. J. Cody and W. Waite's (Software Manual for the Elementary
@@ -22,11 +23,11 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True)
 class _Constants:
-    """Of one dtype.
+    """The constants for one dtype.
 
-    ``pi`` is its half in three parts; ``sine`` and ``cosine`` are (sin r - r) / r^3 and (cos r - 1 + r^2 / 2) / r^4
-    in r^2; ``log`` is (log (1 + f) - f + f^2 / 2) / f^3 in f, in float64 2 atanh s / s^3 - 2 / s^2 in s^2. ``root``
-    are the bits of sqrt(1/2); ``ten`` is log 2 to base 10, the first part so short that exponents times it are exact;
+    ``pi`` is its half in three parts; ``sine`` and ``cosine`` are (sin r - r) / r^3 and (cos r - 1 + r^2 / 2) / r^4 in
+    r^2; ``log`` is (log (1 + f) - f + f^2 / 2) / f^3 in f, in float64 2 atanh s / s^3 - 2 / s^2 in s^2. ``root`` are
+    the bits of sqrt(1/2); ``ten`` is log 2 to base 10, the first part so short that exponents times it are exact;
     ``beyond``: from there on tanh is one.
     """
 
@@ -116,7 +117,7 @@ def cos(v: Vectors, d: DType, x: str) -> str:
 def _circular(s: _Steps, x: str, quarters: int) -> str:
     """sin of ``x`` and so many quarters of a turn.
 
-    The distance from the nearest multiple of pi / 2 has two parts, for x may be very close to that: the first part of
+    The distance from the nearest multiple of pi / 2 has two parts, since x may be very close to it: the first part of
     pi / 2 leaves an exact difference, whose last bit is worth more than the last one of the second part's product.
     """
     c, v, d = s.constants, s.v, s.d
@@ -145,7 +146,7 @@ def _circular(s: _Steps, x: str, quarters: int) -> str:
 
 
 def tanh(v: Vectors, d: DType, x: str) -> str:
-    """tanh of every lane: of exp 2x - 1, where the one is not lost beside small numbers."""
+    """tanh of every lane: from exp 2x - 1 without cancellation near zero."""
     s = _Steps(v, d)
     e, size, most = s.exponential, v.call("fabs", d, x), s.number(s.constants.beyond)
     size = v.pick(v.compare("lt", d, size, most), d, size, most)
@@ -161,7 +162,7 @@ def tanh(v: Vectors, d: DType, x: str) -> str:
 
 
 def _parts(s: _Steps, x: str) -> tuple[str, str]:
-    """The exponent of ``x`` as a float, and the logarithm of what is left, between sqrt(1/2) and its double."""
+    """The exponent of ``x`` as a float, and the logarithm of its mantissa, between sqrt(1/2) and its double."""
     c, e, v, d = s.constants, s.exponential, s.v, s.d
     one = e.bias << e.bits
     moved = s.whole("add", s.as_integer(x), one - c.root)

@@ -1,8 +1,9 @@
-"""Elements a few places apart, read and written as whole vectors that are sorted out in registers.
+"""Interleaved loads and stores: strided elements as whole vectors, deinterleaved in registers.
 
-Input: vectors of elements that lie side by side in memory, ``period`` of them. Output: for each of the ``period``
-places the vector of the elements at that place, or the other way round; and squares turned about their diagonal. Exists
-because gathering and scattering lanes one by one costs several times as much.
+Input: ``period`` vectors of elements that are contiguous in memory.
+Output: for each of the ``period`` places the vector of the elements at that place, or the reverse; and transposed
+square tiles.
+Why: gathering and scattering lanes one by one costs several times as much.
 """
 
 from __future__ import annotations
@@ -12,18 +13,18 @@ from collections.abc import Callable, Sequence
 from tcompile.backends.llvm.vector.text import cell_bits
 from tcompile.backends.llvm.vector.vectors import Vectors
 
-LONGEST = 8  # periods beyond this are gathered
-PIECE_BITS = 128  # of a vector register, inside of which cells change places at no extra cost
+LONGEST = 8  # longer periods are gathered
+PIECE_BITS = 128  # of a vector register, inside of which shuffles are cheap
 
 
 def every(v: Vectors, cell: str, vectors: Sequence[str], first: int) -> str:
-    """Lane i of the result is element ``first + i * len(vectors)`` of the vectors in a row."""
+    """Deinterleaves: lane i of the result is element ``first + i * len(vectors)`` of the concatenated vectors."""
     period = len(vectors)
     return collect(v, cell, vectors, [divmod(first + i * period, v.lanes) for i in range(v.lanes)])
 
 
-def woven(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
-    """The vectors in a row whose element ``place + i * len(vectors)`` is lane i of vector number ``place``."""
+def interleaved(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
+    """Interleaves: element ``place + i * len(vectors)`` of the results is lane i of vector number ``place``."""
     period, lanes = len(vectors), v.lanes
     found = []
     for start in range(0, period * lanes, lanes):
@@ -35,19 +36,19 @@ def woven(v: Vectors, cell: str, vectors: Sequence[str]) -> list[str]:
 def transposed(v: Vectors, cell: str, rows: Sequence[str]) -> list[str]:
     """The columns of a square of as many vectors as each has lanes, a power of two.
 
-    First cells are exchanged inside of pieces of 128 bits, then such pieces: each step is one instruction for a vector,
-    since a processor shuffles across pieces only in whole ones, or dearly.
+    First cells are exchanged inside of pieces of 128 bits, then such pieces. Each step is one instruction for a vector:
+    shuffles of single cells across pieces are slower.
     """
     lanes, found = v.lanes, list(rows)
     near = min(lanes, PIECE_BITS // cell_bits(cell))
     step = 1
     while step < near:
-        low, high = _woven_pieces(lanes, near, step, 0), _woven_pieces(lanes, near, step, near // 2)
+        low, high = _interleaved_pieces(lanes, near, step, 0), _interleaved_pieces(lanes, near, step, near // 2)
         found = _exchanged(v, cell, found, step, low, high)
         step *= 2
     places = near.bit_length() - 1
-    # The number of a column in its piece has its bits the wrong way round.
-    found = [found[i - i % near + _turned(i % near, places)] for i in range(lanes)]
+    # The number of a column in its piece has its bits reversed.
+    found = [found[i - i % near + _transposed_loads(i % near, places)] for i in range(lanes)]
     while step < lanes:
         even, odd = (
             [at + i for at in range(first * near, 2 * lanes, 2 * near) for i in range(near)] for first in (0, 1)
@@ -58,9 +59,9 @@ def transposed(v: Vectors, cell: str, rows: Sequence[str]) -> list[str]:
 
 
 def squares(lanes: int, count: int) -> tuple[int, list[int]]:
-    """In what squares rows of ``count`` elements are turned about: how large they are, and where in a row they begin.
+    """The square tiles in which rows of ``count`` elements are transposed: their size, and where in a row they begin.
 
-    The last one begins before the last but one ends where a row is no multiple of them.
+    The last one overlaps the one before where a row is no multiple of them.
 
     >>> squares(8, 10)
     (8, [0, 2])
@@ -70,7 +71,7 @@ def squares(lanes: int, count: int) -> tuple[int, list[int]]:
 
 
 def columns(v: Vectors, cell: str, count: int, row: Callable[[int, int, int], str]) -> list[str]:
-    """The elements at each place of as many rows as there are lanes; ``row(number, start, size)`` reads some of one."""
+    """The elements at each place of as many rows as there are lanes; ``row(number, start, size)`` loads part of one."""
     size, starts = squares(v.lanes, count)
     found = [""] * count
     for start in starts:
@@ -84,7 +85,7 @@ def columns(v: Vectors, cell: str, count: int, row: Callable[[int, int, int], st
 
 
 def rows(v: Vectors, cell: str, columns: Sequence[str], write: Callable[[int, int, int, str], None]) -> None:
-    """The other way round: ``write(number, start, size, vector)`` stores some of a row."""
+    """The reverse: ``write(number, start, size, vector)`` stores part of a row."""
     size, starts = squares(v.lanes, len(columns))
     for first in range(0, v.lanes, size):
         lanes = list(range(first, first + size))
@@ -95,7 +96,7 @@ def rows(v: Vectors, cell: str, columns: Sequence[str], write: Callable[[int, in
 
 
 def _in_a_row(v: Vectors, cell: str, pieces: list[str], size: int) -> str:
-    """Vectors of ``size`` cells as one."""
+    """Concatenates vectors of ``size`` cells."""
     while len(pieces) > 1:
         wide = list(range(2 * size))
         pieces = [v.shuffle(cell, a, wide, b, size) for a, b in zip(pieces[::2], pieces[1::2], strict=True)]
@@ -104,10 +105,10 @@ def _in_a_row(v: Vectors, cell: str, pieces: list[str], size: int) -> str:
 
 
 def _exchanged(v: Vectors, cell: str, rows: list[str], step: int, first: list[int], second: list[int]) -> list[str]:
-    """Of each pair of rows that are ``step`` apart two others, by these numbers of cells.
+    """Shuffles each pair of rows that are ``step`` apart into two others, by these numbers of cells.
 
-    LLVM would look through all steps at once for something better than what is written, which takes it as long as all
-    the rest of a kernel, and find nothing.
+    The results are opaque to LLVM: it would search all steps at once for a better sequence, which takes as long as all
+    the rest of a kernel, and finds nothing.
     """
     found = list(rows)
     for i in [i for i in range(v.lanes) if not i & step]:
@@ -116,7 +117,7 @@ def _exchanged(v: Vectors, cell: str, rows: list[str], step: int, first: list[in
     return found
 
 
-def _woven_pieces(lanes: int, near: int, step: int, start: int) -> list[int]:
+def _interleaved_pieces(lanes: int, near: int, step: int, start: int) -> list[int]:
     """In each piece of ``near`` cells: ``step`` cells of the first vector, then as many of the second, and so on."""
     return [
         which + piece + at + i
@@ -127,7 +128,7 @@ def _woven_pieces(lanes: int, near: int, step: int, start: int) -> list[int]:
     ]
 
 
-def _turned(number: int, bits: int) -> int:
+def _transposed_loads(number: int, bits: int) -> int:
     return sum((number >> i & 1) << (bits - 1 - i) for i in range(bits))
 
 
@@ -144,4 +145,4 @@ def collect(v: Vectors, cell: str, vectors: Sequence[str], wanted: Sequence[tupl
     return result if settled else v.shuffle(cell, result, [lane for _, lane in wanted])
 
 
-__all__ = ["LONGEST", "collect", "columns", "every", "rows", "squares", "transposed", "woven"]
+__all__ = ["LONGEST", "collect", "columns", "every", "interleaved", "rows", "squares", "transposed"]

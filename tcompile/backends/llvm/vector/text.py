@@ -1,10 +1,11 @@
-"""Writes LLVM IR text: one function, block by block, and the module around it.
+"""LLVM IR as text: one function, block by block, and the module around it.
 
-Input: instructions as text. Output: text that LLVM parses. Why: building the same text through an object
-model costs more time than compiling it.
+Input: instructions as text.
+Output: text that LLVM parses.
+Why: building the same text through an object model costs more time than compiling it.
 
-In registers a bool is an ``i1`` lane; in memory it is a byte. A complex number is two cells beside one another, in
-registers as in memory; half precision is its bits.
+In registers a bool is an ``i1`` lane; in memory it is a byte. A complex number is two adjacent cells, in registers as
+in memory; half precision is its bits.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ SUPPORTED = frozenset(_TYPES)
 _ITSELF = "@<itself>"
 
 
-@cache  # a dtype's name is made anew, by Python code of NumPy's, whenever it is asked for
+@cache  # NumPy computes a dtype's name in Python at each access
 def scalar_type(dtype: DType) -> str:
     """The type of one cell in registers."""
     return _TYPES[dtype.name]
@@ -87,8 +88,8 @@ class Module:
     def __init__(self) -> None:
         self._declared: dict[str, str] = {}
         self._helpers: dict[str, str] = {}
-        self._functions: dict[str, str] = {}  # their text but for their name, and their name
-        self.symbols: dict[str, int] = {}  # addresses of declared functions that only this process knows
+        self._functions: dict[str, str] = {}  # by text without the name, the name
+        self.symbols: dict[str, int] = {}  # addresses of declared functions, for the linker
 
     def declare(self, name: str, text: str) -> str:
         """Declares an external function or intrinsic once; returns its name."""
@@ -96,21 +97,21 @@ class Module:
         return name
 
     def external(self, name: str, signature: str, address: int) -> str:
-        """Declares a function that only this process knows, ``"double {}(ptr)"``; returns its name."""
+        """Declares a function of this process by its address, ``"double {}(ptr)"``; returns its name."""
         self.symbols[name] = address
         return self.declare(f"@{name}", f"declare {signature.format(f'@{name}')} nounwind")
 
     def helper(self, name: str, write: Callable[[], str]) -> str:
         """Defines an internal function once; returns its name."""
         if name not in self._helpers:
-            self._helpers[name] = ""  # helpers may use one another
+            self._helpers[name] = ""  # helpers may call one another
             self._helpers[name] = write()
         return name
 
     def add(self, name: str, text: str) -> str:
         """Adds the function ``name``, unless there is one that differs in its name alone; returns that one's name.
 
-        A loop's first iteration, and its iterations with swapped buffers, are the same kernels again.
+        A loop's first iteration, and its iterations with swapped buffers, contain the same kernels again.
 
         >>> module = Module()
         >>> module.add("f", "define void @f() { ret void }"), module.add("g", "define void @g() { ret void }")
@@ -132,7 +133,7 @@ class Module:
 
 
 class Writer:
-    """One function's blocks. ``entry`` instructions go before everything else, whenever they are asked for."""
+    """One function's blocks. ``entry`` instructions precede everything else, whenever they are added."""
 
     def __init__(self, module: Module) -> None:
         self.module = module
@@ -160,7 +161,7 @@ class Writer:
         return name
 
     def at_entry(self, text: str, hint: str = "c") -> str:
-        """Adds an instruction to the start of the function; the same text is computed once."""
+        """Adds an instruction to the entry block; the same text is computed once."""
         found = self._entry_values.get(text)
         if found is None:
             found = self._entry_values[text] = self.name(hint)
@@ -187,8 +188,8 @@ class Writer:
     def reach(self, address: str, type: str, index: str) -> str:
         """The address of the element ``index`` of ``type`` from ``address`` on.
 
-        Constant distances are added last, where they are part of an instruction that reads or writes: so places of one
-        array, as in a stencil, have all the rest in common.
+        Constant distances are added last, where they fold into a load or store: so the accesses of a stencil share the
+        rest of their addresses.
         """
         start, distance = self._displaced.get(address, (address, 0))
         return self.displaced(self.in_block(f"getelementptr {type}, ptr {start}, i64 {index}"), distance)
@@ -218,13 +219,13 @@ class Writer:
         self.do(f"br i1 {condition}, label %{yes}, label %{no}")
 
     def phi(self, type: str, first: str, origin: str) -> Phi:
-        """A value that changes from one turn of a loop to the next."""
+        """A loop-carried value: a phi whose second arm is filled in by ``close``."""
         name = self.name("p")
         self.lines.append("")
         return Phi(self, name, type, first, origin, len(self.lines) - 1)
 
     def select_phi(self, type: str, arms: Sequence[tuple[str, str]]) -> str:
-        """A value that depends on the block we came from."""
+        """A phi over the predecessors of this block."""
         return self.get(f"phi {type} " + ", ".join(f"[ {value}, %{block} ]" for value, block in arms))
 
     def loop(
@@ -260,10 +261,10 @@ class Writer:
         return [phi.name for phi in phis]
 
     def opaque(self, number: str) -> str:
-        """The same number, of which instruction selection knows nothing more; no instruction.
+        """The same number, hidden from instruction selection; no instruction.
 
-        For counters: addresses are a counter away from what does not change, as instructions take them. LLVM would look
-        for better ones (loop strength reduction) in up to a third of the time of a compile. Its passes see through it.
+        For counters: addresses are a counter plus invariants, as instructions take them. LLVM's loop strength reduction
+        would look for better ones in up to a third of the time of a compile. Its passes see through it.
         """
         name = "@llvm.expect.i64"
         self.module.declare(name, f"declare i64 {name}(i64, i64)")
@@ -275,7 +276,7 @@ class Writer:
 
 
 class Phi:
-    """A loop value whose second arm is filled in when the loop's body has been written."""
+    """A loop-carried value, whose second arm is filled in after the loop's body."""
 
     def __init__(self, writer: Writer, name: str, type: str, first: str, origin: str, line: int) -> None:
         self.writer, self.name, self.type, self.first, self.origin, self.line = (
@@ -283,7 +284,7 @@ class Phi:
         )  # fmt: skip
 
     def close(self, value: str, block: str) -> None:
-        """Says which value comes from the end of the loop's body."""
+        """Sets the value from the end of the loop's body."""
         self.writer.lines[self.line] = (
             f"  {self.name} = phi {self.type} [ {self.first}, %{self.origin} ], [ {value}, %{block} ]"
         )
@@ -299,5 +300,5 @@ def splat(lanes: int, type: str, value: str) -> str:
 
 
 def splat_of(register: str) -> str | None:
-    """What is in every lane of a ``splat``; None for any other vector."""
+    """The scalar of a ``splat``; None for any other vector."""
     return register.split()[-1].rstrip(")>") if register.startswith(("splat", "<")) else None

@@ -1,8 +1,11 @@
-"""Arithmetic on vectors of W lanes: the small vocabulary that the lowerings of operations are written in.
+"""Vector arithmetic on W lanes: the vocabulary of lowerings.
 
-Input: register names with their dtypes. Output: instructions in a ``Writer``. A vector's type follows from
-the dtype; masks are vectors of ``i1``. Comparisons are quiet: a NaN lane gives false (true for ``ne``) and
-raises no flag.
+Input: register names with their dtypes.
+Output: instructions in a ``Writer``.
+Why: lowerings need not know vector widths or instruction sets.
+
+A vector's type follows from the dtype; masks are vectors of ``i1``. Comparisons are quiet: a NaN lane gives false (true
+for ``ne``) and raises no flag.
 """
 
 from __future__ import annotations
@@ -19,11 +22,11 @@ INT64 = np.dtype("int64")
 FLOAT16 = np.dtype("float16")
 FLOAT32 = np.dtype("float32")
 FLOAT64 = np.dtype("float64")
-_QUIET = frozenset({"oeq", "une", "uno"})  # predicates that raise no flag for NaN: the last asks of one vector
+_QUIET = frozenset({"oeq", "une", "uno"})  # predicates that raise no flag for NaN: the last tests one vector
 
 
 class Vectors:
-    """Writes instructions on vectors of ``lanes`` lanes."""
+    """Emits instructions on vectors of ``lanes`` lanes."""
 
     def __init__(self, writer: Writer, lanes: int, status: str) -> None:
         self.w = writer
@@ -44,13 +47,13 @@ class Vectors:
         return splat(self.lanes, scalar_type(dtype), literal(dtype, value))
 
     def spread(self, type: str, scalar: str) -> str:
-        """A scalar register in every lane; ``type`` is the scalar's type."""
+        """Broadcasts a scalar register; ``type`` is the scalar's type."""
         vector = f"<{self.lanes} x {type}>"
         first = self.w.get(f"insertelement {vector} poison, {type} {scalar}, i64 0")
         return self.w.get(f"shufflevector {vector} {first}, {vector} poison, <{self.lanes} x i32> zeroinitializer")
 
     def widened(self, dtype: DType, one: str) -> str:
-        """The lane of a vector of one in every lane."""
+        """Broadcasts the lane of a vector of one."""
         return self.shuffle(scalar_type(dtype), one, [0] * self.lanes, count=1)
 
     # -- instructions ---------------------------------------------------------------------------------------------
@@ -73,7 +76,7 @@ class Vectors:
     def compare(self, sign: str, dtype: DType, a: str, b: str) -> str:
         """``eq ne lt le gt ge``; a mask."""
         if dtype.kind == "f":
-            if sign in ("eq", "ne"):  # these are quiet by themselves
+            if sign in ("eq", "ne"):  # these are quiet without help
                 return self.w.get(f"fcmp {'oeq' if sign == 'eq' else 'une'} {self.type(dtype)} {a}, {b}")
             return self.quiet("o" + sign, dtype, a, b)
         if sign not in ("eq", "ne"):
@@ -102,9 +105,9 @@ class Vectors:
         )
 
     def _compare_extremes(self, predicate: str, dtype: DType, a: str, b: str) -> str:
-        """A comparison by equality alone: where the larger of two numbers is the first, that is not less.
+        """A comparison by equality alone: the first number is not less where it is the larger of the two.
 
-        It is NaN where one of them is, which is equal to nothing.
+        NaN is equal to nothing.
         """
         ordered, sign = predicate[0] == "o", predicate[1:]
         extreme = self.call("maximum" if sign in ("ge", "lt") else "minimum", dtype, a, b)
@@ -132,11 +135,9 @@ class Vectors:
         return self.mask("xor", mask, splat(self.lanes, "i1", "true"))
 
     def _strict(self, name: str, source: DType, target: DType, *operands: str) -> str:
-        """Float arithmetic that LLVM computes when the code runs, with its flags, whatever it knows of the
-        operands.
+        """Float arithmetic that LLVM must not fold, so that its flags are raised at run time.
 
-        For SVE, LLVM knows no such arithmetic, and would go lane by lane. Plain it does not compute by itself either,
-        but of constants.
+        For SVE, LLVM lacks such arithmetic, and would go lane by lane. Plain arithmetic it folds only for constants.
         """
         if native.machine().scales_registers and not all(splat_of(operand) is not None for operand in operands):
             if name in ("sqrt", "fma"):
@@ -170,9 +171,9 @@ class Vectors:
         return self.w.get(f"fpext <{self.lanes} x half> {half} to {self.type(FLOAT32)}")
 
     def to_half(self, a: str) -> str:
-        """float32 rounded to half precision, with its flags.
+        """Converts float32 to half precision, with its flags.
 
-        No more at once than the processor does: LLVM ends the process over more.
+        Never wider than the processor's instruction: LLVM aborts the process otherwise.
         """
         most = 16 if native.machine().scales_vectors else 8
         n = min(self.lanes, most)
@@ -200,7 +201,7 @@ class Vectors:
         return self.w.get(f"shufflevector {type} {a}, {type} {b or 'poison'}, <{len(wanted)} x i32> <{mask}>")
 
     def opaque(self, cell: str, a: str) -> str:
-        """The same vector, through which LLVM's search for better instructions does not look.
+        """The same vector, hidden from LLVM's search for better instructions.
 
         Where the vector is no register of this processor, or of another kind of processor: ``a`` itself.
         """

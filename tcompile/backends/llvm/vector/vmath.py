@@ -1,10 +1,13 @@
 """Vector functions: exp, log, sin, … on vectors, with libm's values and flags on every input.
 
-Input: a function's name and vectors. Output: a call of a helper function that computes all lanes with glibc's
-libmvec, or code for them (``elementary`` where there is no libmvec, ``fmod`` and ``hypot`` here: where there is fused
-multiply-add), and then those outside the ordinary range (NaN, infinities, domain errors, overflow) with scalar libm,
-which gives the exact special values and raises just the flags that NumPy would see. What has none of these is computed
-by scalar libm, lane by lane.
+Input: a function's name and vectors.
+Output: a call of a helper function that computes all lanes.
+Why: NumPy's special values and flags have to be exact.
+
+In the ordinary range, the helper calls glibc's libmvec, or inlines a polynomial (``elementary`` where there is no
+libmvec, ``fmod`` and ``hypot`` here, where there is fused multiply-add). Lanes outside that range (NaN, infinities,
+domain errors, overflow) are computed by scalar libm, which gives the exact special values and raises just NumPy's
+flags. A function with neither is computed by scalar libm, lane by lane.
 """
 
 from __future__ import annotations
@@ -26,8 +29,8 @@ from tcompile.records import dataclass
 class VectorFunction:
     """``name`` in libm; the ordinary ranges (low, high, both included) for float32 and float64.
 
-    None: libmvec is not used. ``neutral`` is an ordinary argument, put in the other lanes meanwhile. ``least``: the
-    larger of two arguments is not smaller. In these ranges libmvec's functions, for vectors of any width, raise no flag
+    None: libmvec is not used. ``neutral`` is an ordinary argument, put in the other lanes meanwhile. ``least``: a lower
+    bound of the larger of two arguments. In these ranges libmvec's functions, for vectors of any width, raise no flag
     but that for underflow where libm raises none.
     """
 
@@ -99,7 +102,7 @@ def call(v: Vectors, name: str, dtype: DType, operands: list[str]) -> str:
         result, fine = "", ""
     else:
         result, fine = _ordinary(v, function, compute, dtype, limits, operands)
-    # The odd lanes are computed one at a time in a function of their own, which is hardly ever called.
+    # The other lanes are computed one at a time in a function of their own, which is rarely called.
     libm = _declared(v, function.name, dtype, function.arity)
     helper = f"@tc_{function.name}_{dtype.name}_{lanes}"
     w.module.helper(helper, lambda: _lane_by_lane(v, helper, libm, dtype, function))
@@ -124,7 +127,7 @@ def _fuses() -> bool:
 
 
 def _compute(v: Vectors, function: VectorFunction, dtype: DType) -> Compute | None:
-    """What computes the function of vectors in the ordinary range: libmvec, else a polynomial of ours, else nothing."""
+    """The code for the ordinary range: libmvec, else a polynomial, else None."""
     fast = libmvec_name(function, dtype, v.lanes)
     if fast is not None:
         return lambda *operands: _in_parts(v, *fast, dtype, list(operands))
@@ -133,7 +136,7 @@ def _compute(v: Vectors, function: VectorFunction, dtype: DType) -> Compute | No
 
 
 def of_numbers(v: Vectors, dtype: DType, name: str, operands: Sequence[str]) -> str:
-    """What libm gives for numbers, each of which is in all lanes of an operand: one call."""
+    """Calls libm once for numbers, each of which is in all lanes of an operand."""
     w, scalar = v.w, scalar_type(dtype)
     given = [f"{scalar} {w.get(f'extractelement {v.type(dtype)} {o}, i64 0')}" for o in operands]
     return v.spread(scalar, w.get(f"call {scalar} {_declared(v, name, dtype, len(operands))}({', '.join(given)})"))
@@ -181,7 +184,7 @@ def _ordinary(
 
 
 def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: VectorFunction) -> str:
-    """A function of operands, a result so far, and a mask of lanes to compute with libm."""
+    """A function of operands, a partial result, and a mask of lanes to compute with libm."""
     w, lanes = Writer(v.w.module), v.lanes
     type, scalar = v.type(dtype), scalar_type(dtype)
     names = [f"%x{i}" for i in range(function.arity)]
@@ -204,7 +207,7 @@ def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: Ve
             no_value = w.get(f"fcmp uno {scalar} {value}, {value}")
             wrong = w.get(f"and i1 {no_value}, {w.get(f'fcmp ord {arguments[0]}, {arguments[0].split()[1]}')}")
             value = w.get(f"select i1 {wrong}, {scalar} 0xFFF8000000000000, {scalar} {value}")
-        if function.name == "pow" and _keeps_nans(dtype):  # libm turns the sign, if the exponent is odd
+        if function.name == "pow" and _keeps_nans(dtype):  # libm flips the sign, if the exponent is odd
             base = arguments[0].split()[1]
             no_value = w.get(f"fcmp uno {scalar} {value}, {value}")
             kept = w.get(f"and i1 {no_value}, {w.get(f'fcmp uno {scalar} {base}, {base}')}")
@@ -226,7 +229,7 @@ _WITHOUT_A_VALUE = {"asin": (np.arcsin, 2), "acos": (np.arccos, 2), "log10": (np
 
 @cache
 def _has_negative_nans(name: str, dtype: DType) -> bool:
-    """Whether NumPy's NaN of a number without a value is negative, as where it has a vector loop; libm's is not."""
+    """Whether NumPy's NaN for domain errors is negative, as where it has a vector loop; libm's is not."""
     if name not in _WITHOUT_A_VALUE:
         return False
     function, number = _WITHOUT_A_VALUE[name]
@@ -236,15 +239,15 @@ def _has_negative_nans(name: str, dtype: DType) -> bool:
 
 @cache
 def _keeps_nans(dtype: DType) -> bool:
-    """Whether odd powers of NaN have its sign in NumPy, as where it has a vector loop."""
+    """Whether odd powers of NaN keep its sign in NumPy, as where it has a vector loop."""
     return bool(np.signbit(np.power(np.full(1, -np.nan, dtype), np.full(1, 3, dtype)))[0])
 
 
 def _near_fmod(v: Vectors, d: DType, a: str, b: str) -> tuple[str, str]:
     """fmod where the quotient is small, exactly, and the mask of lanes where this holds.
 
-    The rounded quotient is at most one off, so the remainder that one fused multiply-add gives exactly is right, or
-    off by one divisor.
+    The rounded quotient is at most one off, so the remainder that one fused multiply-add gives exactly is right, or off
+    by one divisor.
     """
     single = d == FLOAT32
     tiny, big, reach = (_TINY32, 1e30, 2.0**22) if single else (_TINY64, 1e290, 2.0**51)
@@ -262,9 +265,10 @@ def _near_fmod(v: Vectors, d: DType, a: str, b: str) -> tuple[str, str]:
 
 
 def _near_hypot(v: Vectors, d: DType, x: str, y: str) -> tuple[str, str]:
-    """hypot where no square overflows or is lost, within about one unit in the last place, and the mask of such lanes.
+    """hypot where no square overflows or underflows, within about one unit in the last place, and the mask of such
+    lanes.
 
-    The squares are added with one rounding, and where the arguments are of like size as (x - y)^2 + 2 x y, in which
+    The squares are added with one rounding. For arguments of like size they are added as (x - y)^2 + 2 x y, in which
     that rounding is of the larger part: C. F. Borges, Algorithm 1014 (ACM Transactions on Mathematical Software, 2021).
     """
     single = d == FLOAT32
@@ -288,7 +292,7 @@ _OWN: dict[str, Callable[..., tuple[str, str]]] = {"fmod": _near_fmod, "hypot": 
 
 
 def _in_parts(v: Vectors, name: str, width: int, dtype: DType, operands: list[str]) -> str:
-    """Calls a function of ``width`` lanes as often as it takes, and joins the parts."""
+    """Splits vectors, calls a function of ``width`` lanes on the parts, and joins the results."""
     w, scalar = v.w, scalar_type(dtype)
     part = f"<{width} x {scalar}>"
     w.module.declare(f"@{name}", f"declare {part} @{name}({', '.join([part] * len(operands))}) nounwind")

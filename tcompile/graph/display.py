@@ -1,7 +1,8 @@
-"""What a graph says of itself to whoever shows it.
+"""Display data of graphs.
 
-Input: a ``Graph``. Output: a ``GraphView``, the data of its display, with the drawing. Exists so that the displays,
-which know no graphs, and the graphs, which know no HTML, meet in one place.
+Input: a ``Graph``.
+Output: a ``GraphView``, the data of its display, with the drawing.
+Why: displays know no graphs, and graphs know no HTML.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _Groups = Mapping[str, Sequence[str]]  # by kernel, the names of nodes
 
 
 def view(graph: Graph, draw: bool = True) -> GraphView:
-    """The data of the graph's display: as captured; and where it is fused into kernels, as these have it."""
+    """The data of the graph's display: as captured; and with its kernels, where it is compiled."""
     fused = graph.fused()
     final, groups = fused if fused is not None else (graph, {})
     kernels = groups.get(final, {})
@@ -43,7 +44,7 @@ def view(graph: Graph, draw: bool = True) -> GraphView:
 def node_views(
     nodes: Iterable[Node], kernels: Mapping[str, str] | None = None, inner: Mapping[Graph, _Groups] | None = None
 ) -> tuple[NodeView, ...]:
-    """The data of nodes; ``kernels`` says by name in which kernel each is, ``inner`` which kernels sub-graphs have."""
+    """The data of nodes; ``kernels`` has the kernel of each by name, ``inner`` the kernels of sub-graphs."""
     return tuple(node_view(node, (kernels or {}).get(node.name, ""), inner or {}) for node in nodes)
 
 
@@ -80,7 +81,7 @@ def _by_node(groups: _Groups) -> dict[str, str]:
 def _call(node: Node) -> str:
     try:
         return call_text(node)
-    except (TypeError, ValueError):  # a graph that has gone wrong is shown too
+    except (TypeError, ValueError):  # malformed graphs are shown too
         return node.op.name
 
 

@@ -1,9 +1,10 @@
-"""In the iterations of loops, arrays put together of parts become parts that are stored at their places.
+"""Joined arrays in loop bodies, rewritten as in-place stores of their parts.
 
-Input: a graph. Output: one in whose loop bodies ``concat``, ``wrap``, ``copy_c`` and ``np.roll`` are an array with
-undefined elements (``empty``) and one ``assign`` for each part. Why: kernels store parts where they belong,
-also those that they have just computed, so that an iteration with a periodic or a padded stencil needs no call of the
-library: a loop of kernels runs without Python.
+Input: a graph.
+Output: one in whose loop bodies ``concat``, ``wrap``, ``copy_c`` and ``np.roll`` are an array with undefined elements
+(``empty``) and one ``assign`` for each part.
+Why: kernels store parts directly, also those that they have just computed. So an iteration with a periodic or a padded
+stencil needs no library call, and the loop runs without Python.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ _MOST_PARTS = 9  # each of which is a kernel
 
 
 def store_parts(graph: Graph) -> Graph:
-    """Stores the parts of joined, wrapped and rolled arrays in the iterations of loops."""
+    """Stores the parts of joined, wrapped and rolled arrays in loop bodies."""
 
     def has_parts(node: Node) -> bool:
         return graph.scratch and (node.op in (ops.CONCAT, ops.WRAP, ops.COPY_C) or shifts(node) is not None)
@@ -79,8 +80,8 @@ def _joined(graph: Graph, node: Node, parts: Sequence[Node], axis: int) -> Node:
 
 
 def _wrapped(graph: Graph, node: Node, x: Node) -> Node | None:
-    """The array in the middle, and around it the parts of it that continue each axis, corners and all."""
-    columns = []  # for each axis: where a part goes, and where it comes from
+    """The array in the middle, and around it the parts that continue each axis periodically, corners included."""
+    columns = []  # for each axis: the target and the source of a part
     for axis, (size, (before, after)) in enumerate(zip(x.tensor.shape, node.attrs["widths"], strict=True)):
         if not at_least(size, max(before, after)):
             return None
@@ -114,7 +115,7 @@ def _stored(graph: Graph, node: Node, base: Node, value: Node, ends: Sequence[tu
 
 
 def _key(x: Node, ends: Sequence[tuple[int, Size, Size]]) -> tuple[Any, ...]:
-    """The key of the part that lies between these ends, each along an axis."""
+    """The key of the part between these ends, each along an axis."""
     key: list[Any] = [slice(None)] * x.tensor.ndim
     for axis, start, stop in ends:
         key[axis] = slice(start, stop)

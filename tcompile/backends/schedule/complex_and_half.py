@@ -1,10 +1,13 @@
-"""Numbers that machines do not compute with: complex and half-precision operations in terms of operations on floats.
+"""Complex and half-precision arithmetic, in terms of operations on floats.
 
-Input: an operation of the op table with the kernel values it works on. Output: kernel values of machine types. A
-complex value is a pair of floats that lie beside one another in memory; half precision is converted to float32,
-computed, and rounded after each operation, as NumPy does. Exists so that no code generator knows arithmetic on such
-numbers: it loads and stores them, takes pairs apart and puts them together (``part`` and ``pair``), and converts
-(``astype``). The order of the arithmetic is NumPy's, so that results have its bits and raise its flags.
+Input: an operation of the op table with the kernel values it works on.
+Output: kernel values of machine dtypes.
+Why: no code generator knows arithmetic on such numbers.
+
+Code generators load and store these numbers, split and join pairs (``part`` and ``pair``), and convert (``astype``). A
+complex value is a pair of adjacent floats in memory. Half precision is converted to float32, computed, and rounded
+after each operation, as NumPy does. The order of the arithmetic is NumPy's, so that results have its bits and raise its
+flags.
 """
 
 from __future__ import annotations
@@ -34,7 +37,7 @@ def machine_dtype(dtype: DType) -> DType:
 
 
 def number_dtype(dtype: DType) -> DType:
-    """The dtype in which a number known at run time only comes to operands of ``dtype``: it is rounded once."""
+    """The dtype to which a number known only at run time converts beside operands of ``dtype``: it is rounded once."""
     return DOUBLE if dtype == HALF else machine_dtype(dtype)
 
 
@@ -45,7 +48,7 @@ def fused_products() -> bool:
     return bool((x * y).real[0] != 0)
 
 
-class PartWriter:
+class ComplexHalfWriter:
     """Writes operations on complex and half-precision values. ``add`` takes each value that is made."""
 
     def __init__(self, add: Callable[[KernelValue], KernelValue]) -> None:
@@ -53,7 +56,7 @@ class PartWriter:
         self._node: Node | None = None
         self._known: dict[tuple[KernelValue, object], KernelValue] = {}
 
-    # -- what lowering asks for -----------------------------------------------------------------------------------
+    # -- called by lowering -----------------------------------------------------------------------------------------
     def apply(self, node: Node, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
         """The operation ``name``; ``operand`` is the dtype of its operands, those that are bare numbers included."""
         self._node = node
@@ -100,7 +103,7 @@ class PartWriter:
         return over(operand, dtype)
 
     def arithmetic(self, node: Node, dtype: DType) -> Arithmetic:
-        """What applies operations for ``node`` to operands of a machine's dtype."""
+        """Returns a function that applies operations for ``node`` to operands of a machine dtype."""
         self._node = node
         return Arithmetic(self._op, dtype)
 
@@ -144,15 +147,15 @@ class PartWriter:
         return self._known[key]
 
     def _half_number(self, value: Scalar) -> Scalar:
-        """An operand, where it is a number known at run time only, in half precision."""
+        """The operand, converted to half precision where it is a number known only at run time."""
         known = not isinstance(value, KernelValue) or value.dtype != DOUBLE
         return value if known else self._op("astype", [value], HALF, DOUBLE)
 
     def _half(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
-        if name == "where":  # moves elements as they are
+        if name == "where":  # selects elements unchanged
             return self._op(name, operands, result, operand)
         if name == "astype" and operand != HALF:
-            if operand.kind != "f":  # integers go by way of float32
+            if operand.kind != "f":  # integers convert by way of float32
                 operands, operand = [self._op("astype", operands, SINGLE, operand)], SINGLE
             return self._op("astype", operands, HALF, operand)
         wide_operands: list[Scalar] = [self._wide(x) for x in operands]
@@ -166,7 +169,7 @@ class PartWriter:
         return self._op("astype", [computed], HALF, SINGLE) if result == HALF else computed
 
     def _first_wins(self, name: str, operands: list[Scalar]) -> KernelValue:
-        """Whether an extremum is the first operand: NumPy's choice for half precision, where equal zeros are."""
+        """Whether an extremum is the first operand: NumPy's choice for half precision, also for equal zeros."""
         sign, nan = _FIRST_WINS[name]
         better = self._op(sign, operands, BOOL, SINGLE)
         return self._op("logical_or", [better, self._op("isnan", [operands[nan]], BOOL, SINGLE)], BOOL, BOOL)
@@ -226,7 +229,7 @@ _ON_BOOLEANS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_n
 _PREDICATES = frozenset({
     "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf", "isfinite",
 })  # fmt: skip
-# Which comparison, and which operand's NaN, let the first operand of an extremum win.
+# The comparison, and the operand whose NaN, lets the first operand of an extremum win.
 _FIRST_WINS = {
     "maximum": ("greater_equal", 0),
     "minimum": ("less_equal", 0),
@@ -258,7 +261,7 @@ def _quotient(o: Arithmetic, a: Complex, b: Complex) -> Complex:
     (ar, ai), (br, bi) = a, b
     first, zero = _larger_real(o, b)
     large, small = o("where", first, br, bi), o("where", first, bi, br)
-    large = o("where", zero, 1.0, large)  # where it is zero, these lanes raise nothing
+    large = o("where", zero, 1.0, large)  # where it is zero, these lanes raise no flag
     ratio = o("divide", small, large)
     scale = o("divide", 1.0, o("add", large, o("multiply", small, ratio)))
     along, across = o("where", first, ar, ai), o("where", first, ai, ar)
@@ -286,14 +289,14 @@ def _reciprocal(o: Arithmetic, a: Complex) -> Complex:
 
 
 def _ordered(sign: str, signalling: bool = True) -> Callable[[Arithmetic, Complex, Complex], KernelValue]:
-    """Real parts decide, then imaginary ones; a NaN anywhere gives false."""
+    """Compares real parts, then imaginary ones; a NaN anywhere gives false."""
     start = "signalling_" if signalling else ""
     last, first = start + sign, start + sign.removesuffix("_equal")
 
     def rule(o: Arithmetic, a: Complex, b: Complex) -> KernelValue:
         numbers = o("logical_and", o("equal", a[1], a[1]), o("equal", b[1], b[1]))
         apart = o("logical_and", o(first, a[0], b[0]), numbers)
-        tie = o("equal", a[0], b[0])  # elsewhere the imaginary parts are not even looked at
+        tie = o("equal", a[0], b[0])  # elsewhere the imaginary parts are not compared
         decided = o(last, o("where", tie, a[1], 0.0), o("where", tie, b[1], 0.0))
         return o("logical_or", apart, o("logical_and", tie, decided))
 
@@ -317,7 +320,7 @@ def _logical(name: str) -> Callable[[Arithmetic, Complex, Complex], KernelValue]
     return lambda o, a, b: o(name, _truth(o, a), _truth(o, b))
 
 
-# What each operation is on complex operands: a pair of parts, or one real or boolean value.
+# Each operation on complex operands: a pair of parts, or one real or boolean value.
 COMPLEX: dict[str, Callable[..., Complex | KernelValue]] = {
     "add": lambda o, a, b: (o("add", a[0], b[0]), o("add", a[1], b[1])),
     "subtract": lambda o, a, b: (o("subtract", a[0], b[0]), o("subtract", a[1], b[1])),
@@ -341,4 +344,4 @@ COMPLEX: dict[str, Callable[..., Complex | KernelValue]] = {
     **{name: _extremum(name) for name in _FIRST_WINS},
 }
 
-__all__ = ["COMPLEX", "HALF", "PARTS", "PartWriter", "machine_dtype", "number_dtype"]
+__all__ = ["COMPLEX", "HALF", "PARTS", "ComplexHalfWriter", "machine_dtype", "number_dtype"]

@@ -1,4 +1,4 @@
-"""An array of which each iteration changes one part has a twin: both change places, and are copied once."""
+"""Double buffers: an array of which each iteration changes one part is copied once, and swapped with its copy."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ FUNCTIONS = [
 
 
 @pytest.mark.parametrize("f", FUNCTIONS, ids=lambda f: f.__name__)
-def test_twins(f):
+def test_double_buffers(f):
     def make(n, turned=False):
         u = np.random.default_rng(0).random((9, 7))
         return (np.asfortranarray(u) if turned else u), n

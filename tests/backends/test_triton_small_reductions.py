@@ -6,8 +6,8 @@ import pytest
 pytest.importorskip("triton")
 
 from tcompile.backends import triton
-from tcompile.backends.triton.configs import WRITTEN_OUT, WRITTEN_OUT_APART, Config
-from tcompile.backends.triton.thin import NUMPYS_ORDER
+from tcompile.backends.triton.configs import UNROLLED, UNROLLED_STRIDED, TilingConfig
+from tcompile.backends.triton.small_reductions import NUMPYS_ORDER
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
 from tests.backends.llvm_cases import DTYPES, LAYOUTS, same, sample
@@ -31,12 +31,12 @@ def is_written_out(made):
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("row", [1, 2, 3, WRITTEN_OUT_APART, WRITTEN_OUT])
+@pytest.mark.parametrize("row", [1, 2, 3, UNROLLED_STRIDED, UNROLLED])
 def test_rows_of_every_length(row, dtype):
     for x, axis in ((sample(dtype, (70, row)), 1), (sample(dtype, (row, 70)), 0)):
         made = check(lambda op, x, axis=axis: totals(op, x, (axis,)), x, rtol=1e-5, kernels=1 if row > 1 else None)
         if row > 1:
-            assert is_written_out(made) == (axis == 0 or row <= WRITTEN_OUT_APART)
+            assert is_written_out(made) == (axis == 0 or row <= UNROLLED_STRIDED)
 
 
 @pytest.mark.parametrize("row", [1, 2, 3, NUMPYS_ORDER - 1])
@@ -123,7 +123,7 @@ def test_distances_are_computed_in_rectangles(shapes):
 
 
 def test_rectangles_of_more_axes(monkeypatch):
-    monkeypatch.setattr(triton, "USUAL", Config(elements=16, side=2))
+    monkeypatch.setattr(triton, "USUAL", TilingConfig(elements=16, side=2))
     x, y = sample("float64", (3, 9, 1, 2)), sample("float64", (3, 1, 7, 2), 2)
     total = lambda op, x, y: op("sum", op("log", op("multiply", x, y)), axis=(3,), keepdims=False)
     made = check(total, np.abs(x) + 1, np.abs(y) + 1, rtol=1e-12, kernels=1)

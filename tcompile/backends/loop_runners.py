@@ -1,8 +1,10 @@
-"""Loops that are nodes, iteration by iteration, and part by part those that may be left in the middle of an iteration.
+"""Loops of a host program, run iteration by iteration, and part by part where they have early exits.
 
-Input: the compiled iteration of a ``fori_loop``, or the parts of an ``exit_loop``'s. Output: a ``PythonLoop`` or a
-``PartLoop``, which runs the loop on arrays: without Python where a backend can and it pays. Iterations write in place
-to what they carry: that is a copy, never the caller's.
+Input: the compiled body of a ``fori_loop``, or the parts of an ``exit_loop``'s.
+Output: a ``PythonLoop`` or a ``PartLoop``, which runs the loop on arrays.
+Why: a loop runs in machine code where a backend can and it pays, else from Python.
+
+Iterations write carried arrays in place: those are copies, never the caller's.
 """
 
 from __future__ import annotations
@@ -17,13 +19,13 @@ from tcompile.graph import Graph
 from tcompile.polls import Changed, Clock
 from tcompile.records import dataclass
 
-FEWEST = 8  # iterations for which going without Python pays
+FEWEST = 8  # iterations, from which machine code pays
 Native: TypeAlias = "Callable[[int, Sequence[Any], Mapping[str, int]], tuple[tuple[Any, ...], int, int]]"
 
 
 @dataclass
 class PythonLoop:
-    """A ``fori_loop`` as a host program calls it. ``own`` copies what iterations write in place of what they carry."""
+    """A ``fori_loop`` as a host program calls it. ``own`` copies the carried values that iterations write in place."""
 
     name: str
     body: Callable[..., tuple[Any, ...]]
@@ -32,7 +34,9 @@ class PythonLoop:
     native: Native | None
 
     def __call__(self, start: int, stop: int, *carried: Any, sizes: tuple[int, ...] = ()) -> tuple[Any, ...]:
-        """Runs it; ``sizes`` are those that an iteration takes too. Raises Changed where what was read has changed."""
+        """Runs it; ``sizes`` are those that an iteration takes too. Raises Changed where a value that was read has
+        changed.
+        """
         if self.native is not None and start == 0 and stop >= FEWEST:
             try:
                 return self.native(stop, carried, dict(zip(self.symbols, sizes, strict=True)))[0]
@@ -50,7 +54,7 @@ class PythonLoop:
 
 @dataclass
 class PartLoop:
-    """An ``exit_loop`` as a host program calls it. ``own`` copies what parts write in place of what they carry."""
+    """An ``exit_loop`` as a host program calls it. ``own`` copies the carried values that parts write in place."""
 
     name: str
     parts: Sequence[Callable[..., tuple[Any, ...]]]
@@ -63,7 +67,7 @@ class PartLoop:
     def __call__(self, start: int, stop: int, *carried: Any, sizes: Sequence[tuple[int, ...]]) -> tuple[Any, ...]:
         """Runs it; ``sizes`` are those that each part takes besides.
 
-        Raises Replay where only plain Python goes on, and Changed where what was read has changed.
+        Raises Replay where only plain Python goes on, and Changed where a value that was read has changed.
         """
         if self.native is not None and start == 0 and stop >= FEWEST:
             named: dict[str, int] = {}
@@ -103,14 +107,14 @@ class PartLoop:
 
 
 def _named(changed: Changed, name: str) -> Changed:
-    """The same, with the name of the loop's node; in the middle of an iteration nothing is known of the loop."""
+    """The same exception, with the name of the loop's node; in the middle of an iteration there is no state."""
     if changed.iterations:
         changed.loop = name
     return changed
 
 
 def owner(regions: Sequence[Graph], copy: Callable[[Any], Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """What copies, of the values that a loop carries, those that its regions write in place."""
+    """Returns a function that copies, of the values that a loop carries, those that its regions write in place."""
     updated = frozenset(number - 1 for region in regions for number in region.updates.values())
     return lambda carried: tuple(copy(x) if number in updated else x for number, x in enumerate(carried))
 

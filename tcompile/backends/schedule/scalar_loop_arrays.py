@@ -1,8 +1,8 @@
-"""Loops over elements: where the elements lie that such a loop reads and writes.
+"""Strided arrays of scalar loops: where the elements lie that a loop reads and writes.
 
-Input: an ``scalar_loop`` node. Output: for each array of its program a ``Seen``: an array in memory, and how far
-apart the elements lie there. Exists so that a loop goes through rows, slices and transposes and nobody
-makes the views.
+Input: a ``scalar_loop`` node.
+Output: for each array of its program a ``StridedArray``: a base array, with an offset and a stride per axis.
+Why: a loop reads rows, slices and transposes without making the views.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tcompile.graph.overlap import is_view
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.records import dataclass
 
-_SEEN: WeakKeyDictionary[Node, tuple[Seen, ...] | None] = WeakKeyDictionary()
+_SEEN: WeakKeyDictionary[Node, tuple[StridedArray, ...] | None] = WeakKeyDictionary()
 Move: TypeAlias = "tuple[Op, Mapping[str, Any], TensorType, TensorType]"  # of elements of the one type to the other
 
 
 @dataclass(frozen=True)
-class Seen:
+class StridedArray:
     """One array of a program, of this ``type``.
 
     Its elements lie in ``base``: ``offset`` plus, for each axis, index times ``steps``. ``written`` is the number of
@@ -46,16 +46,16 @@ def roots(node: Node) -> tuple[Node, ...]:
     return node.inputs[: len(node.operands) - len(node.attrs["program"][1])]
 
 
-def seen(node: Node) -> Sequence[Seen] | None:
-    """What the program of a loop sees; None where an array is shown in a way that no distances describe."""
+def seen(node: Node) -> Sequence[StridedArray] | None:
+    """The arrays of a loop's program; None where a view cannot be described by strides."""
     try:
         return _SEEN[node]
     except KeyError:
-        found = _SEEN[node] = _see(node)  # a loop that backends know changes no more
+        found = _SEEN[node] = _see(node)  # the node of a loop is immutable for backends
         return found
 
 
-def _see(node: Node) -> tuple[Seen, ...] | None:
+def _see(node: Node) -> tuple[StridedArray, ...] | None:
     found = []
     operands, shows = roots(node), node.attrs["shows"]
     written = written_roots(shows, node.attrs["program"])
@@ -75,12 +75,12 @@ def _see(node: Node) -> tuple[Seen, ...] | None:
             return None
         if place is None:
             return None
-        found.append(Seen(types[-1], base, number if number in written else None, *place))
+        found.append(StridedArray(types[-1], base, number if number in written else None, *place))
     return tuple(found)
 
 
 def bases(node: Node) -> list[Node]:
-    """The operands of a loop as it reads them: arrays for what their views show, and the numbers it is given."""
+    """The operands that a loop reads: base arrays in place of views, and its numbers."""
     found = seen(node)
     if found is None:
         return list(node.inputs)
@@ -88,7 +88,7 @@ def bases(node: Node) -> list[Node]:
 
 
 def _beneath(node: Node) -> tuple[Node, list[Move]]:
-    """What a chain of view ops shows, and the view ops."""
+    """The base of a chain of view ops, and the view ops."""
     moves: list[Move] = []
     while is_view(node):
         step: Move = (node.op, node.attrs, node.inputs[0].tensor, node.tensor)
@@ -103,7 +103,7 @@ def _beneath(node: Node) -> tuple[Node, list[Move]]:
 
 
 def _place(base: Node, moves: Sequence[Move], ndim: int) -> tuple[tuple[Distance, ...], Distance] | None:
-    """How far apart elements lie that view ops show; None where that is not the same everywhere."""
+    """The strides and the offset that view ops lead to; None where they are not uniform."""
     steps: list[Distance] = [()] * ndim
     offset: Distance = ()
     map: Map = identity(ndim)
@@ -111,7 +111,7 @@ def _place(base: Node, moves: Sequence[Move], ndim: int) -> tuple[tuple[Distance
         if op in (ops.REAL, ops.IMAG):  # whose elements are parts of those of their base
             return None
         inner = move(op, attrs, source, target, map)
-        if inner is None:  # axes of elements that lie one after the other are merged
+        if inner is None:  # contiguous axes are merged
             strides = target.strides()
             merges = op in (ops.RESHAPE, ops.RAVEL) and source.c_contiguous and target.c_contiguous
             if not merges or strides is None:
@@ -127,4 +127,4 @@ def _place(base: Node, moves: Sequence[Move], ndim: int) -> tuple[tuple[Distance
     return together, add_distance(offset, access.offset)
 
 
-__all__ = ["Seen", "bases", "roots", "seen"]
+__all__ = ["StridedArray", "bases", "roots", "seen"]

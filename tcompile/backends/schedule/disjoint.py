@@ -1,13 +1,14 @@
-"""Whether two accesses of one array never meet: ``p[:, -1] = p[:, -2]`` reads nothing that it writes.
+"""Disjoint accesses: a proof that two accesses of one array share no element, as in ``p[:, -1] = p[:, -2]``.
 
-Input: two accesses, and the axes of the space that they walk through; or a step. Output: True where no element belongs
-to both, whatever the sizes are; where the step reads none of the arrays that it writes. Exists so that the edges of a
-grid are written where they are, and that elements may be computed twice where that is simpler.
+Input: two accesses, and the axes of their iteration space; or a step.
+Output: True where no element belongs to both, whatever the sizes are; for a step, where it reads none of the arrays
+that it writes.
+Why: the edges of a grid can be stored in place, and elements can be computed twice where that is simpler.
 
 Along each axis of the array, or along its memory as a whole, an access reaches its offset plus multiples of its steps.
-Two of them are apart where one ends before the other begins, or where all steps are multiples of one number and the
-distance of the offsets is not. (These are the bounds test and the test of the greatest common divisor in U. Banerjee,
-Dependence Analysis for Supercomputing, 1988.) So are two that fill boxes which do not meet.
+Two accesses are disjoint where one ends before the other begins, or where all steps are multiples of one number and the
+distance of the offsets is not. (These are the bounds test and the GCD test in U. Banerjee, Dependence Analysis for
+Supercomputing, 1988.) So are two that fill boxes without intersection.
 """
 
 from __future__ import annotations
@@ -21,10 +22,10 @@ from tcompile.backends.schedule.kernel import Access, Axis, Distance
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Node, Size, SymInt, ops
 
-_Reach: TypeAlias = "tuple[Size, list[Size]]"  # where an access begins along an axis, and its steps
+_Reach: TypeAlias = "tuple[Size, list[Size]]"  # the first index of an access along an axis, and its steps
 
 
-def apart(one: Access, two: Access, axes: Sequence[Axis]) -> bool:
+def disjoint(one: Access, two: Access, axes: Sequence[Axis]) -> bool:
     """Whether two accesses of one buffer share no element."""
     if any(_apart(_along(one, axis), _along(two, axis), axes) for axis in _axes(one) | _axes(two)):
         return True
@@ -50,7 +51,7 @@ def reads_other_arrays(step: Step, steps: Sequence[Step]) -> bool:
     assert step.kernel is not None
     written = {memory(store.access.buffer.node) for store in step.kernel.stores} - set(step.writes)
     read = {memory(value.access.buffer.node) for value in step.kernel.values if value.access is not None}
-    # Arrays of the caller, and what the library returns, may show one another.
+    # Arrays of the caller, and results of the library, may alias each other.
     return not written or (not read & written and read <= made.keys())
 
 
@@ -89,7 +90,7 @@ def _apart(one: _Reach, two: _Reach, axes: Sequence[Axis]) -> bool:
 
 
 def _ends(reach: _Reach, axes: Sequence[Axis]) -> tuple[Size, Size] | None:
-    """The first place and the last one; None where the direction of a step is not known."""
+    """The first index and the last one; None where the direction of a step is unknown."""
     low = high = reach[0]
     for step, axis in zip(reach[1], axes, strict=True):
         far = step * (axis.size - 1)
@@ -103,9 +104,9 @@ def _ends(reach: _Reach, axes: Sequence[Axis]) -> tuple[Size, Size] | None:
 
 
 def _is_positive(size: Size) -> bool:
-    """Whether a size is known to be positive. Asks nothing, so that no guard comes of it."""
+    """Whether a size is known to be positive. Adds no guard."""
     least = size.bounds()[0] if isinstance(size, SymInt) else size
     return least is not None and least > 0
 
 
-__all__ = ["apart", "reads_other_arrays"]
+__all__ = ["disjoint", "reads_other_arrays"]

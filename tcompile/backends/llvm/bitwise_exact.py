@@ -1,8 +1,11 @@
-"""Which rows give NumPy's very bits in a kernel, whatever the operands.
+"""Operations whose results in kernels have NumPy's bits, whatever the operands.
 
-Input: a node that kernels can compute. Output: whether its results have NumPy's bits. The others are within the bounds
-of docs/numerics.md; under the option ``exact`` they are NumPy calls. Why: the rows of the op table say on which dtypes
-an operation is exact (``Op.exact``); here is what depends on the node besides.
+Input: a node that kernels can compute.
+Output: whether its results have NumPy's bits.
+Why: under the option ``exact``, all other nodes are NumPy calls.
+
+The others are within the bounds of docs/numerics.md. Rows of the op table state the exact dtypes of an operation
+(``Op.exact``); this module adds rules that depend on the node.
 """
 
 from __future__ import annotations
@@ -23,13 +26,13 @@ def is_exact(node: Node) -> bool:
 
 
 def is_exact_throughout(graph: Graph) -> bool:
-    """Whether all that a graph computes has NumPy's bits, without the option: in kernels, in loops, and beside them."""
+    """Whether everything that a graph computes has NumPy's bits without the option: in kernels, loops and calls."""
     return all(_stays_exact(node) and all(map(is_exact_throughout, node.regions)) for node in graph.nodes)
 
 
 def _stays_exact(node: Node) -> bool:
     if node.op.kind == "opaque":
-        return node.op is not ops.MATMUL  # of which small ones are sums in kernels
+        return node.op is not ops.MATMUL  # small ones are sums in kernels
     if node.op in (ops.MAXIMUM, ops.MINIMUM) and any(map(_is_not_zero, node.operands)):
         return True  # as where a Python float becomes an array, beside infinity
     if node.op.kind == "reduction" and node.op.exact:

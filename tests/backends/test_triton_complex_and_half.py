@@ -13,7 +13,7 @@ import tcompile
 from tcompile.backends import triton
 from tcompile.backends.triton import interpreter
 from tcompile.backends.triton import rows as rows_module
-from tcompile.backends.triton.configs import Config
+from tcompile.backends.triton.configs import TilingConfig
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
 from tests.backends.llvm_cases import graph_of, same, sample
@@ -26,7 +26,7 @@ tools = interpreter.Interpreter.tools
 @pytest.fixture
 def short(monkeypatch):
     """Few elements are many."""
-    monkeypatch.setattr(triton, "USUAL", Config(elements=32, rows=4, chunk=32))
+    monkeypatch.setattr(triton, "USUAL", TilingConfig(elements=32, rows=4, chunk=32))
     monkeypatch.setattr(rows_module, "IN_REGISTERS", 16)
 
 

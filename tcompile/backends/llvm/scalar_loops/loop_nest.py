@@ -1,18 +1,19 @@
-"""Loops over elements: which blocks are loops, and how long each may go on without asking for signals.
+"""The loops of a scalar program, their poll budget, and their dependent iterations.
 
-Input: the blocks of a program, and the sizes of its arrays where they are known. Output: a ``Shape``: the blocks in
-order, the edges that go back, how deep each block lies, and what each loop pays an iteration from the budget that is
-spent between two questions. Why: asking in every iteration would cost as much as many an iteration does, and code that
-counts iterations in every loop is code that LLVM has to compile.
+Input: the blocks of a program, and the sizes of its arrays where they are known.
+Output: a ``LoopNest``: the blocks in order, the back edges, nesting depths, and the work that each loop takes from the
+budget between two polls.
+Why: a poll per iteration would cost as much as many an iteration does, and counters in every loop are code that LLVM
+has to compile.
 
-What is paid is work: about one unit an instruction. A range whose iterations are known to be few pays nothing itself;
-the loop around it pays for all of them. An innermost range of many iterations runs in strips, which are paid
-beforehand.
+The budget is in units of work: about one unit an instruction. A range with a small known trip count pays nothing
+itself; the enclosing loop pays for all of its iterations. An innermost range with a large trip count is strip-mined,
+and each strip is paid for at its start.
 
-Strips serve a second end. In ``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` the iterations over j wait for one another
-only where j is k. A strip ends before that iteration, one is that iteration alone, and one is the rest: nothing in the
-long ones is read that another iteration has written, which LLVM's vectors ask for once a strip, at run time (index set
-splitting: Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, section 5.7).
+Strips also split dependences. In ``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` the iterations over j depend on one
+another only where j is k. One strip ends before that iteration, one is that iteration alone, and one is the rest. In
+the long ones no iteration reads what another has written, which the vectorised loop checks once a strip, at run time
+(index set splitting: Allen and Kennedy, Optimizing Compilers for Modern Architectures, 2001, section 5.7).
 """
 
 from __future__ import annotations
@@ -25,18 +26,19 @@ from tcompile.graph.ops.scalar_blocks import affine, dominates, operands, reacha
 from tcompile.graph.ops.scalar_loop import ARITHMETIC, COMPARISONS, Block, dtype_of, is_called, ways
 from tcompile.records import dataclass
 
-_FREE_INSIDE = 1 << 16  # units that a loop inside another one may take without asking
-_FREE_OUTSIDE = 1 << 22  # and one that is run once
+_FREE_INSIDE = 1 << 16  # units that an inner loop may take without a poll
+_FREE_OUTSIDE = 1 << 22  # and a loop that runs once
 _SLOW = ("**", "%", "//")
 RAISING = (*ARITHMETIC, "np.sqrt", "math.sqrt", "float", "np.float64")  # which may raise floating-point flags
-_SAME = ("negative", "positive", "float", "np.float64", "np.float32")  # the same number, as far as LLVM knows it
+_SAME = ("negative", "positive", "float", "np.float64", "np.float32")  # LLVM sees the same number in operand and result
 _SMALL_STEP = 1 << 30
-_FEW = 8  # iterations that no vector is worth
+_FEW = 8  # too few iterations to vectorise
 
 
 @dataclass(frozen=True)
 class _Along:
-    """The last index of an element: the counter of a loop, or what ``moves`` not, and a number that is added.
+    """The last index of an element: the induction variable of a loop, or (``moves`` is false) an invariant, and a
+    number that is added.
 
     ``outer`` are the other indices, likewise.
     """
@@ -47,14 +49,14 @@ class _Along:
     outer: tuple[tuple[int, int], ...]
 
 
-class Shape:
-    """A program's loops, by the block that each begins with.
+class LoopNest:
+    """A program's loops, by their headers.
 
-    ``bodies`` are their blocks, ``back`` the edges that go back, ``depth`` how many loops a block is in, ``within`` the
-    innermost of them. ``pays`` is what a jump back pays, or an iteration of a strip: ``strips`` has the counter, the
-    bound and the step of the ranges that run in strips. ``meetings`` are the innermost ranges whose iterations vectors
-    may do several of at once, with the iterations that have to be alone, as registers and what is added to them.
-    ``kept`` are the floats that are computed for their flags alone, as far as LLVM sees.
+    ``bodies`` are their blocks, ``back`` the back edges, ``depth`` the nesting depth of a block, ``within`` its
+    innermost loop. ``pays`` is the cost of a back edge, or of an iteration of a strip: ``strips`` has the induction
+    variable, the bound and the step of strip-mined ranges. ``dependent_iterations`` are the innermost ranges that can
+    be vectorised, each with the iterations that have to run alone, as registers and added numbers. ``kept`` are the
+    floats that are dead to LLVM, but computed for their flags.
     """
 
     def __init__(self, kinds: Sequence[str], blocks: Sequence[Block], size: Callable[[int, int], int | None]) -> None:
@@ -76,12 +78,16 @@ class Shape:
         self.pays: dict[int, int] = {}
         self.strips: dict[int, tuple[int, int, int]] = {}
         innermost = [h for h, body in self.bodies.items() if not any(o in body for o in self.bodies if o != h)]
-        found = {header: self._meetings(header) for header in innermost}
-        self.meetings = {header: meetings for header, meetings in found.items() if meetings is not None}
+        found = {header: self._dependent_iterations(header) for header in innermost}
+        self.dependent_iterations = {
+            header: dependent_iterations
+            for header, dependent_iterations in found.items()
+            if dependent_iterations is not None
+        }
         self._share_costs(smallest)
 
     def dominates(self, one: int, two: int) -> bool:
-        """Whether all ways to the block ``two`` pass ``one``."""
+        """Whether the block ``one`` dominates ``two``."""
         return dominates(self.nearest, one, two)
 
     def _bodies(self) -> dict[int, set[int]]:
@@ -101,7 +107,7 @@ class Shape:
         return bodies
 
     def _share_costs(self, smallest: Sequence[int]) -> None:
-        """Who pays for what, from the innermost loops outwards."""
+        """Decides which loop pays for what, from the innermost loops outwards."""
         costs = dict.fromkeys(self.bodies, 1)
         for at in self.order:
             loop = self.within[at]
@@ -119,12 +125,13 @@ class Shape:
                 self.pays[header] = costs[header]
             innermost = not any(other in self.bodies[header] for other in self.bodies if other != header)
             strip = self._range(header) if innermost else None
-            if strip is not None and (self.pays[header] or header in self.meetings):
+            if strip is not None and (self.pays[header] or header in self.dependent_iterations):
                 self.strips[header] = strip
 
-    # -- what raises flags that nobody reads ---------------------------------------------------------------------------
+    # -- flags of dead floats
+    # ----------------------------------------------------------------------------------------------
     def _unknown(self) -> set[int]:
-        """The numbers of which LLVM knows neither sign nor bound: elements, what a loop is given, and these negated."""
+        """The numbers of which LLVM knows neither sign nor bound: elements, arguments, and these negated."""
         lines = [line for at in self.order for line in self.blocks[at][1]]
         found = {register for line in lines for register in operands(line)} - self.ranges.made.keys()
         found -= {parameter for at in self.order for parameter in self.blocks[at][0]}
@@ -140,7 +147,7 @@ class Shape:
         return found
 
     def _may_be_decided(self, condition: int) -> bool:
-        """Whether LLVM may find out the answer of a comparison, so that what is compared is not even computed."""
+        """Whether LLVM may fold a comparison, so that its operands are not even computed."""
         line = self.ranges.made.get(condition, ("",))
         while line[0] == "bool":
             line = self.ranges.made.get(line[2], ("",))
@@ -153,16 +160,16 @@ class Shape:
         return () if line[0] == "select" and self._may_be_decided(line[2]) else operands(line)
 
     def _read(self) -> set[int]:
-        """The registers that anything depends on: what is stored or handed on, where, and which way is taken.
+        """The live registers: stored or passed on values, their addresses, and conditions of branches.
 
-        A test whose two ways are one decides nothing.
+        A test with two equal edges decides nothing.
         """
-        of: dict[int, list[int]] = {}  # what floats, bools and parameters are made of
+        of: dict[int, list[int]] = {}  # the operands of floats, bools and parameters
         waiting: list[int] = []
         for at in self.order:
             parameters, lines, end = self.blocks[at]
             for line in lines:
-                if line[0] == "hold":  # reads nothing in a loop that goes on
+                if line[0] == "hold":  # reads nothing while the loop runs
                     continue
                 (of.setdefault(line[1], []) if self._is_pure(line) else waiting).extend(self._depends(line))
             for _, _, given in self.ranges.arms[at]:
@@ -188,8 +195,8 @@ class Shape:
     def _kept(self, read: set[int]) -> set[int]:
         """The floats that have to be kept for their flags: nothing in their own block depends on them.
 
-        LLVM leaves out what nobody needs, and moves what is used after a test only to where it is used: there it would
-        raise flags in some iterations.
+        LLVM eliminates dead code, and sinks a value past a test into the block that uses it: there it would raise flags
+        in some iterations only.
         """
         kept: set[int] = set()
         for at in self.order:
@@ -209,12 +216,12 @@ class Shape:
         return kept
 
     def _goal(self, way: int, given: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:
-        """Where a way leads to, past blocks that do nothing."""
+        """The target of an edge, past empty blocks."""
         parameters, lines, end = self.blocks[way]
         return (way, given) if parameters or lines or end[0] != "jump" else self._goal(*end[1:])
 
-    def _meetings(self, header: int) -> list[tuple[int, int]] | None:
-        """The iterations that wait for others, where those are few: elements read and written lie side by side."""
+    def _dependent_iterations(self, header: int) -> list[tuple[int, int]] | None:
+        """The iterations that depend on others, where those are few and accesses are contiguous; None otherwise."""
         found, body = self._range(header), self.bodies[header]
         iterations = self.ranges.iterations(header)
         if found is None or abs(found[2]) != 1 or (iterations is not None and iterations < _FEW):
@@ -233,7 +240,7 @@ class Shape:
         told = [along for row in stores.values() for along in row]
         if not told or any(along is None or not along.moves for along in told):
             return None
-        meetings: dict[tuple[int, int], None] = {}
+        dependent_iterations: dict[tuple[int, int], None] = {}
         for line in lines:
             if line[0] == "load":
                 along = self._along(line[3:], counter, inside)
@@ -242,13 +249,15 @@ class Shape:
                 for other in stores.get(line[2], ()):
                     assert other is not None
                     if along.moves and along.more != other.more and along.outer == other.outer:
-                        return None  # an iteration reads what another one has written
+                        return None  # an iteration reads an element that another one has written
                     if not along.moves and dtype_of(self.ranges.kinds[along.register]).name == "int64":
-                        meetings[along.register, along.more - other.more] = None
-        return list(meetings)
+                        dependent_iterations[along.register, along.more - other.more] = None
+        return list(dependent_iterations)
 
     def _along(self, places: Sequence[int], counter: int, inside: set[int]) -> _Along | None:
-        """Where elements lie whose last index alone may change between iterations, and goes along with the counter."""
+        """The access of elements of which the last index alone may change between iterations, with the induction
+        variable.
+        """
         *outer, (register, more) = (affine(self.ranges.made, self.ranges.kinds, place) for place in places)
         moves = register == counter
         if any(place in inside for place, _ in outer) or (register in inside and not moves):
@@ -256,7 +265,7 @@ class Shape:
         return _Along(moves, register, more, tuple(outer))
 
     def _counts(self, header: int) -> bool:
-        """Whether each jump back gives the range that begins there its next number."""
+        """Whether each back edge passes the range's next number to its header."""
         parameters, lines, _ = self.blocks[header]
         if not lines or lines[-1][0] != "more" or lines[-1][2] not in parameters:
             return False
@@ -270,7 +279,7 @@ class Shape:
         return min(found, key=lambda other: len(self.bodies[other]), default=None)
 
     def _range(self, header: int) -> tuple[int, int, int] | None:
-        """The counter, the bound and the step of a loop over a range that begins there."""
+        """The induction variable, the bound and the step of the range with this header."""
         parameters, lines, end = self.blocks[header]
         if end[0] != "branch" or not lines or lines[-1][0] != "more" or end[1] != lines[-1][1]:
             return None
@@ -282,10 +291,10 @@ class Shape:
 
 
 def _weight(line: tuple[Any, ...]) -> int:
-    """What an instruction takes, in units of about an addition."""
+    """The cost of an instruction, in units of about an addition."""
     if line[0] in ("const", "size", "hold"):
         return 0
     return 20 if line[0] in _SLOW or is_called(line[0]) else 1
 
 
-__all__ = ["Shape"]
+__all__ = ["LoopNest"]

@@ -15,8 +15,8 @@ from tests.backends.test_llvm_layouts import VIEWS
 def blocks(monkeypatch):
     """The kernels that are walked some rows at a time."""
     seen = []
-    write = codegen.ShortRowsNest.rows
-    monkeypatch.setattr(codegen.ShortRowsNest, "rows", lambda self: seen.append(self.kernel) or write(self))
+    write = codegen.BatchedRowsNest.rows
+    monkeypatch.setattr(codegen.BatchedRowsNest, "rows", lambda self: seen.append(self.kernel) or write(self))
     return seen
 
 

@@ -1,7 +1,9 @@
-"""Loops over elements: what the bit generators of NumPy give, 64 bits or 32, or a float.
+"""NumPy's bit generators in scalar loops: 64 bits, 32 bits, or a float.
 
-Input: where a generator keeps its state. Output: instructions. The steps of PCG64 and SFC64 are written out where
-``draws.is_plain`` has found that they are NumPy's; those of others are NumPy's functions.
+Input: the address of a generator's state.
+Output: instructions.
+Why: PCG64 and SFC64 are inlined where ``draws.is_plain`` has verified their steps; others are calls of NumPy's
+functions.
 """
 
 from __future__ import annotations
@@ -41,8 +43,8 @@ class Bits:
         return w.get(f"fmul double {number}, {_STEP}")
 
     def bounded(self, low: str, most: str, other: Callable[[], str]) -> str:
-        """A number from ``low`` on that is at most ``most`` more; ``other`` draws it where 32 bits are not enough for
-        that, or none are needed.
+        """A number from ``low`` on that is at most ``most`` more; ``other`` draws it where 32 bits are not enough, or
+        none are needed.
         """
         w = self.w
         small, wide, drawn = w.label("small"), w.label("wide"), w.label("drawn")
@@ -68,7 +70,7 @@ class Bits:
         return w.select_phi("i64", [(narrow, fine), (found, origin)])
 
     def _again(self) -> str:
-        """A function that draws again as long as the product's low half is one of those that come too often."""
+        """A function that draws again as long as the low half of the product is below the rejection limit."""
         w = Writer(self.w.module)
         bits = Bits(w, self.family, "%state", self.call)
         rest = w.get("urem i64 4294967296, %count")
@@ -86,7 +88,7 @@ class Bits:
         return w.text(f"internal i64 @again_{self.family.name}(ptr %state, i64 %product, i64 %count)", "nounwind cold")
 
     def _next_32(self) -> str:
-        """The next 32 bits, of which every second time there are some left."""
+        """The next 32 bits; every other call uses the remaining half of 64."""
         w = self.w
         at = w.at_entry(f"getelementptr i64, ptr {self.state}, i64 {HALVES[self.family.name]}")
         word = w.get(f"load i64, ptr {at}")
@@ -114,7 +116,7 @@ class Bits:
         w.do(f"store i128 {new}, ptr {at}, align 8")
         high, low = w.get(f"trunc i128 {w.get(f'lshr i128 {new}, 64')} to i64"), w.get(f"trunc i128 {new} to i64")
         turn = w.get(f"sub i64 0, {w.get(f'lshr i64 {high}, 58')}")  # the shift is taken modulo 64
-        return self._turned(w.get(f"xor i64 {high}, {low}"), turn)
+        return self._transposed_loads(w.get(f"xor i64 {high}, {low}"), turn)
 
     def _sfc64(self) -> str:
         w = self.w
@@ -123,7 +125,7 @@ class Bits:
         found = w.get(f"add i64 {w.get(f'add i64 {a}, {b}')}, {count}")
         new = (
             w.get(f"xor i64 {b}, {w.get(f'lshr i64 {b}, 11')}"), w.get(f"mul i64 {c}, 9"),
-            w.get(f"add i64 {self._turned(c, '24')}, {found}"), w.get(f"add i64 {count}, 1"),
+            w.get(f"add i64 {self._transposed_loads(c, '24')}, {found}"), w.get(f"add i64 {count}, 1"),
         )  # fmt: skip
         for value, place in zip(new, places, strict=True):
             w.do(f"store i64 {value}, ptr {place}")
@@ -133,7 +135,7 @@ class Bits:
         """The address of a word of the state, or of its inner part."""
         return self.w.at_entry(f"getelementptr i64, ptr {self.state}, i64 {self.family.inner + number}")
 
-    def _turned(self, word: str, left: str) -> str:
+    def _transposed_loads(self, word: str, left: str) -> str:
         return self.w.get(f"call i64 @llvm.fshl.i64(i64 {word}, i64 {word}, i64 {left})")
 
 

@@ -1,7 +1,8 @@
-"""``tcompile.memory``: the memory that the results of kernels come from, to look at and to give back.
+"""``tcompile.memory``: statistics and limits of the pool that results are allocated from.
 
-Input: a person's questions and limits. Output: figures. Exists apart from the pool itself
-(``backends.llvm.native.memory``) so that looking loads no code generators before there is something to see.
+Input: a user's queries and limits.
+Output: figures.
+Why: a query loads no code generator; the pool itself is ``backends.llvm.native.memory``.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True)
 class MemoryInfo:
-    """What ``tcompile.memory.info()`` tells.
+    """The result of ``tcompile.memory.info()``.
 
-    ``in_use`` and ``cached`` are the bytes of living arrays and of those that are kept for the next ones, ``limit`` is
-    the most that may be kept. ``hits`` and ``misses`` count the arrays whose memory was there and was not.
+    ``in_use`` and ``cached`` are the bytes of live arrays and of blocks kept for reuse, ``limit`` is the most that may
+    be kept. ``hits`` and ``misses`` count the allocations that reused a block and those that did not.
     """
 
     in_use: int
@@ -35,12 +36,12 @@ class MemoryInfo:
 
 
 class MemoryPool:
-    """The pool that large arrays come from and go back to. ``limit`` (bytes kept for reuse) can be assigned.
+    """The pool that large arrays are allocated from. ``limit`` (bytes kept for reuse) can be assigned.
 
-    Small arrays are NumPy's own. An array of the pool is an ordinary one, and its memory is the pool's again when it
-    ends; what is beyond the limit goes back to the system, the block that was free for longest first. At first the
-    limit is an eighth of the memory that this process may have, and at most 2 GiB. No more than a quarter of what
-    RLIMIT_AS and RLIMIT_DATA leave is kept in any case, and nothing once an allocation of Python's or NumPy's fails.
+    Small arrays are NumPy's own. An array of the pool is an ordinary one; its memory returns to the pool when it dies.
+    Above the limit, the least recently freed blocks go back to the system. The default limit is an eighth of the memory
+    that this process may have, and at most 2 GiB. The pool never keeps more than a quarter of what RLIMIT_AS and
+    RLIMIT_DATA leave. It keeps nothing once an allocation of Python's or NumPy's fails.
 
     >>> MemoryPool().info().in_use >= 0
     True
@@ -58,13 +59,13 @@ class MemoryPool:
         memory.set_limit(_bytes("memory.limit", value))
 
     def info(self) -> MemoryInfo:
-        """How much there is, and how often it served."""
+        """Returns the pool's statistics."""
         from tcompile.backends.llvm.native import memory
 
         return MemoryInfo(**{**memory.stats(), "limit": memory.limit()})
 
     def trim(self, keep: int = 0) -> int:
-        """Gives what is kept for reuse back to the system, but for ``keep`` bytes; returns how many bytes went.
+        """Gives blocks kept for reuse back to the system, all but ``keep`` bytes; returns how many bytes were freed.
 
         Raises InvalidType or InvalidArgument where ``keep`` is no number of bytes.
         """

@@ -10,7 +10,7 @@ import pytest
 from tcompile.backends.llvm import compile_graph, native
 from tcompile.backends.llvm.kernels.pointwise import has_lowering
 from tcompile.backends.replay import Replay
-from tcompile.backends.schedule.parts import COMPLEX
+from tcompile.backends.schedule.complex_and_half import COMPLEX
 from tcompile.graph import Graph, ScalarType, TensorType
 from tcompile.graph.ops import OPS, apply
 from tests.backends.llvm_cases import DTYPES, check, graph_of, sample

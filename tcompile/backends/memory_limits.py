@@ -1,8 +1,11 @@
-"""Whether there is memory enough to compile in.
+"""The check that a compile has enough memory.
 
-Input: nothing; the limits of the process are read. Output: how many bytes they leave, or a MemoryError. Why: with too
-little memory, C libraries end the process where Python would raise an error. A new thread that finds no memory for its
-own variables does so, and LLVM does. So compiling begins only where it can end; else the call runs in plain Python.
+Input: nothing; the limits of the process are read.
+Output: how many bytes they leave, or a MemoryError.
+Why: with too little memory, C libraries end the process where Python would raise an error.
+
+A new thread without memory for its thread-local variables ends the process, and LLVM does. So a compile begins only
+where it can finish; else the call runs in plain Python.
 """
 
 from __future__ import annotations
@@ -16,8 +19,8 @@ FIRST = 256 << 20
 FURTHER = 32 << 20
 
 
-def left() -> int | None:
-    """How many bytes RLIMIT_AS and RLIMIT_DATA leave to this process; None without a limit, or if it is unknown."""
+def available() -> int | None:
+    """The bytes that RLIMIT_AS and RLIMIT_DATA leave to this process; None without a limit, or if it is unknown."""
     if sys.platform != "linux":
         return None
     import resource
@@ -35,15 +38,15 @@ def left() -> int | None:
 
 
 def ensure(nbytes: int) -> None:
-    """Raises MemoryError where the limits leave less, also when the pool has given back what it keeps."""
-    rest = left()
+    """Raises MemoryError where the limits leave less, also when the pool has freed its cached blocks."""
+    rest = available()
     if rest is None or rest >= nbytes:
         return
     memory = sys.modules.get("tcompile.backends.llvm.native.memory")
     if memory is not None:
         memory.trim()
-    if (left() or 0) < nbytes:
+    if (available() or 0) < nbytes:
         raise MemoryError(f"compiling takes {nbytes >> 20} MiB, and the limits of this process leave {rest >> 20}")
 
 
-__all__ = ["FIRST", "FURTHER", "ensure", "left"]
+__all__ = ["FIRST", "FURTHER", "available", "ensure"]

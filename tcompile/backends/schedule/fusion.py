@@ -1,14 +1,13 @@
-"""The schedule: which nodes fuse, and in which order the pieces run.
+"""Fusion: the partition of nodes into kernels, library calls and views, and their order.
 
-Input: a graph, and a predicate that says which nodes the code generator can compute. Output: a ``Schedule``:
-kernels, library calls and views, in an order in which every array is there before it is read, and who reads
-what last.
+Input: a graph, and a predicate for the nodes that the code generator can compute.
+Output: a ``Schedule``, in an order in which every array is written before it is read.
+Why: memory traffic dominates; a fused value is never stored.
 
-How nodes fuse. A node is *stored* when something needs it as an array: the caller, a library call, a reshape
-that is no affine map, or another kernel for which computing it again would cost more than reading it. All
-other pointwise nodes are computed where they are used. Stored nodes and reductions join the latest group with
-the same iteration space that reads or computes something in common with them, unless a path through another
-step would then lead back into the group.
+A node is *materialised* where something needs it as an array: the caller, a library call, a reshape that is no affine
+map, or a kernel for which recomputing costs more than reading. All other pointwise nodes are computed where they are
+used. Materialised nodes and reductions join the latest group with the same iteration space that reads or computes
+something in common with them, unless a path through another step would then make a cycle.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from tcompile.backends.schedule import elements, inverses, products, routines
+from tcompile.backends.schedule import inverses, products, routines, scalar_loop_arrays
 from tcompile.backends.schedule.admission import ALONG
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, KernelValue
@@ -46,18 +45,18 @@ from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, may_be_empty
 
 SMALL = 1 << 15  # elements below which unrelated work is fused just to save a launch
 MOST_MEMBERS = 24
-DEEPEST = 64  # operations in a row that one kernel computes without storing anything
+DEEPEST = 64  # the longest chain of operations in one kernel without a materialised value
 
 
 def schedule(
     graph: Graph,
     supports: Callable[[Node], bool],
     has_routine: Callable[[Node], bool] = lambda node: False,
-    looks_first: bool = False,
+    checks_indices_first: bool = False,
 ) -> Schedule:
     """Plans ``graph``. ``supports`` says of a pointwise, creation or reduction node whether kernels can compute it, and
-    of a scalar loop whether there is a function for it; ``has_routine`` of a library call whether machine code
-    can do it (``routines``). ``looks_first``: kernels that write to computed places look at all of them before.
+    of a scalar loop whether there is a function for it; ``has_routine`` of a library call whether machine code can do
+    it (``routines``). ``checks_indices_first``: scatter kernels check all indices before the first write.
     """
     stored: set[Node] = set()
     arrays: set[Node] = set()
@@ -67,25 +66,29 @@ def schedule(
         planner = _Planner(graph, supports, has_routine, stored, arrays, alone, kept, final=tries == 8)
         try:
             planner.plan()
-            return planner.finish(looks_first)
+            return planner.finish(checks_indices_first)
         except Separate as wish:
             alone.update(wish.nodes)
         except Keep as wish:
             kept.update(wish.nodes)
         except NotAffine as refusal:
             arrays.add(refusal.node)
-        except _StoreThese as wish:
+        except _MustMaterialise as wish:
             stored.update(wish.nodes)
     raise AssertionError("the last try takes what there is")
 
 
-class _StoreThese(Exception):
+class _MustMaterialise(Exception):
+    """Values that another attempt has to materialise."""
+
     def __init__(self, nodes: set[Node]) -> None:
-        super().__init__("values that are dear to compute twice")
+        super().__init__("expensive values: materialise, do not recompute")
         self.nodes = nodes
 
 
 class _Planner:
+    """One attempt at a schedule: groups of nodes, and the values to materialise."""
+
     def __init__(
         self,
         graph: Graph,
@@ -115,10 +118,10 @@ class _Planner:
         self.arrays = arrays
         self.alone = alone
         self.read_inside: dict[Step, set[Node]] = {}
-        # Of the node that is just put into a group: what runs before it, as far as is known, and its leaves at a map.
+        # Of the node that is being added to a group: the known steps before it, and its leaves at a map.
         self.earlier: set[Step] = set()
         self.leaves_of: dict[tuple[object, ...], list[tuple[Node, Map]]] = {}
-        self.old = {node: _old(node) for node in kept}  # what assignments replace
+        self.old = {node: _old(node) for node in kept}  # the elements that assignments replace
 
     def _kind(self, node: Node, supports: Callable[[Node], bool]) -> str:
         kind = node.op.kind
@@ -136,7 +139,7 @@ class _Planner:
             return "opaque"
         return "reduce" if kind == "reduction" else "map"
 
-    # -- what has to be in memory ---------------------------------------------------------------------------------
+    # -- materialised values ---------------------------------------------------------------------------------------
     def _need_array(self, node: Node) -> None:
         while self.kind[node] in ("move", "reshape") and node not in self.views:
             self.views.add(node)
@@ -145,7 +148,7 @@ class _Planner:
             self.stored.add(node)
 
     def plan(self) -> None:
-        """Forms the groups. Raises _StoreThese or NotAffine where another try has to store more."""
+        """Forms the groups. Raises _MustMaterialise or NotAffine where another attempt has to materialise more."""
         for node in _roots(self.graph):
             self._need_array(node)
         for node in self.extra | self.arrays:
@@ -153,7 +156,7 @@ class _Planner:
                 self._need_array(node)
         for node in self.live:
             if self.kind[node] == "opaque":
-                for operand in elements.bases(node) if node in self.loops else node.inputs:
+                for operand in scalar_loop_arrays.bases(node) if node in self.loops else node.inputs:
                     self._need_array(operand)
             elif self.kind[node] == "routine":
                 for operand in routines.bases(node):
@@ -163,7 +166,7 @@ class _Planner:
             elif self.kind[node] == "part":
                 if keeps_elements(node):
                     self._need_array(node.inputs[0])
-                if node.op in IN_PLACE and self.graph.device == "cpu":  # nothing is told once some of it is written
+                if node.op in IN_PLACE and self.graph.device == "cpu":  # no replay is possible once a part is written
                     for operand in self.signalling.intersection(node.inputs[1:]):
                         self._need_array(operand)
             elif (node.op, self.kind[node]) in ((ops.GATHER, "map"), (ops.SORT, "along")):
@@ -171,9 +174,9 @@ class _Planner:
         for node in self.alone & self.live:
             for operand in node.inputs[1:]:
                 self._need_array(operand)
-        self._store_what_is_read_in_part()
+        self._store_partly_read_values()
         self._cut_long_chains()
-        self._store_what_many_places_read()
+        self._store_values_read_at_several_places()
         last_call: Step | None = None
         for node in self.graph.nodes:
             if node not in self.live:
@@ -182,7 +185,7 @@ class _Planner:
             if kind == "opaque":
                 is_loop = node in self.loops
                 how: Literal["loop", "call"] = "loop" if is_loop else "call"
-                reads = elements.bases(node) if is_loop else list(node.inputs)
+                reads = scalar_loop_arrays.bases(node) if is_loop else list(node.inputs)
                 step = Step(how, node, after=self._steps_of(reads), reads=reads, writes=[node])
                 if node.op is ops.CALL:
                     if last_call is not None:
@@ -199,11 +202,11 @@ class _Planner:
             elif kind in ("reduce", "along", "part") or node in self.stored:
                 self._join(node)
         if not self.final:
-            self._store_what_is_dear()
+            self._store_expensive_values()
 
     @cached_property
     def signalling(self) -> set[Node]:
-        """The nodes that may turn out to be plain Python's when they are computed where they are used."""
+        """The nodes that may need a replay when they are computed where they are used."""
         found: set[Node] = set()
         for node in self.graph.nodes:
             own = self.kind[node] == "map" and may_signal(node)
@@ -211,9 +214,9 @@ class _Planner:
                 found.add(node)
         return found
 
-    def _store_what_is_read_in_part(self) -> None:
-        """Stores values of which only a part is read, where computing the rest may warn: NumPy computes it."""
-        whole: set[Node] = set()  # what kernels compute all elements of
+    def _store_partly_read_values(self) -> None:
+        """Materialises values of which only a part is read, where computing the rest may warn: NumPy computes it."""
+        whole: set[Node] = set()  # nodes of which kernels compute all elements
         parts: dict[Node, list[Node]] = {}
         for node in reversed(self.graph.nodes):
             if node not in self.live:
@@ -237,11 +240,11 @@ class _Planner:
                 if depth[node] > DEEPEST and self.kind[node] == "map":
                     self.stored.add(node)
 
-    def _store_what_many_places_read(self) -> None:
-        """Stores a value that is read at several places (of a stencil, say), unless computing it at each is cheap.
+    def _store_values_read_at_several_places(self) -> None:
+        """Materialises a value that is read at several places (in a stencil, say), unless recomputing it is cheap.
 
-        Without this, a chain of stencils would be computed from its start at a number of places that grows with
-        every step.
+        Without this, a chain of stencils would be computed from its start, at a number of places that grows with every
+        step.
         """
         places: dict[Node, set[tuple[object, ...]]] = {}
         for node in self.graph.nodes:
@@ -257,7 +260,7 @@ class _Planner:
                     else:
                         places.setdefault(operand, set()).add(map_key(map))
         costs: dict[Node, float] = {}
-        for node in self.graph.nodes:  # from the start: what is stored makes what follows cheaper
+        for node in self.graph.nodes:  # from the start: a materialised value makes its users cheaper
             if node not in self.live or self.is_leaf(node):
                 continue
             own = cost_of(node) if self.kind[node] == "map" else 0.0
@@ -282,7 +285,7 @@ class _Planner:
         return own or node in self.stored or node in self.arrays
 
     def leaves(self, node: Node, map: Map) -> list[tuple[Node, Map]]:
-        """What ``node``, read at ``map``, is computed from: leaves and the places where they are read."""
+        """The leaves that ``node``, read at ``map``, depends on, and the maps at which they are read."""
         found: dict[tuple[object, ...], tuple[Node, Map]] = {}
         seen: set[tuple[object, ...]] = set()
         left = self._operands(node, map)[::-1]
@@ -314,7 +317,7 @@ class _Planner:
         return [(node.inputs[0], ANYWHERE), *found] if node.op is ops.GATHER else found
 
     def _join(self, node: Node) -> None:
-        """Puts a stored node or a reduction into a group."""
+        """Adds a materialised node or a reduction to a group."""
         reduce = self.kind[node] == "reduce"
         base = self.step_of.get(node.inputs[0]) if replaces_part(node) else None
         self.earlier = {base, *steps_before(base)} if base is not None else set()
@@ -354,7 +357,7 @@ class _Planner:
         if key not in self.leaves_of:
             leaves = self.leaves_of[key] = self.leaves(node, map)
             for step in self._steps_of(leaf for leaf, _ in leaves):
-                if step not in self.earlier:  # else what runs before it is there, too
+                if step not in self.earlier:  # else the steps before it are known, too
                     self.earlier |= steps_before(step)
         return self.leaves_of[key]
 
@@ -411,9 +414,9 @@ class _Planner:
     def _row_level(self, member: Node, group: Group) -> bool:
         return self.kind[member] == "reduce" or not same_shape(member.tensor.shape, group.shape)
 
-    # -- second thoughts ------------------------------------------------------------------------------------------
-    def _store_what_is_dear(self) -> None:
-        """Raises _StoreThese where a dear value is computed by several kernels, or many times over in one."""
+    # -- expensive values ------------------------------------------------------------------------------------------
+    def _store_expensive_values(self) -> None:
+        """Raises _MustMaterialise where several kernels, or one many times, would recompute an expensive value."""
         where: dict[Node, set[Step]] = {}
         wish: set[Node] = set()
         costs: dict[Node, float] = {}
@@ -439,7 +442,7 @@ class _Planner:
                         continue
                 left += computed_from(node)
         if wish:
-            raise _StoreThese(wish)
+            raise _MustMaterialise(wish)
 
     def _read_inside(self, step: Step) -> set[Node]:
         """The values that are computed in the innermost loops, not once a row."""
@@ -467,8 +470,8 @@ class _Planner:
         return found
 
     # -- the result -----------------------------------------------------------------------------------------------
-    def finish(self, looks_first: bool) -> Schedule:
-        """Lowers the groups, decides what is written where, and orders the steps."""
+    def finish(self, checks_indices_first: bool) -> Schedule:
+        """Lowers the groups, places the stores, and orders the steps."""
         outside: set[Node] = set(_roots(self.graph))
         for step in self.steps:
             if step.group is None:
@@ -500,7 +503,7 @@ class _Planner:
             step.reads += [base for base in based if base not in step.reads]
             step.writes = [*outputs, *(buffer.node for buffer in old.values())]
         kept = [step for step in self.steps if step.group is None or step.writes]
-        placed = place(self.graph, kept, set(self.alone), set(self.old), self.final, looks_first)
+        placed = place(self.graph, kept, set(self.alone), set(self.old), self.final, checks_indices_first)
         first = in_order([step for step in kept if step not in placed.late])
         last = [step for step in in_order(kept) if step in placed.late]
         undo = tuple((node, self.old[node]) for node in placed.undone)
@@ -508,13 +511,13 @@ class _Planner:
 
 
 def _old(node: Node) -> Node:
-    """What an assignment replaces, as an array of its own."""
+    """The elements that an assignment replaces, as an array of their own."""
     part = part_of(node)
     return Node(ops.POSITIVE, (), {}, TensorType(part.dtype, part.shape, like_order(part)), f"old_{node.name}")
 
 
 def _kind_of_assignment(node: Node) -> str:
-    """How an assignment that kernels could do is done: all of it computed, a part stored, or by the library."""
+    """How an assignment is done: all of it computed, a part stored, or by the library."""
     try:
         if not replaces_part(node):
             return "map"
@@ -526,7 +529,7 @@ def _kind_of_assignment(node: Node) -> str:
 
 
 def _reads_all(node: Node, operand: Node) -> bool:
-    """Whether computing all of ``node`` reads all elements of an operand. What is broadcast to nothing is not read."""
+    """Whether computing all of ``node`` reads all elements of an operand. A broadcast to an empty shape reads none."""
     arrays = isinstance(node.type, TensorType) and isinstance(operand.type, TensorType)
     if not arrays or node.op.kind == "reduction":
         return True
@@ -570,9 +573,9 @@ def _is_affine(node: Node) -> bool:
 
 
 def _roots(graph: Graph) -> list[Node]:
-    """The nodes that must be computed: the outputs, and values that nothing reads.
+    """The live roots: the outputs, and nodes without users.
 
-    The transforms leave an unread value only where computing it may warn or raise, as NumPy would.
+    The transforms leave an unused node only where computing it may warn or raise, as NumPy would.
     """
     read = {operand for node in graph.nodes for operand in node.inputs}
     return [*graph.outputs, *(node for node in graph.nodes if node not in read)]

@@ -1,8 +1,9 @@
-"""Kernels whose rows are a few elements each: a thread takes rows whole, their elements written out.
+"""Small reductions, over a few elements each: a thread takes rows whole, with their elements unrolled.
 
-Input: a ``Kernel`` with reduced axes that ``is_thin``. Output: its function. Why: a row that is spread over
-threads costs them an exchange, which for a few elements takes longer than adding them up: distances between points,
-sums of colours. Each element's values stay in registers, so that later passes compute nothing again.
+Input: a ``Kernel`` with reduced axes that ``has_small_rows``.
+Output: its function.
+Why: a row spread over threads needs an exchange, which for a few elements takes longer than their sum: distances
+between points, sums of colours. Each element's values stay in registers, so that later passes recompute nothing.
 """
 
 from __future__ import annotations
@@ -12,44 +13,44 @@ import itertools
 from tcompile.backends.schedule import Kernel, KernelValue
 from tcompile.backends.schedule.kernel import size_of, static_elements
 from tcompile.backends.schedule.stages import Stages
-from tcompile.backends.triton.configs import MOST_LINES, USUAL, WRITTEN_OUT, WRITTEN_OUT_APART, Config
+from tcompile.backends.triton.configs import MOST_LINES, UNROLLED, UNROLLED_STRIDED, USUAL, TilingConfig
 from tcompile.backends.triton.flat import Flat
-from tcompile.backends.triton.reductions import Reduction
+from tcompile.backends.triton.reductions import BlockReduction
 from tcompile.backends.triton.text import Grid, TritonFunction, power_of_two
 from tcompile.graph.sizes import hint
 
-NUMPYS_ORDER = 8  # elements of an axis; fewer are added up one after the other by NumPy, too, wherever they lie
+NUMPYS_ORDER = 8  # elements of an axis; NumPy also adds fewer one after the other, in any layout
 
 
-def is_thin(kernel: Kernel) -> bool:
-    """Whether rows are so short that their elements are written out."""
+def has_small_rows(kernel: Kernel) -> bool:
+    """Whether rows are so short that their elements are unrolled."""
     row = size_of([kernel.axes[a] for a in kernel.reduced])
-    if not kernel.kept or not isinstance(row, int) or not 1 <= row <= WRITTEN_OUT or kernel.form == "places":
+    if not kernel.kept or not isinstance(row, int) or not 1 <= row <= UNROLLED or kernel.form == "scatter":
         return False
     if row * len(kernel.values) > MOST_LINES:
         return False
-    return row <= WRITTEN_OUT_APART or not any(_lies_along(kernel, value) for value in kernel.values)
+    return row <= UNROLLED_STRIDED or not any(_lies_along(kernel, value) for value in kernel.values)
 
 
 def _lies_along(kernel: Kernel, value: KernelValue) -> bool:
-    """Whether a load reads rows that lie in memory one after the other."""
+    """Whether a load reads rows that are contiguous in memory."""
     access = value.access
     if access is None or not access.axes.issuperset(range(len(kernel.axes))):
         return False
     return static_elements(access.steps[kernel.reduced[-1]]) in (1, -1)
 
 
-class Thin(Flat):
-    """A row a thread, and some more."""
+class SmallRows(Flat):
+    """One or more rows a thread."""
 
-    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: Config = USUAL) -> None:
+    def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL) -> None:
         super().__init__(kernel, signals, taken, config)
         self.stages = Stages(kernel, frozenset(kernel.kept))
         row = size_of([kernel.axes[a] for a in kernel.reduced])
         assert isinstance(row, int)
         self.row = row
         if row < NUMPYS_ORDER and len(kernel.reduced) == 1:
-            self.kinds = {value: Reduction(value, signals, in_order=True) for value in self.kinds}
+            self.kinds = {value: BlockReduction(value, signals, in_order=True) for value in self.kinds}
         self.held: dict[tuple[KernelValue, tuple[int, ...]], str | tuple[str, str]] = {}
 
     def write(self) -> TritonFunction:
@@ -63,13 +64,13 @@ class Thin(Flat):
                 self.store(store)
             if number < self.stages.passes:
                 self.one_pass(number)
-        self.tell_found(started)
+        self.report_found(started)
         return self.function(self.kernel.name, grid, row=self.row)
 
     def place(self) -> Grid:
-        """The rows of this program: a rectangle of them where some loads are the same along one of its sides.
+        """Emits the rows of this program: a rectangle of them where some loads are invariant along one of its sides.
 
-        A thread takes several rows of it, and loads for them together.
+        A thread takes several rows of it, and issues their loads together.
         """
         kept, config, kernel = self.kernel.kept, self.config, self.kernel
         broad, elements = 2 * config.side, config.elements // self.words
@@ -83,7 +84,7 @@ class Thin(Flat):
         return self.place_points(kept, max(1, min(config.points, elements // power_of_two(self.row))))
 
     def one_pass(self, number: int) -> None:
-        """The elements of the rows, one after the other."""
+        """Emits the elements of the rows, one after the other."""
         reductions, values = self.stages.reductions(number), self.stages.needed(number, {})
         for reduce in reductions:
             self.clear(reduce, self.shape)
@@ -109,4 +110,4 @@ class Thin(Flat):
             self.finish(reduce, errors=True)
 
 
-__all__ = ["Thin", "is_thin"]
+__all__ = ["SmallRows", "has_small_rows"]
