@@ -40,7 +40,7 @@ from tcompile.observe.profiler import CompileProfiler
 from tcompile.observe.times import compile_times
 from tcompile.runtime import cache as caches
 from tcompile.runtime import cell
-from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
+from tcompile.runtime.cache import CompileSettings, Entry, FunctionCache, Region
 from tcompile.runtime.cell import run_statements
 from tcompile.runtime.dispatch import CompiledFunction, parts_of
 from tcompile.runtime.pickled import on_unpickling
@@ -159,13 +159,13 @@ def compile(
 
 def _settings(
     fullgraph: bool, dynamic: bool | None, backend: str | F, mode: str | None, options: Mapping[str, Any] | None
-) -> Settings:
+) -> CompileSettings:
     """Returns the settings with the options that the backend takes.
 
     Modes cover several backends, so options of a mode that the backend lacks are dropped; explicit options raise.
     """
     chosen = _check_options(_MODES[mode] if mode is not None else options or {})
-    settings = Settings(fullgraph, dynamic, backend, tuple(o for o in chosen if _takes(backend, o[0])))
+    settings = CompileSettings(fullgraph, dynamic, backend, tuple(o for o in chosen if _takes(backend, o[0])))
     lost = next((name for name, on in chosen if on and not _takes(backend, name)), None)
     if lost is not None and (mode is None or not settings.options):  # modes cover several backends
         own = ", ".join(name for name in list_backends(None) if takes_option(name, lost))
@@ -178,7 +178,7 @@ def _takes(backend: str | F, option: str) -> bool:
     return option in _OF_ALL_BACKENDS or takes_option(backend, option)
 
 
-def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
+def compile_with(fn: Any, settings: CompileSettings, disable: bool = False) -> Any:
     """``compile`` with checked settings. Raises InvalidType for something that cannot be compiled."""
     kind = type(fn)  # not isinstance, which reads __class__: mocks and proxies report another class
     if issubclass(kind, type):
@@ -209,7 +209,7 @@ def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
     return fn  # a built-in or C function has no Python code to compile
 
 
-def _with_plain_frame(fn: types.FunctionType, settings: Settings) -> Callable[..., Any]:
+def _with_plain_frame(fn: types.FunctionType, settings: CompileSettings) -> Callable[..., Any]:
     """Returns a function that runs ``fn`` in plain Python, as ``disable`` asks.
 
     With ``recursive=False``, the functions that it calls are compiled.

@@ -51,10 +51,10 @@ from tcompile.observe.events import (
 )
 from tcompile.observe.source_location import UserLine
 from tcompile.observe.warn import warn
-from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
+from tcompile.runtime.cache import CompileSettings, Entry, FunctionCache, Region
 from tcompile.runtime.debuggers import counts_lines
 from tcompile.runtime.regions import Compiler, StaysPlain
-from tcompile.runtime.rewritten import goes_on, open_resume_points, open_resume_points_after, rewritten_of
+from tcompile.runtime.rewritten import open_resume_points, open_resume_points_after, resumed_function, rewritten_of
 
 # Never reported as bugs: errors meant for the user, and the recursion limit, near which plain Python takes over.
 _PASSED_ON = (BackendError, InvalidArgument, InvalidType, StanceError)
@@ -263,7 +263,7 @@ def _continuation(
     return outcome.captured
 
 
-def _resumable(settings: Settings, compiler: Compiler, function: types.FunctionType) -> Resumable | None:
+def _resumable(settings: CompileSettings, compiler: Compiler, function: types.FunctionType) -> Resumable | None:
     """Returns the rewritten code of an inlined function, with a cache of its own; None if it cannot be resumed."""
     cache = FunctionCache.of(function, settings)
     rewritten = rewritten_of(cache, function.__code__, compiler)
@@ -275,7 +275,7 @@ def _resumable(settings: Settings, compiler: Compiler, function: types.FunctionT
     ) -> types.FunctionType:
         if not stays_plain:
             open_resume_points_after(cache, offset)
-        return goes_on(cache, compiler, function, lambda _: answer, stays_plain)
+        return resumed_function(cache, compiler, function, lambda _: answer, stays_plain)
 
     return Resumable(rewritten, resume)
 
@@ -392,7 +392,7 @@ def _compile_graph(
     captured: Captured,
     values: Sequence[Any],
     backend: Backend,
-    settings: Settings,
+    settings: CompileSettings,
     phases: dict[str, float],
 ) -> Callable[..., Any]:
     """Runs transforms and backend."""
