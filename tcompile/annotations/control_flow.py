@@ -1,11 +1,12 @@
 """Control flow as functions: ``cond``, ``while_loop``, ``scan``, ``map`` and ``associative_scan`` in plain Python.
 
-Input: a user's call. Output: its plain result. ``capture.semantics.special.control_flow`` captures the same calls as
-one node of the graph each; both give the same arrays. They are apart so that importing tcompile does not load capture.
+Input: a user's call.
+Output: its plain result.
+Why: importing tcompile must not load capture. ``capture.semantics.special.control_flow`` captures the same calls as one
+node each; both give the same arrays.
 
-Values that a loop carries or goes along are *trees* of arrays: an array or number, or a tuple, list or dict of trees.
-Inside a loop every leaf is an array in C order, numbers are 0-d arrays, and what a loop returns are new arrays that
-share memory with nothing.
+Carried and scanned values are *trees* of arrays: an array or number, or a tuple, list or dict of trees. Inside a loop
+every leaf is an array in C order, and numbers are 0-d arrays. A loop returns new arrays that alias nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ COMBINE_MODES = ("pointwise", "generic")
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
-    """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; captured as one node of two branches.
+    """Calls ``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``; captured as one node of two
+    branches.
 
     ``pred`` is a bool or an array of one element. In a compiled function both branches must return new arrays of the
     same shapes and dtypes, or the call runs in plain Python. Raises InvalidType where an argument has the wrong kind.
@@ -42,11 +44,11 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 
 
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried: Sequence[Tree]) -> tuple[Tree, ...]:
-    """``while cond_fn(*carried): carried = body_fn(*carried)``, captured as one node of the graph.
+    """Runs ``while cond_fn(*carried): carried = body_fn(*carried)``, captured as one node of the graph.
 
     ``carried`` is a tuple or list of trees. ``cond_fn`` returns a bool or a boolean array of one element; ``body_fn``
-    returns a tuple or list that has the structure, shapes and dtypes of ``carried``. Returns the last ones as a tuple
-    of new arrays. Raises InvalidType or InvalidArgument where an argument or a result does not fit.
+    returns a tuple or list with the structure, shapes and dtypes of ``carried``. Returns the final values as a tuple of
+    new arrays. Raises InvalidType or InvalidArgument if an argument or a result does not fit.
 
     >>> import numpy as np
     >>> while_loop(lambda i, x: i < 3, lambda i, x: (i + 1, x * 2), (0, np.ones(2)))
@@ -118,12 +120,12 @@ def map(fn: Callable[..., Any], xs: Tree, *args: Any) -> Tree:
 def associative_scan(
     combine_fn: Callable[..., Any], xs: Tree, dim: int = 0, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Tree:
-    """All prefixes of ``xs`` along axis ``dim`` combined: ``y[0] = x[0]``, ``y[i] = combine_fn(y[i-1], x[i])``.
+    """Combines all prefixes of ``xs`` along axis ``dim``: ``y[0] = x[0]``, ``y[i] = combine_fn(y[i-1], x[i])``.
 
-    ``combine_fn`` takes two trees of slices and returns one of the same structure, shapes and dtypes. It is to be
-    associative; slices are combined from first to last (with ``reverse``, from last to first), so that the rounding of
-    sums does not depend on the machine. ``combine_mode`` is "pointwise" or "generic" and changes nothing here.
-    Raises InvalidType or InvalidArgument where an argument or a result does not fit.
+    ``combine_fn`` takes two trees of slices and returns one of the same structure, shapes and dtypes. It should be
+    associative; slices are combined from first to last (with ``reverse``, from last to first). So the rounding of sums
+    does not depend on the machine. ``combine_mode`` is "pointwise" or "generic" and has no effect here. Raises
+    InvalidType or InvalidArgument if an argument or a result does not fit.
 
     >>> import numpy as np
     >>> associative_scan(lambda a, b: a * b, np.array([1, 2, 3, 4]))
@@ -150,7 +152,7 @@ def associative_scan(
 
 
 def flatten(where: str, tree: Tree) -> tuple[list[Any], Any]:
-    """The leaves of a tree, and its structure. Raises InvalidType for a leaf that is no array and no number."""
+    """Returns a tree's leaves and its structure. Raises InvalidType for a leaf that is no array and no number."""
     if type(tree) is np.ndarray or isinstance(tree, _NUMBERS):
         return [tree], None
     if isinstance(tree, dict):
@@ -164,7 +166,7 @@ def flatten(where: str, tree: Tree) -> tuple[list[Any], Any]:
 
 
 def unflatten(spec: Any, leaves: Iterator[Any]) -> Tree:
-    """The tree of a structure with new leaves."""
+    """Returns the tree of a structure with new leaves."""
     if spec is None:
         return next(leaves)
     cls, inner = spec
@@ -175,12 +177,12 @@ def unflatten(spec: Any, leaves: Iterator[Any]) -> Tree:
 
 
 def as_tuple(result: Any) -> Any:
-    """What a loop's body returned: a list stands for a tuple."""
+    """Returns the result of a loop's body, a list as a tuple."""
     return tuple(result) if isinstance(result, list) else result
 
 
 def _next(where: str, result: Tree, spec: Any, state: Sequence[Any], what: str) -> list[Any]:
-    """The next carried values. Raises InvalidType or InvalidArgument where they do not fit those before."""
+    """Returns the next carried values. Raises InvalidType or InvalidArgument if they do not match those before."""
     leaves, found = flatten(f"{where}'s result", result)
     if found != spec:
         raise InvalidType(f"{where} must return the structure of {what}, got {_shown(result)}")
@@ -195,7 +197,7 @@ def _next(where: str, result: Tree, spec: Any, state: Sequence[Any], what: str) 
 
 
 def _columns(name: str, xs: Tree, dim: Any, reverse: bool) -> tuple[list[Any], Any, int]:
-    """The leaves of ``xs`` with the scanned axis first, in C order; their structure; the number of slices."""
+    """Returns the leaves of ``xs`` with the scanned axis first, in C order; their structure; the number of slices."""
     try:
         axis = operator.index(dim)
     except TypeError:
@@ -218,7 +220,7 @@ def _columns(name: str, xs: Tree, dim: Any, reverse: bool) -> tuple[list[Any], A
 
 
 def _collect(where: str, result: Tree, spec: Any, rows: list[list[Any]]) -> Any:
-    """Adds one row of results. Raises InvalidType or InvalidArgument where it does not fit the rows before."""
+    """Adds one row of results. Raises InvalidType or InvalidArgument if it does not match the rows before."""
     leaves, found = flatten(f"{where}'s result", result)
     row = [np.array(leaf, order="C") for leaf in leaves]
     if rows and found != spec:
@@ -234,7 +236,7 @@ def _collect(where: str, result: Tree, spec: Any, rows: list[list[Any]]) -> Any:
 
 
 def _stacked(rows: list[list[Any]], reverse: bool) -> Iterator[Any]:
-    """The columns of rows as new arrays; ``reverse`` puts the last row first."""
+    """Returns the columns of rows as new arrays; ``reverse`` puts the last row first."""
     for column in zip(*(rows[::-1] if reverse else rows), strict=True):
         yield np.stack(column)
 

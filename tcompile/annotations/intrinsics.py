@@ -1,7 +1,8 @@
-"""Functions of tcompile that a user may call inside a compiled function: what they do in plain Python.
+"""Functions that users call inside compiled functions, as they behave in plain Python.
 
-Input: a user's call. Output: its plain result. ``capture.semantics.special`` says what the same calls mean to capture;
-they are apart so that importing tcompile does not load capture.
+Input: a user's call.
+Output: its plain result.
+Why: importing tcompile must not load capture. ``capture.semantics.special`` defines the same calls in captured code.
 """
 
 from __future__ import annotations
@@ -14,29 +15,30 @@ T = TypeVar("T")
 
 
 def is_compiling() -> bool:
-    """True inside compiled code, False in plain Python (also where a compiled function runs plainly)."""
+    """Returns True inside compiled code, False in plain Python (also if a compiled function runs plainly)."""
     return False
 
 
 def graph_break(msg: str = "") -> None:
-    """Ends the graph here. In plain Python it does nothing. ``msg`` is shown in the report.
+    """Ends the graph here; in plain Python it does nothing. ``msg`` is shown in the report.
 
-    Raises InvalidType where ``msg`` is no string.
+    Raises InvalidType if ``msg`` is not a string.
     """
     if not isinstance(msg, str):
         raise InvalidType(f"graph_break: msg must be str, got {type(msg).__name__} {msg!r}")
 
 
 def cudagraph_mark_step_begin() -> None:
-    """Does nothing, for programs that say where a step begins, since other compilers' CUDA graphs write over what the
-    step before has returned. What tcompile's give is the caller's, as without them: no call writes over it.
+    """Does nothing; accepted for programs written for compilers whose CUDA graphs reuse the memory of results.
+
+    tcompile's CUDA graphs never overwrite results: they belong to the caller.
 
     >>> cudagraph_mark_step_begin()
     """
 
 
 def unroll(values: T) -> T:
-    """``values`` as they are. A compiled ``for`` over ``unroll(range(n))`` is unrolled and no node of the graph.
+    """Returns ``values`` unchanged. A compiled ``for`` over ``unroll(range(n))`` is unrolled, not a node of the graph.
 
     >>> list(unroll(range(3)))
     [0, 1, 2]

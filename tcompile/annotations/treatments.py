@@ -1,9 +1,9 @@
-"""What a user says about calls of a function inside compiled code.
+"""Annotations that say how capture treats calls of a function.
 
-Input: functions. Output: for a function that captured code calls, its ``Treatment``. In plain Python nothing changes:
-each of these returns the function itself. The table forgets a function when it dies, so that a cell which is run again
-leaves nothing behind. What the treatments mean to capture is in
-``capture.semantics.special.treated``.
+Input: functions from the user.
+Output: for a function that captured code calls, its ``Treatment``.
+Why: in plain Python nothing changes, each of these returns the function itself. ``capture.semantics.special.treated``
+defines the treatments. The table holds functions weakly, so a cell that runs again leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Treatment:
     """How calls of a function are captured.
 
-    ``replacement`` is the function that a ``substitute`` follows. ``flag`` says for that whether constants are folded,
-    and for a ``policy`` (a function that ``error_on_graph_break`` decorates) whether breaks are errors. Of a ``frame``
-    (what ``disable(recursive=False)`` returns), ``replacement`` is the function whose frame runs in plain Python.
+    ``replacement`` is the function that a ``substitute`` inlines. ``flag`` says whether it folds constants; for a
+    ``policy`` (a function that ``error_on_graph_break`` decorates), whether breaks are errors. For a ``frame`` (the
+    result of ``disable(recursive=False)``), ``replacement`` is the function whose frame runs in plain Python.
     """
 
     kind: Literal["allow", "disallow", "constant", "region", "substitute", "policy", "frame"]
@@ -38,19 +38,19 @@ _table: dict[int, tuple[Callable[[], Any], Treatment]] = {}
 
 
 def treatment_of(function: Any) -> Treatment | None:
-    """How calls of ``function`` are captured; None where nothing was said about it."""
+    """Returns how calls of ``function`` are captured; None without an annotation."""
     found = _table.get(id(function)) if _table else None
     return found[1] if found is not None and found[0]() is function else None
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Makes a call of ``fn`` one operation of the graph: capture does not look inside, and calls it with real arrays.
+    """Makes a call of ``fn`` one operation of the graph: capture does not inline it, and calls it with real arrays.
 
-    ``fn`` must depend on its arguments alone, change nothing, and return new arrays, NumPy scalars, or a tuple or list
-    of these. It is called once more while the code is compiled, to see what it returns; a call that returns another
-    dtype or shape runs in plain Python. ``fn`` may be a list or tuple of functions. Returns ``fn``; a decorator.
+    ``fn`` must depend on its arguments alone, have no side effects, and return new arrays, NumPy scalars, or a tuple or
+    list of these. It is called once more during compilation, to see its result; a call that returns another dtype or
+    shape runs in plain Python. ``fn`` may be a list or tuple of functions. Returns ``fn``; a decorator.
 
-    Raises InvalidType for something that is no function.
+    Raises InvalidType if ``fn`` is not a function.
 
     >>> import numpy as np, tcompile
     >>> @allow_in_graph
@@ -65,17 +65,17 @@ def allow_in_graph(fn: Any) -> Any:
 def disallow_in_graph(fn: Any) -> Any:
     """Makes a call of ``fn`` a graph break: the call itself runs in plain Python.
 
-    ``fn`` may be a function of NumPy's, too, or a list or tuple of functions. Returns ``fn``; a decorator.
-    Raises InvalidType for something that is no function.
+    ``fn`` may also be a NumPy function, or a list or tuple of functions. Returns ``fn``; a decorator. Raises
+    InvalidType if ``fn`` is not a function.
     """
     return _treat("disallow_in_graph", fn, Treatment("disallow"))
 
 
 def assume_constant_result(fn: F) -> F:
-    """Says that ``fn`` returns the same each time: it is called once, while code is compiled, and the result is kept.
+    """Declares the result of ``fn`` constant: it is called once, during compilation, and the result is kept.
 
-    The arguments of a call must be known at that time. Whether ``fn`` really returns the same is not checked. Returns
-    ``fn``; a decorator. Raises InvalidType for something that is no function.
+    The arguments of a call must be known at that time. The declaration is not checked. Returns ``fn``; a decorator.
+    Raises InvalidType if ``fn`` is not a function.
 
     >>> import numpy as np, tcompile
     >>> @assume_constant_result
@@ -93,19 +93,20 @@ def assume_constant_result(fn: F) -> F:
 def nested_compile_region(fn: F) -> F:
     """Makes ``fn`` a region: it is captured once for each kind of arguments, and calls of one kind share its graph.
 
-    For a function called many times, like a layer, this keeps graphs and compile times small. What ``fn`` computes is
-    not fused with the code around it. Its array results must be new arrays, and it may change nothing outside itself;
-    else the call is a graph break. Returns ``fn``; a decorator. Raises InvalidType for something that is no function.
+    For a function called many times, like a layer, this keeps graphs and compile times small. The computation of ``fn``
+    is not fused with the code around it. Its array results must be new arrays, and it must have no side effects; else
+    the call is a graph break. Returns ``fn``; a decorator. Raises InvalidType if ``fn`` is not a function.
     """
     return _treat("nested_compile_region", fn, Treatment("region"))  # type: ignore[no-any-return]
 
 
 def substitute_in_graph(original: Callable[..., Any], *, can_constant_fold_through: bool = False) -> Callable[[F], F]:
-    """``@substitute_in_graph(original)`` over a Python function: captured code follows it where ``original`` is called.
+    """Decorates a Python function that captured code inlines in place of ``original``:
+    ``@substitute_in_graph(original)``.
 
-    For functions without Python code, which capture cannot look into. The Python function must do the same.
-    can_constant_fold_through: where all arguments are constants, ``original`` itself is called while compiling.
-    Raises InvalidType or InvalidArgument where one of the two is no function, or cannot be called like the other.
+    It is for functions without Python code. The Python function must do the same. can_constant_fold_through: if all
+    arguments are constants, ``original`` itself is called during compilation. Raises InvalidType or InvalidArgument if
+    one of the two is not a function, or cannot be called like the other.
 
     >>> import math, numpy as np
     >>> @substitute_in_graph(math.dist)
@@ -137,15 +138,15 @@ def _treat(name: str, fn: Any, treatment: Treatment) -> Any:
         if isinstance(function, types.MethodType):
             raise InvalidType(f"{name} takes a function, got a bound method: give {function.__func__.__qualname__}")
     for function in functions:
-        inner = getattr(type(function), "__tcompile_inline__", None)  # already compiled: the function after it, too
+        inner = getattr(type(function), "__tcompile_inline__", None)  # already compiled: the wrapped function, too
         for one in (function, *((inner(function),) if inner is not None else ())):
             set_treatment(one, treatment)
     return fn
 
 
 def set_treatment(function: Any, treatment: Treatment) -> None:
-    """Notes how calls of ``function`` are captured from now on."""
-    key, table = id(function), _table  # by name here, for at exit the module's own names are gone first
+    """Records how calls of ``function`` are captured from now on."""
+    key, table = id(function), _table  # bound here: at exit the module's globals are cleared first
 
     def forget(reference: Any) -> None:
         held = table.get(key)
@@ -160,11 +161,11 @@ def set_treatment(function: Any, treatment: Treatment) -> None:
 
 
 def _check_same_calls(original: Callable[..., Any], function: types.FunctionType) -> None:
-    """Raises InvalidArgument where a call that fits ``original`` would not fit ``function``."""
+    """Raises InvalidArgument if a call that fits ``original`` would not fit ``function``."""
     try:
         theirs = list(inspect.signature(original).parameters.values())
     except (ValueError, TypeError):
-        return  # a built-in that does not tell
+        return  # a built-in without a signature
     mine = list(inspect.signature(function).parameters.values())
     fewest, most = _positions(mine)
     least, longest = _positions(theirs)
@@ -179,7 +180,7 @@ def _check_same_calls(original: Callable[..., Any], function: types.FunctionType
 
 
 def _positions(parameters: Sequence[inspect.Parameter]) -> tuple[int, float]:
-    """How many positional arguments are needed at least, and taken at most."""
+    """Returns the minimum and maximum number of positional arguments."""
     plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     return sum(p.default is p.empty for p in plain), float("inf") if rest else len(plain)

@@ -361,7 +361,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     def _report_call(self, started: float, calls: int) -> None:
         milliseconds = (perf_counter() - started) * 1e3
-        bus.tell_call(self.__function.__qualname__, self.__current().defined_in, milliseconds, calls)
+        bus.emit_call(self.__function.__qualname__, self.__current().defined_in, milliseconds, calls)
 
     # -- being a function ----------------------------------------------------------------------------------------------
     @property

@@ -15,7 +15,7 @@ from dataclasses import field
 from inspect import getattr_static
 from typing import Any
 
-from tcompile.annotations.marks import NO_MARKS, Mark
+from tcompile.annotations.marks import NO_MARKS, AxisMark
 from tcompile.config import config
 from tcompile.records import dataclass
 
@@ -35,7 +35,7 @@ class Profile:
     results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and what they hold
 
     def axes(
-        self, place: str, shape: tuple[int, ...], dynamic: bool | None, marks: Mapping[int, Mark] = NO_MARKS
+        self, place: str, shape: tuple[int, ...], dynamic: bool | None, marks: Mapping[int, AxisMark] = NO_MARKS
     ) -> set[int]:
         """The axes of the array at ``place`` that become symbolic in this compile. What the user marked comes first."""
         found = self._varying(place, shape, dynamic)

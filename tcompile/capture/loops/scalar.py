@@ -106,7 +106,7 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
         if at < 0:
             order.append(~at)
         elif at not in leads:
-            leads[at] = found.ways(last[at])
+            leads[at] = found.next_of(last[at])
             waiting.append(~at)
             waiting.extend(leads[at])
     # What every way from a block to the end of the function passes, as bits.
@@ -476,7 +476,7 @@ class _Stretch:
             here = waiting.pop()
             if here not in met:
                 met.add(here)
-                waiting.extend(self.found.ways(here) if here not in stops and here in self.inside else ())
+                waiting.extend(self.found.next_of(here) if here not in stops and here in self.inside else ())
         return met
 
     # -- the way out ---------------------------------------------------------------------------------------------------
