@@ -152,8 +152,8 @@ def build(
     Args:
         analysis: of its code.
         call: gives, for a resume point's original offset, the callable that its stub calls. The arguments are the
-            cells, the live locals (UNBOUND if unbound) and the values on the stack, deepest first. It returns None to continue
-            plainly, or ``(extras, *bits, values)``: ``bits`` are ``rewritten.route(target)`` or
+            cells, the live locals (UNBOUND if unbound) and the values on the stack, deepest first. It returns None to
+            continue plainly, or ``(extras, *bits, values)``: ``bits`` are ``rewritten.route(target)`` or
             ``rewritten.returned``. ``values`` holds the target's live locals, then its stack values, deepest first, or
             the one value to return. ``extras`` is None, or has KEEP, UNBOUND or a value for each fast local that is
             not a cell.
