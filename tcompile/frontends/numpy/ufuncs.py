@@ -1,9 +1,9 @@
-"""Ufuncs: promotion, casts, and the operation that a ufunc is.
+"""Ufuncs: promotion, casts, and operations.
 
-Input: a ufunc and its operands. Output: explicit casts and one pointwise node; or, where the graph's
-pointwise rows do not fit (complex numbers, mixed comparisons, ufuncs without a row), one ``call`` node of the
-exact type. Promotion is asked of NumPy itself (``ufunc.resolve_dtypes``), with Python numbers weak as NEP 50
-says.
+Input: a ufunc and its operands.
+Output: explicit casts and one pointwise node. Without a fitting row (complex numbers, mixed comparisons, other ufuncs),
+one ``call`` node of the exact type.
+Why: NumPy itself decides promotion (``ufunc.resolve_dtypes``), with Python numbers weak as in NEP 50.
 """
 
 from __future__ import annotations

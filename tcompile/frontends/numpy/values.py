@@ -1,8 +1,8 @@
-"""Values at the border: which NumPy objects we take, and how arguments become operands.
+"""Supported NumPy objects, and the conversion of arguments to operands.
 
-Input: NumPy arrays and scalars, Python numbers, traced values, and lists of them. Output: exact
-``TensorType`` values, ``Traced`` operands, dtypes and plain argument values (axes, shapes). Exists so that
-every handler reads its arguments in one way, and so that what is not exact is refused in one place.
+Input: NumPy arrays and scalars, Python numbers, traced values, and lists of them.
+Output: exact ``TensorType`` values, ``Traced`` operands, dtypes and plain argument values (axes, shapes).
+Why: every handler reads its arguments in the same way, and inexact cases are refused in one place.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Writes to arrays: items, slices, and functions that store into their arguments.
 
-Input: an array or view, and what is written to it. Output: writes noted with the builder; capture does them. What
-NumPy would refuse to write, or would warn of, is refused here.
+Input: an array or view, and the values to write.
+Output: writes recorded with the builder; capture does them.
+Why: graphs are pure. Writes that NumPy would refuse, or would warn of, are refused here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced, TracedNumber, refuse_in_turn
+from tcompile.frontends.base import (
+    Builder,
+    CannotCapture,
+    Check,
+    Selected,
+    Traced,
+    TracedNumber,
+    refuse_sequential_copy,
+)
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.indexing import arrangement, basic, items_of, spread, under_mask
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
@@ -276,7 +285,7 @@ def copyto(b: Builder, dst: Any, src: Any, casting: Any = "same_kind", where: An
         return
     if isinstance(where, Traced):
         refuse_own(target, where.node)
-    refuse_in_turn(target.node, contents)
+    refuse_sequential_copy(target.node, contents)
     b.write(target, chosen(b, target, where, contents))
 
 
