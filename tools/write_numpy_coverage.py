@@ -1,7 +1,8 @@
-"""Writes docs/numpy_coverage.md: what becomes of every public name of NumPy.
+"""Writes docs/numpy_coverage.md: how every public name of NumPy is treated.
 
-Input: the tables of the NumPy frontend. Output: the page. Exists so that the page is what the code does; a test
-fails where it is not.
+Input: the tables of the NumPy frontend.
+Output: the page.
+Why: the page cannot disagree with the code: a test fails if it is outdated.
 
     python tools/write_numpy_coverage.py
 """
