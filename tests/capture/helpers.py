@@ -1,4 +1,3 @@
-# ruff: noqa: E501
 """Helpers for the tests of capture.
 
 Input: functions and arguments.
