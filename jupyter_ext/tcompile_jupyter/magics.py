@@ -205,7 +205,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             "reset": self._reset,
         }
         if (command or "status") not in commands:
-            raise UsageError(unknown("command", command, commands, "%tcompile --help says what they do"))
+            raise UsageError(unknown("command", command, commands, "%tcompile --help describes them"))
         __tracebackhide__ = True  # IPython then shows only user frames
         try:
             return commands[command or "status"](what.strip())
