@@ -99,13 +99,13 @@ class Stress:
                 with tcompile.config.patch(**settings(k)):
                     pyfuncitem.obj(**arguments)
             except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-                outcome, detail = verdict(error), told(error)
+                outcome, detail = verdict(error), detail_of(error)
             self.tell(k, pyfuncitem.nodeid, outcome, detail)
         tcompile.reset()
         return True
 
 
-def told(error: BaseException) -> str:
+def detail_of(error: BaseException) -> str:
     """Returns the displayed text of an error."""
     return f"{type(error).__name__}: {error}"[:1500] + "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
 
@@ -174,7 +174,7 @@ def run_child(options: argparse.Namespace) -> int:
                 try:
                     generated(k, seed)
                 except Exception as error:
-                    tell(k, name, "wrong", told(error))
+                    tell(k, name, "wrong", detail_of(error))
                 else:
                     tell(k, name, "right")
     return 0
@@ -209,7 +209,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("files", nargs="*", default=[*FILES, GENERATED], help="test files, `programs`")
-    parser.add_argument("--k", type=int, nargs="+", default=list(range(1, 21)), help="1 to 20 unless told")
+    parser.add_argument("--k", type=int, nargs="+", default=list(range(1, 21)), help="1 to 20 by default")
     parser.add_argument("--only", default="", help="pytest's -k")
     parser.add_argument("--programs", type=int, default=100, help="generated, for each k")
     parser.add_argument("--seed", type=int, default=1, help="of the first program")

@@ -39,7 +39,7 @@ becomes a call. The dtype, shape and memory order of a call's result are known w
 compared with what NumPy gave whenever it runs; where they differ, and where a call raises or warns, the function runs
 in plain Python. Arrays of native booleans, integers, floats and complex numbers are captured; `longdouble`, dates,
 texts, objects and structures stay in plain Python. What `nonzero`, `flatnonzero` and `where` of a mask alone find is
-fused where it is an index or is reduced; anywhere else the graph ends, for nobody knows how much it is.
+fused where it is an index or is reduced; anywhere else the graph ends, since the size is unknown.
 
 This page is written by `tools/write_numpy_coverage.py` from the tables of the frontend.
 """

@@ -68,8 +68,11 @@ class Notebook:
     def end(self, work: Work, seconds: float) -> None:
         """Leaves the duration: an output cannot be removed."""
         if self._handle is not None:
-            told = f"compiled {_name(work)} in {seconds:.1f} s"
-            data = {"text/plain": told, "text/html": html.page(f'<span class="tcd-dim">{html.text(told)}</span>')}
+            done = f"compiled {_name(work)} in {seconds:.1f} s"
+            data = {
+                "text/plain": done,
+                "text/html": html.page(f'<span class="tcd-dim">{html.text(done)}</span>'),
+            }
             self._handle.update(data, raw=True, metadata=METADATA)
             self._handle = None
 

@@ -97,8 +97,8 @@ class Record:
         self.functions.setdefault(event.function, FunctionRecord(event.function)).add(event)
 
     def __iter__(self) -> Iterator[FunctionRecord]:
-        told = [function for function in list(self.functions.values()) if not function.empty]
-        return iter(sorted(told, key=lambda function: function.of_cell))  # the cell's own statements last
+        shown = [function for function in list(self.functions.values()) if not function.empty]
+        return iter(sorted(shown, key=lambda function: function.of_cell))  # the cell's own statements last
 
 
 @contextlib.contextmanager

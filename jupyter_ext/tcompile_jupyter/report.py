@@ -152,17 +152,17 @@ class CellReport:
     def line(self) -> str:
         """Returns the report in one line, for a cell that did not ask for more."""
         names = [self.label(function.name) for function in self.record]
-        told = f" {', '.join(names[:4])}{', …' if len(names) > 4 else ''}:" if names else ""
+        summary = f" {', '.join(names[:4])}{', …' if len(names) > 4 else ''}:" if names else ""
         remarks = [remark for function in self.record for remark in self.notes(function)]
         kinds = {kind: sum(remark.kind == kind for remark in remarks) for kind in ("break", "recompile", "plain")}
         words = {"break": "graph break", "recompile": "recompile", "plain": "run in plain Python"}
         more = [_count(number, words[kind]) for kind, number in kinds.items() if number]
-        return printable(f"tcompile {told} {' · '.join((self.headline(), *more))}")
+        return printable(f"tcompile {summary} {' · '.join((self.headline(), *more))}")
 
     def one_line_html(self) -> str:
         """Returns the same as HTML: a line that opens the report."""
-        told = self.line().removeprefix("tcompile").strip()
-        line = f'<span class="tcd-title"><b>tcompile</b></span> {short(told, 300)}'
+        summary = self.line().removeprefix("tcompile").strip()
+        line = f'<span class="tcd-title"><b>tcompile</b></span> {short(summary, 300)}'
         return page(folded(line, self._body()), "report")
 
     def html(self) -> str:

@@ -60,8 +60,8 @@ class StatusTable:
     def html(self) -> str:
         """The status as HTML."""
         backends = ", ".join(self.backends)
-        told = f"stance {self.stance}", f"calls {self.calls}", f"backends {backends}"
-        head = html.title("tcompile", f'<span class="tcd-dim">{html.facts(map(html.short, told))}</span>')
+        facts_shown = f"stance {self.stance}", f"calls {self.calls}", f"backends {backends}"
+        head = html.title("tcompile", f'<span class="tcd-dim">{html.facts(map(html.short, facts_shown))}</span>')
         if self.plain:
             head += html.note("plain", html.code(f"no native code, so functions run in plain Python: {self.plain}"))
         rows = [(f"<code>{html.short(name)}</code>", *map(str, counts)) for name, *counts in self.functions]

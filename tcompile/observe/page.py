@@ -184,9 +184,9 @@ def index(name: str, rows: Iterable[PageRow], fallbacks: Iterable[FellBack]) -> 
             "<th class='n'>breaks</th><th class='n'>ms</th><th style='width:18%'></th></tr>"
         )
         parts.append(f"<table>{head}{''.join(_row(row, longest) for row in rows)}</table>")
-    told = list(dict.fromkeys(f"{event.function}: {event.reason}: {event.detail}" for event in fallbacks))
-    if told:
-        parts.append("<h2>Ran in plain Python</h2>" + _pre("\n".join(told)))
+    lines = list(dict.fromkeys(f"{event.function}: {event.reason}: {event.detail}" for event in fallbacks))
+    if lines:
+        parts.append("<h2>Ran in plain Python</h2>" + _pre("\n".join(lines)))
     return _document("tcompile", parts)
 
 

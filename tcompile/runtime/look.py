@@ -32,13 +32,13 @@ def cache_view(cache: FunctionCache, graphs: bool = True) -> FunctionView:
     code, settings = cache.code, cache.settings
     ordered = sorted(cache.entries, key=lambda entry: entry.index)
     entries = tuple(_drawn([entry_view(cache, code, entry, graphs) for entry in ordered]))
-    told = [f"fullgraph={settings.fullgraph}"] if settings.fullgraph else []
-    told += [f"dynamic={settings.dynamic}"] if settings.dynamic is not None else []
-    told += [f"{name}={value!r}" for name, value in settings.options if value]
+    shown = [f"fullgraph={settings.fullgraph}"] if settings.fullgraph else []
+    shown += [f"dynamic={settings.dynamic}"] if settings.dynamic is not None else []
+    shown += [f"{name}={value!r}" for name, value in settings.options if value]
     where = UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name)
     return FunctionView(
         name=cache.name, where=where, defined_in=cache.defined_in,
-        backend=settings.backend_name, settings=tuple(told), stance=current().name, calls=calls_are(), entries=entries,
+        backend=settings.backend_name, settings=tuple(shown), stance=current().name, calls=calls_are(), entries=entries,
         breaks=tuple(broke.view(cache.name) for broke in cache.breaks), recompiles=tuple(cache.recompiles),
         eager_calls=cache.eager_calls, code=tuple(_source(where)),
         compiled_lines=tuple(sorted(set(_captured(entries, code.co_filename)))),

@@ -425,8 +425,8 @@ def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> No
     region.misses += 1
     if cache.rewritten is not None and region.is_missed:
         cache.close(region.start.offset)
-    told = region.limit_warned and not cache.settings.fullgraph
-    if told or all(entry.graph is None for entry in region.entries):
+    reported = region.limit_warned and not cache.settings.fullgraph
+    if reported or all(entry.graph is None for entry in region.entries):
         return
     reasons = miss_reasons(region, values)
     last = reasons[0] if reasons else "no entry fits"

@@ -175,10 +175,10 @@ def _set(name: str) -> None:
 
 
 def _meaning(stance: Stance) -> str:
-    told = STANCES[stance.name]
+    meaning = STANCES[stance.name]
     if stance.force_backend is not None:
-        return f"{told} (now {stance})"
-    return told.partition(";")[0] if stance.name == "default" else told
+        return f"{meaning} (now {stance})"
+    return meaning.partition(";")[0] if stance.name == "default" else meaning
 
 
 __all__ = ["OWN", "BackendChooser", "ModeChooser", "StanceToggle", "process_stance"]

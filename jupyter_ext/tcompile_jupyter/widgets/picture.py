@@ -38,11 +38,11 @@ class Picture(anywidget.AnyWidget):  # type: ignore[misc]
 
     def show(self, html: str, details: dict[str, list[Detail]] | None = None) -> None:
         """Shows another picture; a part in both stays selected."""
-        told = {name: [[plain(h, 80), plain(t, 1500)] for h, t in rows] for name, rows in (details or {}).items()}
+        shown = {name: [[plain(h, 80), plain(t, 1500)] for h, t in rows] for name, rows in (details or {}).items()}
         with self.hold_sync():
-            if self.selected not in told:
+            if self.selected not in shown:
                 self.selected = ""
-            self.details = told
+            self.details = shown
             self.html = html
 
 

@@ -127,14 +127,14 @@ def image(svg: str, about: str, width: float | None = None) -> str:
     return f'<img alt="{text(about)}"{size} src="data:image/svg+xml;base64,{coded}">'
 
 
-def plain(told: str, most: int = 300) -> str:
+def plain(value: str, most: int = 300) -> str:
     """Returns shortened text without control characters."""
-    return html.cut(html.printable(told[: 4 * most]), most)
+    return html.cut(html.printable(value[: 4 * most]), most)
 
 
-def text(told: str, most: int = 300) -> str:
+def text(value: str, most: int = 300) -> str:
     """Returns the same, escaped for HTML."""
-    return escape(plain(told, most))
+    return escape(plain(value, most))
 
 
 __all__ = ["REST", "Shown", "Still", "image", "plain", "text"]

@@ -183,17 +183,17 @@ class SpeedupPlot(Shown):
         size = "" if last.size is None else f"{last.size:,} elements: " if self.status == "measuring" else ""
         if self.status != "measuring" and len(self.points) > 1:
             ups = [point.measured.speed_up for point in self.points]
-            told = f"{min(ups):.2g}x to {max(ups):.2g}x as fast"
+            figures = f"{min(ups):.2g}x to {max(ups):.2g}x as fast"
             worst = max(point.measured.uncertainty for point in self.points)
         else:
             known = last.measured
-            told = (f"plain {format_ms(known.eager.median)}, compiled {format_ms(known.compiled.median)}, "
+            figures = (f"plain {format_ms(known.eager.median)}, compiled {format_ms(known.compiled.median)}, "
                     f"{known.speed_up:.2g}x as fast")  # fmt: skip
             worst = known.uncertainty
         may_alias_input = "not sure yet" if self.status == "measuring" else "medians unsure: the times vary"
         sure = f"medians within {worst:.0%} at {CONFIDENCE:.0%} confidence" if worst < 1 else may_alias_input
         stopped = " (stopped)" if self.status == "stopped" else ""
-        return f"{size}{told}, {sure}{stopped}"
+        return f"{size}{figures}, {sure}{stopped}"
 
     def table(self) -> str:
         """Returns the figures as HTML."""

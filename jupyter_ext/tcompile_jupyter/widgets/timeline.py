@@ -178,10 +178,10 @@ class RecompileTimeline(Shown):
         """Returns how much was compiled, and in what time."""
         compiles = self.compiles
         again = sum(one.kind == "again" for one in compiles)
-        told = f"{_count(len(compiles), 'compile')}, {_count(again, 'recompile')}"
+        summary = f"{_count(len(compiles), 'compile')}, {_count(again, 'recompile')}"
         spent = sum(one.ms or 0.0 for one in compiles)
-        told += f", {format_ms(spent)}" if compiles else ""
-        return f"{told}, and {self._dropped} before" if self._dropped else told
+        summary += f", {format_ms(spent)}" if compiles else ""
+        return f"{summary}, and {self._dropped} before" if self._dropped else summary
 
     def picture(self) -> str:
         """The timeline."""
@@ -199,7 +199,7 @@ def _details(one: CompileMark) -> list[Detail]:
     if one.place:
         rows.append(("where", one.place))
     rows.append(("why", one.why))
-    return rows + [("graph break", told) for told in one.breaks]
+    return rows + [("graph break", summary) for summary in one.breaks]
 
 
 def _tip(one: CompileMark) -> str:
@@ -219,8 +219,8 @@ def _ticks(length: float) -> list[tuple[float, str]]:
     return ticks
 
 
-def _first_line(told: str) -> str:
-    return told.partition("\n")[0]
+def _first_line(summary: str) -> str:
+    return summary.partition("\n")[0]
 
 
 def _short(name: str) -> str:

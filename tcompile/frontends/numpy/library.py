@@ -175,7 +175,7 @@ class Sizes:
 
 
 def stand_in(type: TensorType, shape: tuple[int, ...], fill: str = "") -> np.ndarray[Any, Any]:
-    """A small array of this type: ones unless told, in the type's memory order."""
+    """A small array of this type: ones by default, in the type's memory order."""
     order = type.layout.order
     step = 1 if type.layout.dense else 2
     spread = [1 if not type.layout.ranks[axis] else shape[axis] * step for axis in order]

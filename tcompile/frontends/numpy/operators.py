@@ -58,7 +58,7 @@ def binary(b: Builder, sign: str, left: Any, right: Any) -> Any:
 def takes_memory(sign: str, left: Any, right: Any, result: Any) -> list[int]:
     """The places of the operands that NumPy overwrites with the result of ``left sign right``, in its order.
 
-    It does so where nobody else holds the operand. None where the result lies in memory the same way in any case.
+    It does so if the operand is unshared. Empty if the memory layout of the result is the same in any case.
     """
     operands = (left, right)
     if sign not in _OVERWRITING or not all(isinstance(x, Traced) and not x.scalar for x in (*operands, result)):

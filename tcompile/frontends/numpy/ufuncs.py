@@ -26,11 +26,11 @@ from tcompile.frontends.numpy.values import (
     constant,
     dtype_of,
     is_constant,
+    number_text,
     operand,
     same_order,
     strong,
     takes_dtype,
-    told,
     weak_as,
 )
 from tcompile.graph import Node, Operand, Size, TensorType
@@ -273,7 +273,7 @@ def _scalar_row(name: str | None, ufunc: np.ufunc, inputs: Sequence[DType]) -> s
 def _refuse_out_of_range(operands: Sequence[Traced | Weak], inputs: Sequence[DType]) -> None:
     for o, d in zip(operands, inputs, strict=True):
         if type(o) is int and d.kind in "iu" and not np.iinfo(d).min <= o <= np.iinfo(d).max:
-            raise CannotCapture("unsupported-argument", f"{d} compared with {told(o)}, which does not fit")
+            raise CannotCapture("unsupported-argument", f"{d} compared with {number_text(o)}, which does not fit")
 
 
 def _as_call(

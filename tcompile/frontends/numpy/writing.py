@@ -35,8 +35,8 @@ from tcompile.frontends.numpy.values import (
     constant,
     is_weak,
     nested,
+    number_text,
     strong,
-    told,
 )
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import broadcast_shapes
@@ -54,7 +54,7 @@ def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     items = items_of(b, target_of(x), key)
     listed = isinstance(value, list | tuple)
-    if listed:  # the array's dtype is told to NumPy while it reads the list
+    if listed:  # the array's dtype is passed to NumPy when it reads the list
         value = nested(b, value, x.type.dtype)
     found = under_mask(b, x, items)
     if found is not None:
@@ -217,7 +217,7 @@ def _number(b: Builder, value: Weak, dtype: DType) -> Node:
             raise CannotCapture("operation-raises", f"{value} is written to elements of {dtype}")
         value = int(value)
     if type(value) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-        raise CannotCapture("operation-raises", f"{told(value)} does not fit into {dtype}")
+        raise CannotCapture("operation-raises", f"{number_text(value)} does not fit into {dtype}")
     if dtype.kind == "b":
         value = bool(value)
     try:
@@ -227,7 +227,7 @@ def _number(b: Builder, value: Weak, dtype: DType) -> Node:
     except OverflowError:  # an int beyond all floats
         overflows = True
     if overflows:
-        raise CannotCapture("operation-raises", f"{told(value)} overflows in {dtype}")
+        raise CannotCapture("operation-raises", f"{number_text(value)} overflows in {dtype}")
     return constant(b, item).node
 
 

@@ -42,8 +42,8 @@ class ExplainView(View):
         return "".join(self._parts())
 
     def _parts(self) -> Iterator[str]:
-        told = f'<span class="tcd-dim">{html.text(self.headline)}</span>'
-        yield html.title(f"explain {html.short(self.function, 80)}", told)
+        headline = f'<span class="tcd-dim">{html.text(self.headline)}</span>'
+        yield html.title(f"explain {html.short(self.function, 80)}", headline)
         phases = {name: ms for name, ms in self.compile_times.items() if name != "total"}
         if phases:
             times = html.facts(f"{html.text(name)} {html.time(ms)}" for name, ms in phases.items())

@@ -68,8 +68,8 @@ class FunctionView(View):
         return "".join(self._parts())
 
     def _parts(self) -> Iterator[str]:
-        told = html.facts((html.place(self.where), *map(html.short, self._state())))
-        yield html.title(f"compiled {html.short(self.name, 80)}", f'<span class="tcd-dim">{told}</span>')
+        facts = html.facts((html.place(self.where), *map(html.short, self._state())))
+        yield html.title(f"compiled {html.short(self.name, 80)}", f'<span class="tcd-dim">{facts}</span>')
         if not self.entries:
             yield '<div class="tcd-note">nothing is compiled yet: the first call does that</div>'
         else:

@@ -234,12 +234,12 @@ def _marked(line: UserLine) -> str:
 def bar(parts: dict[str, float], unit: str = "ms") -> str:
     """Returns shares of a whole as one bar, with a key in its tooltip."""
     total = sum(parts.values()) or 1.0
-    told = ", ".join(f"{cut(name)} {value:.2f} {unit}" for name, value in parts.items())
+    tooltip = ", ".join(f"{cut(name)} {value:.2f} {unit}" for name, value in parts.items())
     spans = "".join(
         f'<span style="width:{100 * value / total:.1f}%;background:{COLOURS[n % len(COLOURS)]}"></span>'
         for n, value in enumerate(parts.values())
     )
-    return f'<div class="tcd-bar" title="{text(told)}">{spans}</div>'
+    return f'<div class="tcd-bar" title="{text(tooltip)}">{spans}</div>'
 
 
 def picture(svg: str, label: str) -> str:

@@ -63,7 +63,7 @@ def machine() -> _Machine | str:
     objects = {
         "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,
         "check_errors": helpers.check_error_state, "empty": memory.empty, "harmless": helpers.harmless,
-        "told_callers": is_raised, "measure_room": stack.measure, "yes": True,
+        "is_raised": is_raised, "measure_room": stack.measure, "yes": True,
         "error_state": np._core.umath._extobj_contextvar,  # type: ignore[attr-defined]
     }  # fmt: skip
     try:

@@ -281,7 +281,7 @@ class _Writer(Guards):
     def report(self, step: Report, arrays: Mapping[Node | str, int]) -> None:
         """Handles the kernels' status; writes to arrays of the caller may be undone."""
         if step.undoing is None:
-            self.emit("told")
+            self.emit("status")
             return
         registers = [arrays[array] for array in step.arrays]
         # The first item is the status.

@@ -31,7 +31,8 @@ OPERATIONS = (
     "integer", "add", "subtract", "multiply", "floor_divide", "remainder", "is", "is_not", "type_is", "field_is",
     "equals", "class_holds", "dict_holds", "unchanged", "true", "length_is", "axes", "axis_is", "flags", "ranked",
     "apart", "float_is", "less", "less_equal", "equal", "not_equal", "errors", "allocate", "give_data", "give_inside",
-    "give_value", "give", "launch", "told", "undoing", "scalar", "tuple", "list", "dict", "give_back", "body", "plain",
+    "give_value", "give", "launch", "status", "undoing", "scalar", "tuple", "list", "dict", "give_back", "body",
+    "plain",
 )  # fmt: skip
 _ARITHMETIC = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.FloorDiv: "floor_divide", ast.Mod: "remainder",
