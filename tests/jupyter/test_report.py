@@ -304,7 +304,7 @@ def test_each_statement_of_a_cell(notebook):
     assert "def f" not in text and "import math" not in text  # definitions run, and are not timed
     assert "DIFFER" not in text
     rows = report.data["application/vnd.tcompile.report+json"]["statements"]["rows"]
-    assert len(rows) == 5 and all(row["equal"] and row["iterations"] >= 6 for row in rows)
+    assert len(rows) == 5 and all(row["equal"] and row["repeats"] >= 6 for row in rows)
     balanced(report.data["text/html"])
 
 
