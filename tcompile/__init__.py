@@ -68,7 +68,7 @@ def load_ipython_extension(shell: Any) -> None:
 
 
 def unload_ipython_extension(shell: Any) -> None:
-    """``%unload_ext tcompile``: takes the magics away again."""
+    """``%unload_ext tcompile``: removes the magics."""
     from tcompile_jupyter import unload_ipython_extension as unload
 
     unload(shell)

@@ -1,7 +1,8 @@
 """The public functions.
 
-Input: what a user types. Output: checked arguments, handed to the runtime and the compiler. Exists to be thin: every
-error about an argument is made here, and names the argument, what is valid and what came.
+Input: arguments from the user.
+Output: checked arguments, passed to the runtime and the compiler.
+Why: arguments are validated in one place. An error names the argument, the valid values and the value that was given.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ from tcompile.observe.profiler import CompileProfiler
 from tcompile.observe.times import compile_times
 from tcompile.runtime import cache as caches
 from tcompile.runtime import cell
-from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
+from tcompile.runtime.cache import CompileSettings, Entry, FunctionCache, Region
 from tcompile.runtime.cell import run_statements
 from tcompile.runtime.dispatch import CompiledFunction, parts_of
 from tcompile.runtime.pickled import on_unpickling
 from tcompile.runtime.regions import Compiler
 
 F = Callable[..., Any]
-# What torch.compile's users type means the same here where it can mean something.
+# Where torch.compile has the same name, its meaning here is the same.
 _MODES: dict[str, dict[str, Any]] = {
     "default": {}, "reduce-overhead": {"triton.cudagraphs": True},
     "max-autotune": {"max_autotune": True, "triton.cudagraphs": True},
@@ -64,9 +65,9 @@ _OLD_NAMES = {"nopython": "fullgraph", "model": "fn", "cache_size_limit": "tcomp
 def compile_region(
     cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
 ) -> Entry:
-    """The compiler, loaded when something is first compiled: capture and the frontends are most of our code.
+    """Loads the compiler on the first compile: capture and the frontends are most of the package's code.
 
-    Raises MemoryError where there is too little memory to compile in.
+    Raises MemoryError if there is too little memory to compile.
     """
     memory_limits.ensure(memory_limits.FURTHER if _pipeline.cache_info().currsize else memory_limits.FIRST)
     return _pipeline()(cache, region, values, reasons, compiler)
@@ -78,7 +79,7 @@ def _pipeline() -> Callable[..., Entry]:
     preload.map_llvm()
     with process.loading, no_collection():
         from tcompile import compiler as pipeline
-        from tcompile.backends import llvm  # noqa: F401  # as good as always used
+        from tcompile.backends import llvm  # noqa: F401  # nearly every backend imports it
     return pipeline.compile_region
 
 
@@ -183,12 +184,15 @@ def compile(
 
 def _settings(
     fullgraph: bool, dynamic: bool | None, backend: str | F, mode: str | None, options: Mapping[str, Any] | None
-) -> Settings:
-    """The settings, with the options that the backend takes; of a mode, which is for several, some are enough."""
+) -> CompileSettings:
+    """Returns the settings with the options that the backend takes.
+
+    Modes cover several backends, so options of a mode that the backend lacks are dropped; explicit options raise.
+    """
     chosen = _check_options(_MODES[mode] if mode is not None else options or {})
-    settings = Settings(fullgraph, dynamic, backend, tuple(o for o in chosen if _takes(backend, o[0])))
+    settings = CompileSettings(fullgraph, dynamic, backend, tuple(o for o in chosen if _takes(backend, o[0])))
     lost = next((name for name, on in chosen if on and not _takes(backend, name)), None)
-    if lost is not None and (mode is None or not settings.options):  # a mode is for several backends
+    if lost is not None and (mode is None or not settings.options):  # modes cover several backends
         own = ", ".join(name for name in list_backends(None) if takes_option(name, lost))
         other = settings.backend_name
         raise InvalidArgument(f"option {lost!r} is for tcompile's own backends {own}, not for {other!r}")
@@ -199,9 +203,9 @@ def _takes(backend: str | F, option: str) -> bool:
     return option in _OF_ALL_BACKENDS or takes_option(backend, option)
 
 
-def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
+def compile_with(fn: Any, settings: CompileSettings, disable: bool = False) -> Any:
     """``compile`` with checked settings. Raises InvalidType for something that cannot be compiled."""
-    kind = type(fn)  # not isinstance, which asks the object: mocks and proxies answer for others
+    kind = type(fn)  # not isinstance, which reads __class__: mocks and proxies report another class
     if issubclass(kind, type):
         raise InvalidType(f"compile takes a function, got the class {fn.__qualname__}; compile its methods instead")
     if issubclass(kind, _AROUND_METHODS):
@@ -227,11 +231,14 @@ def compile_with(fn: Any, settings: Settings, disable: bool = False) -> Any:
     call = inspect.getattr_static(kind, "__call__", None)
     if type(call) in (types.FunctionType, CompiledFunction):
         return types.MethodType(compile_with(call, settings), fn)
-    return fn  # a built-in or C function: there is no Python code to compile
+    return fn  # a built-in or C function has no Python code to compile
 
 
-def _with_plain_frame(fn: types.FunctionType, settings: Settings) -> Callable[..., Any]:
-    """What ``disable`` returned, as it is; with ``recursive=False``, a function that calls what is compiled by it."""
+def _with_plain_frame(fn: types.FunctionType, settings: CompileSettings) -> Callable[..., Any]:
+    """Returns a function that runs ``fn`` in plain Python, as ``disable`` asks.
+
+    With ``recursive=False``, the functions that it calls are compiled.
+    """
     treatment = treatment_of(fn)
     if treatment is None or treatment.kind != "frame":
         return fn
@@ -248,7 +255,7 @@ def _with_plain_frame(fn: types.FunctionType, settings: Settings) -> Callable[..
 
 
 def _shown(value: Any) -> str:
-    """A value in an error text: its repr where it has one, of bearable length."""
+    """Returns a value's repr for an error text, shortened; a substitute if the repr raises."""
     try:
         text = repr(value)
     except Exception:
@@ -266,7 +273,7 @@ def _forget_code() -> None:
 
 
 on_new_premise(_forget_code)
-compile.set_stance = stance.set_stance  # type: ignore[attr-defined]  # where the tutorial's readers look for it
+compile.set_stance = stance.set_stance  # type: ignore[attr-defined]  # PyTorch tutorials read it under this name
 
 
 def _unknown_argument(name: str) -> InvalidArgument:
@@ -376,7 +383,7 @@ def reset() -> None:
 
 
 def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") -> Any:
-    """Excludes ``fn`` from compilation: called from compiled code it is a graph break, and it runs in plain Python.
+    """Excludes ``fn`` from compilation: compiled code that calls it breaks the graph, and it runs in plain Python.
 
     Works as a function, as ``@disable`` and as ``@disable(...)``.
 
@@ -426,7 +433,7 @@ def disable(fn: F | None = None, recursive: bool = True, *, reason: str = "") ->
 
 
 def run(fn: F) -> Any:
-    """``fn`` frozen: a call uses what was compiled before and fits it, else runs in plain Python; nothing is compiled.
+    """Freezes ``fn``: calls use existing compiled code that fits, else plain Python. Nothing is compiled.
 
     The same holds for the compiled functions that it calls.
 
@@ -489,11 +496,11 @@ def run_cell(
 
 
 def device(name: str) -> stance.set_stance:
-    """A ``with`` block, or a decorator, in which compiled functions run on another device: ``"cuda"`` or ``"cpu"``.
+    """Returns a ``with`` block or decorator in which compiled functions run on a device: ``"cuda"`` or ``"cpu"``.
 
-    On ``"cuda"``, CuPy's current GPU (``with cupy.cuda.Device(1):`` chooses another), NumPy arrays are copied there for
-    the kernels of a call, and its results are copied back: worth it where a call computes much on few bytes. Whatever
-    kernels do not cover runs in NumPy. It is ``set_stance(force_backend="triton")`` with a look at the GPU first.
+    On ``"cuda"``, CuPy's current GPU (``with cupy.cuda.Device(1):`` chooses another), a call copies NumPy arrays to the
+    device and its results back. That pays if a call computes much on few bytes. Work that kernels do not cover runs in
+    NumPy. The implementation is ``set_stance(force_backend="triton")``, after a check that a GPU is available.
 
     Parameters
     ----------
@@ -533,7 +540,8 @@ def device(name: str) -> stance.set_stance:
 
 
 def set_num_threads(n: int) -> None:
-    """Lets kernels use ``n`` threads, the calling one included, in the whole process from the next kernel on.
+    """Sets the number of threads that kernels use, the calling thread included; for the whole process, from the next
+    kernel on.
 
     At first it is ``TCOMPILE_NUM_THREADS``, else ``OMP_NUM_THREADS``, else the number of processors that this process
     may use.
@@ -559,7 +567,7 @@ def set_num_threads(n: int) -> None:
 
 
 def get_num_threads() -> int:
-    """How many threads kernels may use, the calling one included.
+    """Returns the number of threads that kernels may use, the calling thread included.
 
     Returns
     -------
@@ -577,7 +585,7 @@ def get_num_threads() -> int:
 
 
 def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
-    """``explain(fn)(*args)`` runs ``fn`` on these arguments and returns an ExplainOutput of graphs, breaks, guards.
+    """Returns a function that runs ``fn`` and reports its graphs, breaks and guards as an ExplainOutput.
 
     Nothing that was compiled before is used, changed or forgotten. ``explain(fn, *args)`` does the same. A break of a
     function under ``fullgraph`` is explained like any other.
@@ -615,7 +623,7 @@ def explain(fn: F, *args: Any, **kwargs: Any) -> Any:
 
 
 def diagnose(fn: F, *, isolate: bool = False, tolerance: float = 1e-3) -> Callable[..., Any]:
-    """``diagnose(fn)(*args)`` says which stage is at fault where ``fn`` compiled differs from ``fn`` in plain Python.
+    """Returns a function that finds the stage at fault where compiled ``fn`` differs from plain Python.
 
     It runs ``fn`` in plain Python, then compiled with the graph run in NumPy (``eager``: is capture right?), with the
     transformed graph run in NumPy (``aot_eager``: are the transforms?), and as ``fn`` is compiled (``llvm``: is the
@@ -666,9 +674,9 @@ def diagnose(fn: F, *, isolate: bool = False, tolerance: float = 1e-3) -> Callab
 def by_itself(
     who: str, fn: F, args: tuple[Any, ...], kwargs: dict[str, Any], **settings: Any
 ) -> tuple[CompiledFunction, tuple[Any, ...], dict[str, Any]]:
-    """``fn`` with a cache that nothing else uses, and the arguments with which that is called as ``fn`` would be.
+    """Returns ``fn`` with a cache of its own, and the arguments with which to call it.
 
-    ``settings`` take the place of the function's own. Raises InvalidType, which names ``who`` asked.
+    ``settings`` replace the function's own. Raises InvalidType, whose text names ``who`` as the caller.
     """
     target: Any = fn if isinstance(fn, CompiledFunction) else compile(fn)
     while not isinstance(target, CompiledFunction):

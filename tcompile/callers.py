@@ -1,7 +1,8 @@
-"""Exceptions that are the caller's: those of signals' handlers, and of effects that have begun.
+"""Exceptions that must propagate to the caller: from signal handlers, and after side effects have begun.
 
-Input: exceptions that came up in our own code. Output: whether they go on to the caller. Why: a handler runs
-between any two lines of Python's, ours too, and much of ours takes an exception for a reason to go another way.
+Input: exceptions caught in tcompile's own code.
+Output: whether to re-raise them.
+Why: a signal handler can run between any two lines, and tcompile catches most exceptions to fall back to plain Python.
 """
 
 from __future__ import annotations
@@ -9,39 +10,39 @@ from __future__ import annotations
 import contextlib
 import signal
 
-MARK = "_tcompile_callers"  # the attribute of exceptions that says whether they are the caller's
+MARK = "_tcompile_callers"  # attribute that marks an exception as the caller's
 
 
 def mark(error: BaseException) -> BaseException:
-    """Says of an exception that it is the caller's, and no reason to run again.
+    """Marks an exception as the caller's: it is raised, and nothing runs again.
 
-    So it is where a signal's handler has raised it, or where effects had begun that would be made twice.
+    This holds for exceptions of signal handlers, and for those raised after side effects that must not happen twice.
     """
     object.__setattr__(error, MARK, True)
     return error
 
 
 def is_callers(error: BaseException) -> bool:
-    """Whether it is the caller's: it is marked, or a signal's handler has raised it between two of our own lines.
+    """Whether an exception belongs to the caller: it is marked, or a signal handler raised it inside tcompile's code.
 
-    The latter shows the code of a handler that is installed in its traceback.
+    A handler is recognised by its code in the traceback.
 
     >>> is_callers(ValueError()), is_callers(mark(ValueError()))
     (False, True)
     """
     with contextlib.suppress(AttributeError):
-        return bool(object.__getattribute__(error, MARK))  # no __getattr__ of the user's may say so
+        return bool(object.__getattribute__(error, MARK))  # bypasses a user's __getattr__
     codes = _codes_of_handlers()
     traceback = error.__traceback__
     while traceback is not None and traceback.tb_frame.f_code not in codes:
         traceback = traceback.tb_next
     if traceback is not None:
-        mark(error)  # as its frames may be cut off
+        mark(error)  # frames may be missing from the traceback
     return traceback is not None
 
 
 def raise_if_callers(error: BaseException) -> None:
-    """Raises what is the caller's."""
+    """Re-raises an exception that belongs to the caller."""
     if is_callers(error):
         raise error
 

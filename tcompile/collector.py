@@ -1,12 +1,14 @@
-"""No cycle collection while something is compiled.
+"""Suspends the cycle collector during compilation.
 
-Enters and leaves nothing: ``no_collection`` is a ``with`` block. Why: compiling makes objects by the
-thousand, so that the collector would start in the midst of it, look through all that the process holds (30 ms where
-large libraries are loaded, several times what the compile takes), and find next to nothing. What is new it would look
-through right after the block: who waits in it for something else has that done meanwhile (``catch_up``).
+Input: a ``with`` block.
+Output: no collection by itself until the block ends; then the collector is as before.
+Why: compiling allocates thousands of objects, which would start a full collection. That takes 30 ms in a process with
+large libraries, several times the compile, and frees next to nothing.
 
-Generation 0 is what is new in all versions: also in the first releases of CPython 3.14, whose collector took the old
-objects in increments. Later ones, and 3.15, have three generations again, as 3.13 does.
+After the block the collector would traverse the new objects; call `catch_up()` while blocked, to collect generation 0.
+
+Generation 0 holds the new objects in all versions. The first releases of CPython 3.14 collected old objects in
+increments; later ones and 3.15 have three generations, as 3.13.
 """
 
 from __future__ import annotations
@@ -16,14 +18,14 @@ import gc
 import os
 from collections.abc import Iterator
 
-_stopped = False  # by a block
+_stopped = False  # whether a block has stopped it
 
 
 @contextlib.contextmanager
 def no_collection() -> Iterator[None]:
-    """A block in which the cycle collector does not run by itself; afterwards it is as it was.
+    """Returns a block in which the cycle collector does not start by itself; afterwards it is as before.
 
-    Where several threads are in such blocks, the collector is back when the thread that has stopped it leaves.
+    If several threads are in such blocks, the collector restarts when the thread that stopped it leaves.
     """
     global _stopped
     collecting = gc.isenabled()
@@ -38,7 +40,7 @@ def no_collection() -> Iterator[None]:
 
 
 def _start_again() -> None:
-    """In a forked child, where no thread is left that would leave its block."""
+    """Restarts the collector in a forked child, where the thread that stopped it does not exist."""
     global _stopped
     if _stopped:
         _stopped = False
@@ -50,7 +52,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def catch_up() -> None:
-    """Collects what is new, where a block has stopped the collector and it would do so after the block."""
+    """Collects generation 0 now, if a block has stopped the collector."""
     if _stopped and 0 < gc.get_threshold()[0] < gc.get_count()[0]:
         gc.collect(0)
 

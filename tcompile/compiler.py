@@ -1,8 +1,8 @@
-"""The pipeline as one column of named steps.
+"""The pipeline as one column of named steps: capture, transforms, backend, entry program.
 
-Input: the cache of a function, the region where a stretch of it starts, and what the frame holds there. Output: one
-entry for the region. Exists so that a reader sees the whole compiler at once: capture, transforms, backend, entry
-program.
+Input: a function's cache, the region where the captured code starts, and the frame's values there.
+Output: one entry for the region.
+Why: the whole compiler can be read at once, in the order in which it runs.
 """
 
 from __future__ import annotations
@@ -51,22 +51,22 @@ from tcompile.observe.events import (
 )
 from tcompile.observe.source_location import UserLine
 from tcompile.observe.warn import warn
-from tcompile.runtime.cache import Entry, FunctionCache, Region, Settings
+from tcompile.runtime.cache import CompileSettings, Entry, FunctionCache, Region
 from tcompile.runtime.debuggers import counts_lines
 from tcompile.runtime.regions import Compiler, StaysPlain
-from tcompile.runtime.rewritten import goes_on, open_resume_points, open_resume_points_after, rewritten_of
+from tcompile.runtime.rewritten import open_resume_points, open_resume_points_after, resumed_function, rewritten_of
 
-# Not ours to hide: errors for the user, and the recursion limit, near which the runtime goes on in plain Python.
+# Never reported as bugs: errors meant for the user, and the recursion limit, near which plain Python takes over.
 _PASSED_ON = (BackendError, InvalidArgument, InvalidType, StanceError)
 _NUMPY = NumPyFrontend()
-_told: set[str] = set()  # why CuPy's arrays are not captured, as far as that was said
+_reported: set[str] = set()  # reasons already reported for not capturing CuPy arrays
 Program: TypeAlias = Callable[..., Any]  # takes a graph's inputs, returns the sequence of its outputs
 Watcher: TypeAlias = Callable[[Graph, Sequence[Any], Backend, bool, Callable[[], Program]], Program]
-watcher: Watcher | None = None  # stands around transforms and backend: it calls them, and looks at what comes of it
+watcher: Watcher | None = None  # wraps transforms and backend: calls them and inspects the result
 
 
 def frontends() -> tuple[Frontend, ...]:
-    """The libraries that are captured now: NumPy, and CuPy where the user has imported it and a GPU can be used."""
+    """Returns the libraries to capture: NumPy, and CuPy if the user has imported it and a GPU is available."""
     cupy = sys.modules.get("cupy")
     if cupy is None:
         return (_NUMPY,)
@@ -74,13 +74,13 @@ def frontends() -> tuple[Frontend, ...]:
 
 
 def _of_cupy(cupy: types.ModuleType) -> Frontend | None:
-    from tcompile.frontends.cupy import cupy_frontend, too_old  # who has no CuPy need not wait for it
+    from tcompile.frontends.cupy import cupy_frontend, too_old  # imported late: processes without CuPy skip the cost
 
     reason = too_old(cupy) or why_not_on("cuda")
     if reason is None:
         return cupy_frontend(cupy)
-    if reason not in _told:
-        _told.add(reason)
+    if reason not in _reported:
+        _reported.add(reason)
         bus.emit(FellBack(reason="CuPy's arrays are not captured", detail=reason))
     return None
 
@@ -90,9 +90,9 @@ def compile_region(
 ) -> Entry:
     """Compiles one stretch of a function, from ``region``, for parameters such as ``values``.
 
-    Raises StaysPlain where there is no native code and no other backend was asked for, Unsupported for a graph break
-    under ``fullgraph``, BackendError where the backend fails, and StanceError where the function changes the stance. An
-    interrupt leaves the cache as it was.
+    Raises StaysPlain if there is no native code and no other backend was requested, Unsupported for a graph break under
+    ``fullgraph``, BackendError if the backend fails, and StanceError if the function changes the stance. An interrupt
+    leaves the cache unchanged.
     """
     named = compiling(cache.name, f"{cache.number}/{cache.compiles}", cache.defined_in)
     with no_collection(), named, _traced() if cache.settings.traced else contextlib.nullcontext():
@@ -100,7 +100,7 @@ def compile_region(
 
 
 def _traced() -> contextlib.AbstractContextManager[None]:
-    from tcompile.observe.folder import traced  # pages are for those who ask
+    from tcompile.observe.folder import traced  # pages are opt-in
 
     return traced()
 
@@ -108,14 +108,14 @@ def _traced() -> contextlib.AbstractContextManager[None]:
 def _compile_region(
     cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
 ) -> Entry:
-    """The column. Its events belong to the compile that the caller has named."""
+    """Runs the steps. Events belong to the compile that the caller has named."""
     settings = cache.settings
     if settings.backend == "auto" and len(frontends()) == 1 and (reason := why_no_native()) is not None:
         raise StaysPlain(reason)
     index = cache.compiles
     started = time.perf_counter()
     phases: dict[str, float] = {}
-    # Before any work: a backend that is gone is refused, and the first use of LLVM in a process loads it here.
+    # Before any work: refuses an unregistered backend, and loads LLVM on its first use in a process.
     backend = _timed(phases, "load", lambda: find_backend(settings.backend))
     code = cache.code
     again = bool(region.entries)
@@ -147,7 +147,7 @@ def _compile_region(
             raise Unsupported(broke.full_text())
         if not broke.reason.silent:
             _note_break(cache, broke)
-    _tell_loops(outcome)
+    _emit_loops(outcome)
     captured = outcome.captured
     whole = captured.exit is None and region is cache.first
     stressed = config.stress_capture and captured.exit != region.start.offset
@@ -197,7 +197,7 @@ def _write_entry(
     broke: GraphBreak | None,
     plans: LoopPlans,
 ) -> Entry:
-    """What was captured as an entry, its graph compiled."""
+    """Compiles the captured graph and wraps it as an entry."""
     compiled: Callable[..., Any] | None = None
     if captured.graph is not None:
         compiled = _compile_graph(captured.graph, captured, values, backend, cache.settings, phases)
@@ -208,7 +208,7 @@ def _write_entry(
         if captured.graph is not None:
             route = cache.built.route(captured.exit)
     follow = functools.partial(compiler.follow, cache, region)
-    ours = compiled if backend.builtin else None  # into what another backend returns nobody looks
+    ours = compiled if backend.builtin else None  # results of third-party backends are opaque
     whole = captured.exit is None and region is cache.first
     trifling = not whole and _is_trifling(captured, ours)
     gains_nothing = _gains_nothing(captured, ours) if whole else trifling and not captured.calls
@@ -223,7 +223,7 @@ def _write_entry(
     run = _timed(phases, "entry", program)
     if captured.graph is not None and isinstance(ours, CompiledGraph):
         captured.graph.compiled = weakref.ref(ours)
-        catch_up()  # machine code is being made, as it was while the entry was written
+        catch_up()  # collected twice: machine code is generated now, and the entry was written before
         _timed(phases, "backend", ours.settle)
     milliseconds = (time.perf_counter() - started) * 1e3
     kernels = tuple(getattr(ours, "kernels", ()))
@@ -242,9 +242,9 @@ def _continuation(
     loop: str,
     values: Sequence[Any],
 ) -> Captured | None:
-    """The program that leads from the start of a stretch to the next iteration of the loop of this name.
+    """Returns the program that leads from the start of a stretch to the next iteration of the named loop.
 
-    Raises NoContinuation where there is none.
+    Raises NoContinuation if there is none.
     """
     cache = held()
     if cache is None:
@@ -258,13 +258,13 @@ def _continuation(
         code, cache.namespace, region.start, values, name=f"continuation_{cache.number}", frontends=frontends(),
         options=options, profile=cache.profile, rewritten=lambda: rewritten_of(cache, code, compiler), plans=plans,
     )  # fmt: skip
-    if outcome.graph_break is not None or outcome.captured.exit is None:  # the loop was not met
+    if outcome.graph_break is not None or outcome.captured.exit is None:  # capture did not reach the loop
         return None
     return outcome.captured
 
 
-def _resumable(settings: Settings, compiler: Compiler, function: types.FunctionType) -> Resumable | None:
-    """The rewritten code of a function that was followed; None where it cannot be resumed. It compiles for itself."""
+def _resumable(settings: CompileSettings, compiler: Compiler, function: types.FunctionType) -> Resumable | None:
+    """Returns the rewritten code of an inlined function, with a cache of its own; None if it cannot be resumed."""
     cache = FunctionCache.of(function, settings)
     rewritten = rewritten_of(cache, function.__code__, compiler)
     if rewritten is None:
@@ -275,7 +275,7 @@ def _resumable(settings: Settings, compiler: Compiler, function: types.FunctionT
     ) -> types.FunctionType:
         if not stays_plain:
             open_resume_points_after(cache, offset)
-        return goes_on(cache, compiler, function, lambda _: answer, stays_plain)
+        return resumed_function(cache, compiler, function, lambda _: answer, stays_plain)
 
     return Resumable(rewritten, resume)
 
@@ -289,18 +289,18 @@ def _options(cache: FunctionCache) -> CaptureOptions:
 
 
 def _note_break(cache: FunctionCache, broke: GraphBreak) -> None:
-    """Keeps a break, and tells it where it is new: a caller of this function may have met it already."""
+    """Records a break, and reports it if it is new. A caller of this function may have reported it already."""
     if broke.reason.silent:
         return
     if any(broke.same_place(other) for other in cache.breaks):
         return
     cache.breaks.append(broke)
     if not any(broke.same_place(other) for other in cache.callers_breaks):
-        _tell_break(broke)
+        _emit_break(broke)
 
 
 def _where(code: types.CodeType, region: Region) -> UserLine:
-    """The user's line at which a region starts."""
+    """Returns the user's line at which a region starts."""
     line = code.co_firstlineno
     if region.start.slots or region.start.offset != start_of(code).offset:
         lines = ((start, at) for start, end, at in code.co_lines() if at and start <= region.start.offset < end)
@@ -309,10 +309,10 @@ def _where(code: types.CodeType, region: Region) -> UserLine:
 
 
 def _our_bug(name: str, region: Region, values: Sequence[Any], error: Exception) -> Outcome:
-    """A bug of tcompile's: a warning says so and the frame runs in plain Python; ``config.verify`` raises it.
+    """Reports an internal error with a warning and runs the frame in plain Python; ``config.verify`` raises it.
 
-    It is none where the caller has left too little of Python's stack, or where memory has run out: that is raised, and
-    says nothing of other calls.
+    A RecursionError near the caller's limit and a MemoryError are re-raised, not reported: they depend on this call
+    only.
     """
     deep = isinstance(error, RecursionError) and _is_called_from_deep_down()
     if config.verify or deep or isinstance(error, MemoryError):
@@ -344,7 +344,9 @@ def _no_work(graph: Graph | None, values: Sequence[Any]) -> bool:
 
 
 def _gains_nothing(captured: Captured, compiled: Any) -> bool:
-    """Whether a whole function is what plain Python does as well: calls of NumPy's routines and views, or one write."""
+    """Whether a whole function is no faster than plain Python: it only calls NumPy routines, makes views, or writes
+    once.
+    """
     plan = getattr(compiled, "schedule", None)
     if plan is None or captured.exit is not None or captured.differs:
         return False
@@ -356,7 +358,7 @@ def _gains_nothing(captured: Captured, compiled: Any) -> bool:
 
 
 def _is_trifling(captured: Captured, compiled: Any) -> bool:
-    """Whether a stretch inside a function computes a few numbers only, which plain Python does sooner."""
+    """Whether a stretch inside a function computes only a few numbers, which plain Python does faster."""
     plan = getattr(compiled, "schedule", None)
     if plan is None or captured.differs or config.stress_capture or config.stress_breaks:
         return False
@@ -366,12 +368,12 @@ def _is_trifling(captured: Captured, compiled: Any) -> bool:
     return answer
 
 
-_OWN = (ops.PYTHON_CALL, ops.SCALAR_LOOP)  # operations that NumPy does not have
-_FEW = 12  # operations on numbers, which take as long as a stretch is entered and left
+_OWN = (ops.PYTHON_CALL, ops.SCALAR_LOOP)  # operations that NumPy lacks
+_FEW = 12  # this many scalar operations cost as much as entering and leaving a stretch
 
 
 def _by_types(start: Start, values: Sequence[Any]) -> Captured:
-    """The program that runs in plain Python wherever the parameters have these types."""
+    """Returns a program that falls back to plain Python for parameters of these types."""
     prologue = Prologue()
     for position, (name, value) in enumerate(zip(start.names, values, strict=True)):
         cls = type(value)
@@ -390,10 +392,10 @@ def _compile_graph(
     captured: Captured,
     values: Sequence[Any],
     backend: Backend,
-    settings: Settings,
+    settings: CompileSettings,
     phases: dict[str, float],
 ) -> Callable[..., Any]:
-    """Transforms and backend."""
+    """Runs transforms and backend."""
     check = verify if config.verify else None
     if check is not None:
         check(graph)
@@ -422,7 +424,7 @@ def _compile_graph(
         try:
             compiled = _timed(phases, "backend", lambda: compile(final, examples))
             if not backend.builtin and isinstance(compiled, CompiledGraph):
-                compiled.settle()  # of what another backend returns nobody knows that it is ours
+                compiled.settle()  # a third-party backend does not settle a graph compiled by tcompile
         except Exception as error:
             raise_if_callers(error)
             if backend.builtin:
@@ -439,7 +441,7 @@ def _compile_graph(
 
 
 def _example_inputs(captured: Captured, values: Sequence[Any]) -> list[Any]:
-    """The inputs of this call, for those who look at them: backends that are not ours, and trials of kernels."""
+    """Returns the inputs of this call, for third-party backends and for the autotuner."""
     variables: dict[str, Any] = {f"p{i}": value for i, value in enumerate(values)}
     for step in captured.prologue.steps:
         if isinstance(step, LoadStep):
@@ -447,7 +449,7 @@ def _example_inputs(captured: Captured, values: Sequence[Any]) -> list[Any]:
     return [variables[name] for name in captured.inputs]
 
 
-def _tell_break(broke: GraphBreak) -> None:
+def _emit_break(broke: GraphBreak) -> None:
     bus.emit(
         GraphBroke(
             reason=broke.reason.id,
@@ -460,8 +462,8 @@ def _tell_break(broke: GraphBreak) -> None:
     )
 
 
-def _tell_loops(outcome: Outcome) -> None:
-    """What became of the loops that were met."""
+def _emit_loops(outcome: Outcome) -> None:
+    """Reports the outcome of each loop."""
     for plan in outcome.loops if bus.active() else ():
         done = "one node" if plan.outcome == "node" else "unrolled" if plan.finished else "python"
         bus.emit(LoopDecided(outcome=done, reason=plan.reason, iterations=plan.iterations, where=plan.where))

@@ -1,8 +1,8 @@
-"""The settings.
+"""The settings: names, types, defaults and meanings.
 
-Input: assignments by the user (``tcompile.config.recompile_limit = 4``). Output: values read by capture
-and by the runtime. Exists as the one place that says which settings there are, what type each has and what
-it means. A misspelt name or a wrong type is refused where it is written, not met later as odd behaviour.
+Input: assignments by the user (``tcompile.config.recompile_limit = 4``).
+Output: values read by capture and by the runtime.
+Why: a misspelt name or a wrong type is refused where it is assigned.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T", bool, int, set[Any])
 
 
 class Setting(Generic[T]):
-    """One setting: a descriptor that keeps its value in the ``Config`` object and checks what is assigned."""
+    """One setting: a descriptor that keeps its value in the ``Config`` object and validates assignments."""
 
     def __init__(self, default: T, doc: str, *, minimum: int | None = None, alias_of: str | None = None) -> None:
         self.default: T = default
@@ -39,7 +39,7 @@ class Setting(Generic[T]):
         if config is None:
             return self
         value: T = config.__dict__.get(self.key, self.default)
-        if isinstance(value, set) and value is self.default:  # what is added to it is no part of the default
+        if isinstance(value, set) and value is self.default:  # additions by the user do not change the default
             value = config.__dict__[self.key] = set(value)
         return value
 
@@ -59,7 +59,7 @@ class Setting(Generic[T]):
 
 
 class Switch(Setting[bool]):
-    """A setting that machine code reads as well: ``off[0]`` is 0 while it is True."""
+    """A setting that machine code also reads: ``off[0]`` is 0 while it is True."""
 
     def __init__(self, default: bool, doc: str) -> None:
         super().__init__(default, doc)
@@ -78,12 +78,12 @@ _forget: list[Callable[[], None]] = []
 
 
 def on_new_premise(forget: Callable[[], None]) -> None:
-    """Has ``forget`` called where a setting changes on which compiled code depends."""
+    """Registers ``forget``, to be called when a setting changes that compiled code depends on."""
     _forget.append(forget)
 
 
 class Premise(Setting[bool]):
-    """A setting on which compiled code depends: a change forgets that code."""
+    """A setting that compiled code depends on: a change discards that code."""
 
     def __set__(self, config: Config, value: bool) -> None:
         before = config.__dict__.get(self.key, self.default)
@@ -102,9 +102,9 @@ class Premise(Setting[bool]):
 
 
 class Config:
-    """The settings as attributes. Assign to change one, ``del`` for its default, ``patch`` for a while.
+    """The settings as attributes. Assign to change one, ``del`` for its default, ``patch`` for a block.
 
-    They hold for the whole process. An unknown name raises InvalidArgument, which lists the valid ones.
+    They hold for the whole process. An unknown name raises UnknownSetting, which lists the valid ones.
 
     >>> config = Config()
     >>> config.recompile_limit
@@ -197,7 +197,7 @@ class Config:
         _setting(name).__delete__(self)
 
     def __getattr__(self, name: str) -> NoReturn:
-        # Reached for unknown names only. Look-ups of copy, pickle and notebooks expect a bare AttributeError.
+        # Called for unknown names only. copy, pickle and notebooks expect a bare AttributeError.
         if name.startswith("_"):
             raise AttributeError(name)
         raise UnknownSetting(_unknown(name))
@@ -222,7 +222,7 @@ class Config:
 
 
 class Patch(contextlib.ContextDecorator):
-    """What ``config.patch`` returns: a context manager, also usable as a decorator and more than once."""
+    """The result of ``config.patch``: a context manager, also usable as a decorator and more than once."""
 
     def __init__(self, config: Config, values: dict[str, bool | int | set[Any]]) -> None:
         self._config = config
@@ -241,7 +241,7 @@ class Patch(contextlib.ContextDecorator):
 
 
 class UnknownSetting(InvalidArgument, AttributeError):
-    """A setting that does not exist was named."""
+    """A setting of this name does not exist."""
 
 
 SETTINGS: dict[str, Setting[Any]] = {name: value for name, value in vars(Config).items() if isinstance(value, Setting)}

@@ -1,7 +1,9 @@
-"""Every error that tcompile raises on its own account.
+"""The exceptions that tcompile raises.
 
-Errors of the user's code are never wrapped: they are raised by plain Python, from the user's own line. Imports
-nothing of ours, so that any stage can raise.
+Input: nothing.
+Output: exception classes, and spelling suggestions for their texts.
+Why: any stage can raise them, so this module imports nothing of tcompile. Errors of the user's code are never wrapped:
+plain Python raises them, from the user's own line.
 """
 
 from __future__ import annotations
@@ -10,12 +12,12 @@ from collections.abc import Iterable
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The sentence, after a space, that offers the name most like ``name``; empty where none is like it.
+    """Returns the sentence, after a space, that suggests the known name closest to ``name``; "" if none is close.
 
     >>> did_you_mean("fulgraph", ["fullgraph", "dynamic"])
     " Did you mean 'fullgraph'?"
     """
-    from difflib import get_close_matches  # here, since a process without such an error should not wait for it
+    from difflib import get_close_matches  # imported here: only processes with such an error need it
 
     near = get_close_matches(name, list(known), n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
@@ -30,28 +32,28 @@ class GraphError(TcompileError):
 
 
 class BackendError(TcompileError):
-    """A backend failed to compile a graph. Names the backend; ``__cause__`` is its own error."""
+    """A backend failed to compile a graph. The text names the backend; ``__cause__`` is the original error."""
 
 
 class InvalidArgument(TcompileError, ValueError):
-    """An argument of tcompile's API is not one of the valid ones; the text lists them."""
+    """An argument of tcompile's API has an invalid value; the text lists the valid ones."""
 
 
 class InvalidType(TcompileError, TypeError):
-    """An argument of tcompile's API has the wrong type; the text says what was expected and what came."""
+    """An argument of tcompile's API has the wrong type; the text names the expected and the actual type."""
 
 
 class Unsupported(TcompileError):
-    """``fullgraph=True``, and the function cannot be captured whole: the graph break's full text."""
+    """The function cannot be captured whole under ``fullgraph=True``; the text is that of the graph break."""
 
 
 class RecompileError(TcompileError):
-    """A compile was needed under a stance that forbids it; the text names the guards that failed."""
+    """A recompile was needed under a stance that forbids it; the text names the guards that failed."""
 
 
 class RecompileLimitError(TcompileError):
-    """``fullgraph=True``, and the function reached ``config.recompile_limit``."""
+    """The function reached ``config.recompile_limit`` under ``fullgraph=True``."""
 
 
 class StanceError(TcompileError):
-    """The stance was changed, or a stance-changing function called, inside a compiled region."""
+    """The stance was changed, or a function that changes it was called, inside a compiled region."""

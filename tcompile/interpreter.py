@@ -1,8 +1,9 @@
-"""Which interpreters tcompile compiles for.
+"""The Python interpreters that tcompile supports.
 
-Input: the interpreter of this process. Output: ``refusal``, the reason why nothing is compiled in it, or None. Why:
-bytecode, frames and object layouts belong to one version and one build of CPython. Any other interpreter runs every
-function as it is, which is never wrong.
+Input: the interpreter of this process.
+Output: ``refusal``, the reason why nothing is compiled in it, or None.
+Why: bytecode, frames and object layouts differ between versions and builds of CPython. Any other interpreter runs every
+function unchanged.
 """
 
 from __future__ import annotations
@@ -10,16 +11,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-OLDEST, NEWEST = (3, 11), (3, 15)  # the versions of CPython whose bytecode and objects are known
+OLDEST, NEWEST = (3, 11), (3, 15)  # versions of CPython whose bytecode and object layouts are known
 
 
 def is_free_threaded() -> bool:
-    """Whether this is the build of CPython in which threads run Python code at the same time.
+    """Whether this is CPython's free-threaded build, in which threads run Python code in parallel.
 
-    Its objects have other heads, and its frames hold references that are not counted; with its lock switched on, too.
+    Its object headers differ, and its frames hold uncounted references, even with the lock enabled.
     """
     is_locked: Callable[[], bool] = getattr(sys, "_is_gil_enabled", lambda: True)
-    return "free-threading build" in sys.version or not is_locked()  # sys.abiflags is not everywhere
+    return "free-threading build" in sys.version or not is_locked()  # sys.abiflags does not exist on every system
 
 
 def _refusal() -> str | None:

@@ -1,7 +1,8 @@
-"""The versions of NumPy: all in which they differ, as one table.
+"""Differences between versions of NumPy, as one table.
 
-Input: the NumPy that runs. Output: one fact for each row, true where this NumPy has it. Why: compiled code answers as
-the NumPy beside it, so whatever depends on its version asks here, by the name of the row.
+Input: the NumPy that runs.
+Output: one fact for each row, true where this NumPy has it.
+Why: compiled code must match the installed NumPy, so code that depends on its version reads a named row here.
 """
 
 from __future__ import annotations
@@ -13,20 +14,20 @@ import numpy as np
 from tcompile.versions import numbers
 
 VERSION = numbers(np.__version__)
-NEWEST = (2, 5)  # the newest version that the tests have run on
+NEWEST = (2, 5)  # the newest version that was tested
 
 
 class Since(NamedTuple):
-    """A difference between versions: true from the version on in which it came.
+    """A difference between versions: true from a version on.
 
     Attributes
     ----------
     version : tuple of int
-        The first version of NumPy for which ``what`` is so.
+        The first version of NumPy for which ``what`` holds.
     what : str
-        What is so from then on, and what was so before.
+        The behaviour from then on, and the behaviour before.
     asked_by : str
-        The files that ask, relative to the repository.
+        The files that read the row, relative to the repository.
     """
 
     version: tuple[int, int]

@@ -1,8 +1,9 @@
-"""Polls: whether anything that running compiled code has read was changed by others since.
+"""Polls: checks for changes by others to anything that running compiled code has read.
 
-Input: the poll of a loop that runs for long, in machine code or in Python. Output: ``has_changed``, ``Clock``, which
-says when the next poll is due, and ``Changed``. Why: backends run loops, and the runtime knows what the running code
-has read; it registers a function here, so that imports go one way.
+Input: polls of long-running loops, in machine code or in Python.
+Output: ``has_changed``; ``Clock``, which times the polls; ``Changed``, which ends the loop.
+Why: backends run loops, and the runtime knows what the running code has read. The runtime registers a function here, so
+imports stay one-way.
 """
 
 from __future__ import annotations
@@ -16,28 +17,28 @@ from typing import Any
 from tcompile.callers import MARK
 
 _INTERVAL = 0.005  # seconds from one poll to the next
-_PATIENCE = 0.03  # seconds from a change to the end of a loop inside another one
+_PATIENCE = 0.03  # seconds from a change to the end of an inner loop
 _readers: list[Callable[[], bool]] = []
 
 
 def register(reader: Callable[[], bool]) -> None:
-    """Has ``reader`` asked at each poll, from the Python frames below which the code runs."""
+    """Registers ``reader``, called at each poll from the Python frames above the running code."""
     _readers[:] = [reader]
 
 
 def has_changed() -> bool:
-    """Whether something that the running code has read is now another object or number."""
+    """Whether any object or number that the running code has read has changed."""
     return any(reader() for reader in _readers)
 
 
 class Changed(Exception):
-    """Something that the running code has read was changed by a signal handler or by another thread, during a loop.
+    """A signal handler or another thread changed something that the running loop has read.
 
     Attributes:
-        loop: name of the loop's node, or "" where the loop was left in the middle of an iteration.
-        iterations: number of iterations that are done, or the position of the loop's iterator for a scalar loop.
-        results: what the node results in after that many iterations.
-        variables: numbers that a scalar loop holds where its next iteration begins.
+        loop: name of the loop's node, or "" if the loop ended in the middle of an iteration.
+        iterations: completed iterations; for a scalar loop, the position of its iterator.
+        results: the node's results after that many iterations.
+        variables: numbers that a scalar loop holds at the start of its next iteration.
     """
 
     def __init__(
@@ -47,11 +48,11 @@ class Changed(Exception):
         self.loop, self.iterations, self.results, self.variables = loop, iterations, results, variables
 
 
-setattr(Changed, MARK, False)  # it is ours, whatever runs in the frames above
+setattr(Changed, MARK, False)  # marked as tcompile's, whatever the frames above run
 
 
 class Clock:
-    """When the next poll of a loop is due whose iterations Python runs.
+    """Times the polls of a loop whose iterations run in Python.
 
     >>> clock = Clock()
     >>> clock.is_due()
@@ -61,12 +62,12 @@ class Clock:
     __slots__ = ("last", "left", "since", "stretch")
 
     def __init__(self) -> None:
-        self.left = self.stretch = 1  # iterations up to the next look at the time
+        self.left = self.stretch = 1  # iterations until the time is read again
         self.last = perf_counter()
-        self.since = 0.0  # when something was first seen to have changed
+        self.since = 0.0  # when the change was first seen
 
     def is_due(self) -> bool:
-        """Whether an interval has gone by; to be asked after each iteration."""
+        """Whether the interval has passed; call it after each iteration."""
         self.left -= 1
         if self.left:
             return False
@@ -78,14 +79,14 @@ class Clock:
         return is_due
 
     def tick(self, iterations: int = 0, results: Sequence[Any] = ()) -> None:
-        """To be called after each iteration, with what the loop would result in now. Raises Changed."""
+        """Polls if due; call it after each iteration, with the loop's results so far. Raises Changed."""
         if self.is_due() and self.has_changed():
             raise Changed(iterations=iterations, results=results)
 
     def has_changed(self) -> bool:
-        """Whether the loop is to end after this iteration, since something has changed.
+        """Whether the loop is to end after this iteration, because of a change.
 
-        A loop inside another one goes on for a while, so that the outer one can end after a whole iteration.
+        An inner loop continues for a while, so that the outer loop can end after a whole iteration.
         """
         if not has_changed():
             return False
@@ -93,7 +94,7 @@ class Clock:
         return self.last - self.since > _PATIENCE or not self._is_inside()
 
     def _is_inside(self) -> bool:
-        """Whether another loop that has a clock runs this one."""
+        """Whether this loop runs inside another loop that has a clock."""
         frame: FrameType | None = sys._getframe(2)
         while frame is not None:
             other = frame.f_locals.get("clock")

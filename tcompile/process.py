@@ -1,8 +1,9 @@
-"""The life of a process: locks that handlers and forks do not block, and what is done at the end.
+"""Process lifetime: locks that are safe in signal handlers and forks, and callbacks at exit.
 
-Input: callbacks for the end of the interpreter. Output: locks, and whether the end has begun. Why: a signal handler
-runs while its own thread holds any of our locks, a forked child keeps the locks of threads that it lacks, and
-``atexit`` runs no handler that is registered while handlers run.
+Input: callbacks for the end of the interpreter.
+Output: locks, and whether exit has begun.
+Why: a signal handler runs while its own thread may hold a lock, and a forked child inherits locks of threads that it
+lacks. ``atexit`` ignores handlers that are registered while handlers run.
 """
 
 from __future__ import annotations
@@ -22,18 +23,18 @@ _ended = False
 
 
 def lock() -> threading.RLock:
-    """A lock that its thread may take again, and that is free in a forked child unless the forking thread holds it."""
+    """Returns a reentrant lock, free in a forked child unless the forking thread holds it."""
     made = threading.RLock()
     _locks.add(made)
     return made
 
 
 loading = lock()
-"""Held while the compiler is imported, so that threads do not come into its circles of imports from several sides."""
+"""Held while the compiler is imported, so that threads do not enter its circular imports at several places."""
 
 
 def at_end(run: Callable[[], object]) -> None:
-    """Calls ``run`` when ``atexit`` comes to what tcompile has registered; at once if it has been there."""
+    """Calls ``run`` at exit; at once if exit has begun."""
     if _ended:
         run()
     else:
@@ -41,7 +42,7 @@ def at_end(run: Callable[[], object]) -> None:
 
 
 def has_ended() -> bool:
-    """Whether ``atexit`` has come to tcompile; handlers that were registered earlier than tcompile's still run."""
+    """Whether ``atexit`` has called tcompile's handler. Handlers registered before tcompile's run later."""
     return _ended
 
 
@@ -57,14 +58,14 @@ _PATIENCE = 10.0  # seconds
 
 
 def _wait_for_imports() -> None:
-    """Waits until no other thread imports modules of ours or llvmlite's: a forked child would wait for it for good."""
+    """Waits until no other thread imports tcompile or llvmlite: a forked child would wait for it forever."""
     end, own = time.monotonic() + _PATIENCE, threading.get_ident()
     while any(owner not in (None, own) for owner in _importing()) and time.monotonic() < end:
         time.sleep(0.001)
 
 
 def _importing() -> Iterator[int | None]:
-    """The threads that import such modules: the owners of the modules' locks."""
+    """Returns the threads that import such modules: the owners of the modules' locks."""
     for name, held in list(getattr(importlib._bootstrap, "_module_locks", {}).items()):
         if name.partition(".")[0] in ("tcompile", "llvmlite"):
             yield getattr(held(), "owner", None)

@@ -1,11 +1,13 @@
-"""Dataclasses that cost next to nothing before the first of them is made.
+"""Dataclasses with lazily generated methods.
 
-Input: a class with annotated fields. Output: the same class, which behaves as ``dataclasses.dataclass`` would make it.
-Why: the standard decorator writes and compiles up to six functions for each class: for all of ours that was
-a third of the time from ``import tcompile`` to the first result. Here comparison, hash and text are shared functions,
-and ``__init__`` is written when the first object is made, to which most classes do not come in a process. What the
-standard library looks for in a dataclass (``dataclasses.fields``, ``replace``, ``asdict``) is there when it is looked
-for. There are no slots: they would need another class, made anew.
+Input: a class with annotated fields.
+Output: the same class, which behaves as ``dataclasses.dataclass`` would make it.
+Why: the standard decorator generates and compiles up to six functions for each class. For tcompile's classes that was a
+third of the time from ``import tcompile`` to the first result.
+
+Here comparison, hash and text are shared functions, and ``__init__`` is generated when the first object is made. Most
+classes are never instantiated in a process. The attributes that ``dataclasses.fields``, ``replace`` and ``asdict`` read
+are computed on access. There are no slots: they would need a new class.
 
 To the type checker, ``dataclass`` is the standard one.
 """
@@ -22,7 +24,7 @@ _FIELDS = "__record_fields__"
 
 
 def _record(cls: type, frozen: bool, eq: bool, kw_only: bool) -> type:
-    """``cls``, with all that makes it a dataclass."""
+    """Adds the dataclass methods to ``cls`` and returns it."""
     fields: dict[str, Field[Any]] = {}
     for base in cls.__mro__[:0:-1]:
         fields |= base.__dict__.get(_FIELDS, {})
@@ -64,7 +66,7 @@ def _own_field(cls: type, name: str, kw_only: bool) -> Field[Any]:
 
 
 def _first_init(cls: type, fields: dict[str, Field[Any]], frozen: bool) -> Callable[..., None]:
-    """An ``__init__`` that writes the right one into its place. Two threads that do so at once write the same."""
+    """Returns an ``__init__`` that replaces itself by the generated one. Two threads that race write the same."""
 
     def __init__(self: Any, /, *args: Any, **kwargs: Any) -> None:
         right = _write_init(cls, fields, frozen)
@@ -101,7 +103,7 @@ def _write_init(cls: type, fields: dict[str, Field[Any]], frozen: bool) -> Calla
 
 
 def _comparison(names: list[str]) -> tuple[Callable[..., Any], Callable[[Any], int]]:
-    """``__eq__`` and ``__hash__`` by the tuple of these attributes."""
+    """Returns ``__eq__`` and ``__hash__`` by the tuple of these attributes."""
     values: Callable[[Any], Any]
     if len(names) > 1:
         values = attrgetter(*names)
@@ -134,7 +136,7 @@ def _no_deletion(self: Any, name: str) -> NoReturn:
 
 
 class _Standard:
-    """What the standard library looks for in a dataclass, taken from one that it makes itself."""
+    """The attributes that the standard library reads of a dataclass, taken from one that it makes itself."""
 
     def __init__(self, cls: type, name: str, frozen: bool, eq: bool) -> None:
         self.cls, self.name, self.frozen, self.eq = cls, name, frozen, eq
@@ -156,7 +158,7 @@ else:
     def dataclass(
         cls: type | None = None, /, *, frozen: bool = False, eq: bool = True, kw_only: bool = False
     ) -> type | Callable[[type], type]:
-        """Makes a class's annotations its fields, as ``dataclasses.dataclass`` says; for use as a decorator.
+        """Makes a class's annotations its fields, like ``dataclasses.dataclass``; a decorator.
 
         >>> @dataclass(frozen=True)
         ... class Point:

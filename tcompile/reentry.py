@@ -1,9 +1,11 @@
-"""Re-entry: calls of compiled functions from inside our own slow work, in the same thread.
+"""Re-entry: calls of compiled functions from inside tcompile's own slow work, in the same thread.
 
-Input: the functions that do slow work (``slow``): compiles, imports, the making of machine code. Output: whether a call
-comes from inside one of them. Why: signal handlers and finalizers run between any two lines of ours, where modules are
-half imported and locks are held. What they call then runs in plain Python, unless it is compiled already. The stack is
-the only state: no exception, fork or thread can leave it wrong.
+Input: the functions that do slow work (``slow``): compiles, imports, code generation.
+Output: whether a call comes from inside one of them.
+Why: signal handlers and finalizers run between any two lines, where modules are half imported and locks are held.
+Functions that they call run in plain Python, unless compiled already.
+
+The stack is the only state: no exception, fork or thread can leave it wrong.
 """
 
 from __future__ import annotations
@@ -15,13 +17,13 @@ from typing import Any, TypeVar
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_codes: dict[int, types.CodeType] = {}  # by number: to compare code objects would cost more than the walk
+_codes: dict[int, types.CodeType] = {}  # by id: comparing code objects would cost more than the walk
 _IMPORTS = "<frozen importlib._bootstrap>"
 _NEEDED = frozenset({"tcompile", "numpy", "llvmlite"}) | sys.stdlib_module_names
 
 
 def slow(function: F) -> F:
-    """Marks a function: nothing is compiled for calls from inside it."""
+    """Marks a function: calls from inside it compile nothing."""
     code = function.__code__
     _codes[id(code)] = code
     return function

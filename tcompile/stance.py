@@ -1,16 +1,16 @@
-"""The stance: what compiled functions do when they are called.
+"""The stance: what compiled functions may do when they are called.
 
 Input: calls of ``set_stance``, and the ``with`` blocks and decorators that use them.
-Output: ``current()``, which the runtime asks on each call.
-Why: a program can turn compilation off, forbid recompiles or change the backend without touching the functions.
+Output: ``current()``, which the runtime reads on each call.
+Why: a program can turn compilation off, forbid recompiles or change the backend without editing functions.
 
-``set_stance(...)`` is a statement: the process has its stance from then on. ``with`` and ``@`` take the statement back
-and set the stance for one thread or asyncio task, so other threads see it for the moment in between. Statements may be
-taken back in any order: the process follows the newest that is left.
+``set_stance(...)`` is a statement: it changes the stance of the process. ``with`` and ``@`` undo the statement and set
+the stance for one thread or asyncio task. Other threads see it for the moment in between. Statements may be undone in
+any order: the process has the stance of the newest that is left.
 
 The blocks of a thread form a chain, innermost first, in a context variable. A statement inside a block holds in the
-block and in the process. When the block ends, its thread has again what it had before, and the rest of the process
-keeps what the statement set.
+block and in the process. When the block ends, its thread returns to its former stance; the process keeps that of the
+statement.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ STANCES: dict[str, str] = {
 class Stance:
     """One stance. ``force_backend`` (a name or a callable) replaces the functions' own backend.
 
-    ``skip_guard_eval_unsafe`` checks only those guards that tell a function's entries apart: faster, and
-    wrong for calls of a kind that the function has not seen.
+    ``skip_guard_eval_unsafe`` checks only the guards that distinguish a function's entries. That is faster, and wrong
+    for calls of a kind that the function has not seen.
     """
 
     name: str = "default"
@@ -63,22 +63,22 @@ class Stance:
 
 
 class _Statement:
-    """A call of ``set_stance``: the process has its stance until the next one, or until it is taken back."""
+    """A call of ``set_stance``: sets the stance of the process until the next one, or until it is undone."""
 
     __slots__ = ("maker", "stance", "taken_back")
 
     def __init__(self, maker: set_stance) -> None:
         self.stance = maker.stance
-        self.maker = weakref.ref(maker)  # only the maker can take it back
+        self.maker = weakref.ref(maker)  # only its maker can undo it
         self.taken_back = False
 
 
 @dataclass(frozen=True, eq=False)
 class _Block:
-    """A block of this thread: its owner, its stance, the stance before it, and the block around it.
+    """A block of this thread: its owner, its stance, the stance before it, and the enclosing block.
 
-    ``inside`` holds the statements made in it, ``ended`` those of blocks in it that have ended. Without an owner, it is
-    what remains of a thread's blocks after their end: it holds while the newest statement is one of ``ended``.
+    ``inside`` holds the statements made in it, ``ended`` those of inner blocks that have ended. A block without an
+    owner remains of a thread's blocks after their end. It holds while the newest statement is one of ``ended``.
     """
 
     owner: set_stance | None
@@ -89,7 +89,7 @@ class _Block:
     ended: tuple[_Statement, ...] = ()
 
     def now(self) -> Stance | None:
-        """The stance in the block; None where the process's holds."""
+        """Returns the stance in the block; None where that of the process holds."""
         if self.owner is None:
             return self.stance if _statements and _statements[-1] in self.ended else None
         for statement in reversed(self.inside):
@@ -99,19 +99,19 @@ class _Block:
 
 
 DEFAULT = Stance()
-_statements: tuple[_Statement, ...] = ()  # those that hold, or may hold again; the newest last
-_process = DEFAULT  # the stance of the newest
-departed = array.array("q", [0])  # 1 while the process has another stance: machine code reads it
+_statements: tuple[_Statement, ...] = ()  # those in force, or that may return to force; newest last
+_process = DEFAULT  # that of the newest statement
+departed = array.array("q", [0])  # 1 while the stance of the process is another one: machine code reads it
 _lock = process.lock()
 blocks: ContextVar[_Block | None] = ContextVar("tcompile_stance", default=None)
 
 
 def check_backend(backend: str | Callable[..., Any]) -> None:
-    """Refuses a backend that does not exist. ``api`` puts another in its place: backends are above this module."""
+    """Refuses a backend that does not exist. ``api`` replaces this function: backends are above this module."""
 
 
 def current() -> Stance:
-    """The stance that a call made here and now has to follow."""
+    """Returns the stance for a call made here and now."""
     block = blocks.get()
     if block is None:
         return _process
@@ -127,11 +127,10 @@ class set_stance:
     """Changes what compiled functions do: as a statement, a ``with`` block or a decorator.
 
     A call acts at once, whatever the expression around it, and holds for the whole process until the next one. A
-    ``with`` block or a decorator takes that back and holds in the current thread or task only, until the block or the
-    function's call ends, however it ends. That is so in ``with set_stance(...):`` and for an object that was made
-    before: ``s = set_stance(...)``, then ``with s:``. Other threads see the stance from the call up to the entry of the
-    block or the decoration, which is a moment where both are one line. In a generator, decorate the function rather
-    than writing ``yield`` inside a ``with`` block, which the caller would stand in too.
+    ``with`` block or a decorator undoes that. It holds in the current thread or task only, until the block or the
+    function's call ends, however it ends. The same applies to an object made before: ``s = set_stance(...)``, then
+    ``with s:``. Other threads see the stance from the call until the block or decoration begins. In a generator,
+    decorate the function: the caller would be inside a ``with`` block that contains a ``yield``.
 
     Parameters
     ----------
@@ -173,7 +172,7 @@ class set_stance:
 
     # -- as a block --------------------------------------------------------------------------------
     def __enter__(self) -> set_stance:
-        self._take_back()
+        self._undo()
         before = current()
         blocks.set(_Block(self, self.stance, before, _inside()))
         _tell(self.stance, before, "block")
@@ -187,27 +186,27 @@ class set_stance:
     # -- as a decorator ----------------------------------------------------------------------------
     def __call__(self, function: F) -> F:
         """Makes ``function`` run in this stance: plain functions, methods, coroutines and generators."""
-        self._take_back()
+        self._undo()
         if isinstance(function, staticmethod | classmethod):
             return type(function)(self(function.__func__))
         if isinstance(function, type) or not callable(function):
             raise InvalidType(f"set_stance decorates functions and methods, got {function!r}")
         wrapper = _wrapper(function, set_stance.block(self.stance))
-        is_function = inspect.isroutine(function)  # of other callables, the state in __dict__ is their own
+        is_function = inspect.isroutine(function)  # other callables: __dict__ holds their own state
         functools.update_wrapper(wrapper, function, updated=("__dict__",) if is_function else ())
         wrapper.__tcompile_stance__ = self.stance  # type: ignore[attr-defined]  # capture refuses such functions
         return wrapper  # type: ignore[return-value]
 
     @classmethod
     def block(cls, stance: str | Stance) -> set_stance:
-        """A block or a decorator that is no statement: no other thread ever sees its stance."""
+        """Returns a block or decorator that is not a statement: other threads never see its stance."""
         made = cls.__new__(cls)
         made.stance = _checked(stance, False, None) if isinstance(stance, str) else stance
         made._statement = None
         return made
 
-    def _take_back(self) -> None:
-        """Undoes what constructing this object did as a statement."""
+    def _undo(self) -> None:
+        """Undoes the statement that constructing this object made."""
         statement, self._statement = self._statement, None
         if statement is not None:
             before = _process
@@ -248,13 +247,13 @@ def refusal(what: str, stack: Sequence[UserLine]) -> StanceError:
 
 
 def _state(maker: set_stance) -> _Statement:
-    """A statement: the stance of the process and of the block around it."""
+    """Makes a statement: sets the stance of the process and of the enclosing block."""
     before = current() if _process == maker.stance else _process
     statement = _Statement(maker)
     _follow(statement)
     block = _inside()
     if block is not None and block.owner is not None:
-        block = replace(block, inside=_left((*block.inside, statement)))
+        block = replace(block, inside=_in_force((*block.inside, statement)))
     blocks.set(block)
     _tell(maker.stance, before, "process")
     return statement
@@ -264,13 +263,13 @@ def _follow(*added: _Statement) -> None:
     """Gives the process the stance of the newest statement."""
     global _statements, _process
     with _lock:
-        _statements = _left((*_statements, *added))
+        _statements = _in_force((*_statements, *added))
         _process = _statements[-1].stance if _statements else DEFAULT
         departed[0] = _process is not DEFAULT
 
 
-def _left(statements: Sequence[_Statement]) -> tuple[_Statement, ...]:
-    """The statements that hold or may hold again: none before one that cannot be taken back any more."""
+def _in_force(statements: Sequence[_Statement]) -> tuple[_Statement, ...]:
+    """Returns the statements that may still take effect: none before one that cannot be undone any more."""
     left: list[_Statement] = []
     for statement in reversed(statements):
         if statement.taken_back:
@@ -282,16 +281,16 @@ def _left(statements: Sequence[_Statement]) -> tuple[_Statement, ...]:
 
 
 def _inside() -> _Block | None:
-    """The innermost block, or what remains of one; None where no block can hold any more."""
+    """Returns the innermost block or its remainder; None if no block can take effect any more."""
     block = blocks.get()
     if block is None or block.owner is not None:
         return block
-    left = _left(_statements)
+    left = _in_force(_statements)
     return block if any(one in left for one in block.ended) else None
 
 
 def _without(block: _Block | None, owner: set_stance) -> _Block | None:
-    """The chain without the innermost block of ``owner``; blocks need not end in the order of nesting."""
+    """Returns the chain without the innermost block of ``owner``; blocks may end in any order."""
     if block is None:
         return None
     if block.owner is not owner:
@@ -314,7 +313,7 @@ def _tell(stance: Stance, before: Stance, scope: str) -> None:
 
 
 def _wrapper(function: Callable[..., Any], block: set_stance) -> Callable[..., Any]:
-    """A function of the same kind as ``function`` that runs it in ``block``, left while it has yielded."""
+    """Returns a function of the same kind as ``function`` that runs it in ``block``, which is left at each yield."""
     if inspect.isasyncgenfunction(function):
 
         async def agen(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:

@@ -1,9 +1,9 @@
-"""Trying out what a function does: what warns raises, or is not heard of, in this thread alone.
+"""Contexts that raise or silence warnings, in the current thread only.
 
-Input: nothing. Output: the contexts ``strict`` and ``silent``, and ``state``, which puts right what an interrupt in
-them has left. Why: ``warnings.catch_warnings`` changes the filters for all threads, so that another one's
-warnings would become errors meanwhile; and because leaving it makes Python forget which warnings it has shown, so that
-these would be shown again.
+Input: nothing.
+Output: the contexts ``strict`` and ``silent``, and ``state``, which restores the state after an interrupt in them.
+Why: ``warnings.catch_warnings`` changes the filters of all threads, and leaving it clears the record of warnings
+already shown.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ Action = Literal["error", "ignore"]
 
 
 class _Entered:
-    """A context that a thread is in."""
+    """A context that a thread has entered."""
 
     def __init__(self, action: Action) -> None:
         self.action = action
 
 
 class _Here(threading.local):
-    """The contexts that this thread is in, the innermost last."""
+    """The contexts of this thread, innermost last."""
 
     def __init__(self) -> None:
         self.entered: list[_Entered] = []
 
 
 class _Matcher:
-    """Stands in a filter for a regular expression on module names: it fits where its thread is in such a context."""
+    """Replaces a filter's regular expression on module names: matches if its thread is in such a context."""
 
     def __init__(self, action: Action) -> None:
         self.action = action
@@ -52,15 +52,15 @@ _here = _Here()
 _FILTERS: Any = [(action, None, Warning, _Matcher(action), 0) for action in ("error", "ignore")]
 _lock = process.lock()
 _inside: set[_Entered] = set()
-# Lists of filters that ours have replaced, what is to stand in ours, and ours: other threads may be looking through
-# any of them, and must find each filter, so that lists are replaced and not changed.
+# Each entry: a list of filters that was replaced, the filters to insert, and the replacement. Other threads may be
+# iterating over any of them and must find each filter, so lists are replaced, not changed.
 _replaced: list[tuple[list[Any], list[Any], list[Any]]] = []
 
 
 def strict(floats: Literal["raise", "ignore"] = "raise") -> contextlib.AbstractContextManager[None]:
-    """Within, all warnings of this thread are raised; what becomes of floating-point errors is said by ``floats``.
+    """Raises all warnings of this thread; ``floats`` sets the handling of floating-point errors.
 
-    Python does not forget which warnings it has shown.
+    Python's record of warnings already shown is kept.
 
     >>> with strict():
     ...     np.array([1j]).astype(float)
@@ -72,7 +72,7 @@ def strict(floats: Literal["raise", "ignore"] = "raise") -> contextlib.AbstractC
 
 
 def silent() -> contextlib.AbstractContextManager[None]:
-    """Within, no warning of this thread is heard of, nor floating-point errors.
+    """Silences all warnings and floating-point errors of this thread.
 
     >>> with silent():
     ...     np.array([1j]).astype(float) / 0.0
@@ -95,9 +95,9 @@ def _context(action: Action, floats: Literal["raise", "ignore"]) -> Iterator[Non
 
 
 def state() -> Callable[[], None]:
-    """What puts this thread's contexts, and NumPy's error state, back to what they are now.
+    """Returns a function that restores this thread's contexts and NumPy's error state to those of now.
 
-    An interrupt can come when ``np.errstate`` has been entered, and nothing would leave it.
+    An interrupt can arrive after ``np.errstate`` was entered and before the ``with`` block would leave it.
 
     >>> put_back = state()
     >>> old = np.seterr(all="ignore")
@@ -130,8 +130,8 @@ def _take_out(entered: _Entered) -> None:
         _inside.discard(entered)
         while _replaced and not _inside:
             before, wanted, ours = _replaced.pop()
-            if warnings.filters is ours:  # else somebody has put others in their place
-                if ours != wanted:  # somebody has added one
+            if warnings.filters is ours:  # else other code has replaced the filters
+                if ours != wanted:  # other code has added a filter
                     before[:] = _others(ours)
                 warnings.filters = before
 

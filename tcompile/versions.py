@@ -1,8 +1,9 @@
-"""What tcompile needs: the oldest versions of Python, NumPy and llvmlite.
+"""The oldest supported versions of Python, NumPy and llvmlite.
 
-Input: the running Python, and versions of packages. Output: a sentence where something is too old. Why: each number
-stands in one place, and old installers come as far as the import. This file, and ``tcompile/__init__.py``, which asks
-it first, can be read by Python 3.8.
+Input: the running Python, and the versions of packages.
+Output: a sentence if something is too old.
+Why: each number stands in one place, and old installers get as far as the import. This file, and
+``tcompile/__init__.py``, which reads it first, are valid Python 3.8.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ LLVMLITE = (0, 45)
 
 
 def dotted(version: Iterable[object]) -> str:
-    """A version as people write it.
+    """Returns a version as text.
 
     >>> dotted((3, 11))
     '3.11'
@@ -26,7 +27,7 @@ def dotted(version: Iterable[object]) -> str:
 
 
 def numbers(text: str) -> tuple[int, ...]:
-    """The leading two numbers of a version's text.
+    """Returns the leading two numbers of a version's text.
 
     >>> numbers("2.4.0rc1"), numbers("0.45.1"), numbers("dev")
     ((2, 4), (0, 45), ())
@@ -41,7 +42,7 @@ def numbers(text: str) -> tuple[int, ...]:
 
 
 def first_cause(error: BaseException) -> str:
-    """What went wrong first, in one line.
+    """Returns the first cause of an error, in one line.
 
     >>> first_cause(ImportError("\\n\\nNumPy's C-extensions failed."))
     "ImportError: NumPy's C-extensions failed."
@@ -52,15 +53,15 @@ def first_cause(error: BaseException) -> str:
     return ": ".join([type(error).__name__, *lines[:1]])
 
 
-@lru_cache(maxsize=1)  # what could not be imported says something else at the second attempt
+@lru_cache(maxsize=1)  # a second attempt at a failed import raises another error
 def refusal() -> str:
-    """Why tcompile cannot be imported here, in one line; empty where it can."""
+    """Returns the reason why tcompile cannot be imported, in one line; empty if it can."""
     if sys.version_info < PYTHON:
         return f"tcompile needs Python {dotted(PYTHON)} or newer, and this is Python {dotted(sys.version_info[:3])}"
     needed = dotted(NUMPY)
     try:
         from numpy import __version__ as version
-    except Exception as error:  # a NumPy of which files are missing, or come from another version, raises anything
+    except Exception as error:  # an incomplete or mixed installation of NumPy can raise anything
         text = f"tcompile needs NumPy {needed} or newer, which cannot be imported ({first_cause(error)})"
         return f"{text}: pip install --force-reinstall 'numpy>={needed}'"
     if numbers(version) < NUMPY:

@@ -1,4 +1,9 @@
-"""What tests of several folders share."""
+"""Fixtures and options of all tests.
+
+Input: pytest's configuration.
+Output: a clean state for each test.
+Why: tests share one process.
+"""
 
 from __future__ import annotations
 

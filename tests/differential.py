@@ -1,8 +1,12 @@
-"""Differential testing: a function run plainly and compiled must be told apart by nothing.
+"""Differential testing: plain and compiled runs of a function must not differ in anything observable.
 
-``check(f, make_args)`` runs ``f`` on fresh arguments in plain Python and compiled, on every backend and under every
-stance that compiles, several times over, and compares value, dtype, shape, scalar-or-array, memory order and flags,
-exceptions (type and text), warnings, printed output, and what became of the arguments.
+Input: ``check(f, make_args)``.
+Output: an assertion error at a difference.
+Why: a compiled function must replace the plain one anywhere.
+
+``check`` runs ``f`` on fresh arguments in plain Python and compiled, on every backend and under every stance that
+compiles, several times. It compares value, dtype, shape, scalar-or-array, memory order and flags, exceptions (type and
+text), warnings, printed output, and the arguments afterwards.
 """
 
 from __future__ import annotations

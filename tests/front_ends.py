@@ -1,7 +1,8 @@
-"""A notebook in which everything that tcompile shows is shown, and what every front end may ask of it.
+"""A notebook with all of tcompile's displays, and checks for every front end.
 
-Input: nothing. Output: the notebook's cells, their outputs from a real kernel, and what is wrong with HTML. Why: the
-same displays are looked at with a browser (``tests/ui``) and without one (``tests/jupyter``).
+Input: nothing.
+Output: the notebook's cells, their outputs from a real kernel, and faults of HTML.
+Why: the same displays are checked with a browser (``tests/ui``) and without one (``tests/jupyter``).
 """
 
 from __future__ import annotations

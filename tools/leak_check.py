@@ -1,13 +1,14 @@
-"""Compiles and forgets over and over, and checks that memory stays flat.
+"""Compiles and resets repeatedly, and checks that memory stays flat.
 
-Input: a number of cycles. Output: memory in use along the way, as text and as JSON; the exit status says whether it
-stayed flat. A short run is among the tests; the long one is run by hand:
+Input: a number of cycles.
+Output: memory in use along the way, as text and as JSON; the exit status is 0 if it stayed flat.
+Why: notebooks redefine functions for days. A short run is among the tests; the long one is run by hand:
 
     python tools/leak_check.py --cycles 10000 --json leaks.json
 
 A cycle of ``reset`` compiles a function, calls it and calls ``tcompile.reset``. One of ``redefine`` runs a cell that
-defines a function anew, with another body, and calls it; one of ``helper`` does so with a function that a compiled one
-calls. Each cycle calls the function four times, so that the last calls are machine code's.
+defines a function anew, with another body, and calls it; one of ``helper`` does so with a callee of a compiled
+function. Each cycle calls the function four times, so that the last calls run in machine code.
 """
 
 from __future__ import annotations
@@ -55,8 +56,8 @@ def f(x):
 """
 EXTRA = {"whole": "pass", "broken": "tcompile.graph_break()"}
 SAMPLES = 20
-BLOCK = 64  # bytes that stand for one block of Python's: tracing them would keep the name of each cell's file
-FLAT = 32.0  # bytes a cycle that count as none: the grain of the allocators, spread over the cycles
+BLOCK = 64  # estimated bytes of a Python memory block: tracing would keep the name of each cell's file
+FLAT = 32.0  # bytes per cycle that do not count: the granularity of the allocators, spread over the cycles
 
 
 def cycle(name: str, backend: str, kind: str) -> Callable[[int], None]:
@@ -84,7 +85,7 @@ def cycle(name: str, backend: str, kind: str) -> Callable[[int], None]:
 
 
 def resident() -> int:
-    """Bytes of this process in memory; 0 where the system does not say."""
+    """Returns the bytes of this process in memory; 0 if the system does not report them."""
     try:
         import resource
 
@@ -94,7 +95,7 @@ def resident() -> int:
 
 
 def measure(name: str, backend: str, kind: str, cycles: int, warm_up: int) -> dict[str, Any]:
-    """Memory along ``cycles`` cycles, and how much a cycle of their second half has added."""
+    """Returns memory along ``cycles`` cycles, and the growth per cycle in their second half."""
     run = cycle(name, backend, kind)
     for number in range(1, 1 + warm_up):
         run(number)
@@ -127,7 +128,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=["eager", "llvm"])
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    warnings.simplefilter("ignore")  # the recompile limit, which is reached
+    warnings.simplefilter("ignore")  # the recompile limit is reached
     results = []
     for name in [given.only] if given.only else ["reset", "redefine", "helper"]:
         for backend in [given.backend] if given.backend else ["eager", "llvm"]:

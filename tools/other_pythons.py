@@ -1,19 +1,19 @@
-"""Runs a make target with versions of CPython that this system lacks, in a chroot of Debian's.
+"""Runs a make target with versions of CPython that this system lacks, in a Debian chroot.
 
-Input: a target of the Makefile, and interpreters, all of them where none is named. Output: the chroot, made at the
-first use and kept; what the target prints; its exit status. Why: Debian's sid has the newest versions of CPython long
-before they are where developers and continuous integration work.
+Input: a target of the Makefile, and interpreters, by default all.
+Output: the chroot, made on first use and kept; the target's output; its exit status.
+Why: Debian's sid has new versions of CPython long before developers' systems and continuous integration.
 
     python tools/other_pythons.py test python3.14       # make test PYTHON=python3.14
     python tools/other_pythons.py smoke                 # with each of them
     python tools/other_pythons.py refused python3.14t   # with a free-threaded build, which is made first
     python tools/other_pythons.py --remove
 
-It takes root and debootstrap. The chroot sees this checkout where it is, and the host's /proc, /sys and /dev: they are
-mounted in a namespace of the process that runs the target, so that nothing is mounted when that has ended. Virtual
-environments are in the chroot, in /opt. Packages are installed as wheels alone, since there is no compiler. Debian has
-no free-threaded builds: they are made of its sources, with a compiler that comes for them. With --if-possible one line
-says why there can be no chroot, and the status is 0.
+It needs root and debootstrap. The chroot contains this checkout at its path, and the host's /proc, /sys and /dev. They
+are mounted in a namespace of the process that runs the target, so nothing stays mounted when that process has ended.
+Virtual environments are in the chroot, in /opt. Packages are installed as wheels only, since there is no compiler.
+Debian has no free-threaded builds: they are built from its sources, with a compiler installed for them. With
+--if-possible one line says why there can be no chroot, and the status is 0.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ SUITE = "sid"
 PACKAGES = (
     *(package for python in PYTHONS for package in (python, f"{python}-venv")), "ca-certificates", "git", "make",
 )  # fmt: skip
-_SOURCES = (SUITE, "testing", "stable")  # a mirror may lack the sources of a package that it has
-# What makes a free-threaded build: {python} without its t, {lines} for apt. A mirror's own date is not asked for, as
-# debootstrap does not. /usr/local is in the chroot's PATH, and several versions go side by side there.
+_SOURCES = (SUITE, "testing", "stable")  # a mirror may lack the sources of a package
+# The commands for a free-threaded build: {python} without its t, {lines} for apt. A mirror's own date is not checked,
+# as in debootstrap. /usr/local is in the chroot's PATH; several versions coexist there.
 _BUILD = """
 printf '%b' "{lines}" > /etc/apt/sources.list.d/sources.list
 apt-get -qq -o Acquire::Check-Valid-Until=false update
@@ -84,7 +84,7 @@ def main() -> int:
 
 
 def build(folder: Path, python: str) -> None:
-    """Makes a free-threaded interpreter of Debian's source in the chroot, unless it is there or no such one."""
+    """Builds a free-threaded interpreter from Debian's source in the chroot, if it is one and is missing."""
     if python not in FREE_THREADED or (folder / "usr/local/bin" / python).exists():
         return
     print(f"building {python} in {folder} (some minutes)", flush=True)

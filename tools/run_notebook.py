@@ -1,9 +1,10 @@
 """Runs a notebook from top to bottom without a screen.
 
-Input: a notebook and a folder. Output: in the folder, the notebook with its outputs, also as an HTML page;
-on the terminal, a line for each cell while it runs, and at the end the text of the cells tagged ``summary``.
-Exists so that the demo needs no browser. The exit status is 1 where a cell failed; what ran is written all
-the same.
+Input: a notebook and a folder.
+Output: in the folder, the notebook with its outputs, also as an HTML page. On the terminal, a line for each cell while
+it runs, and at the end the text of the cells tagged ``summary``. The exit status is 1 if a cell failed; the results so
+far are still written.
+Why: the demo needs no browser.
 
     python tools/run_notebook.py notebooks/quickstart.ipynb build
 """
@@ -22,7 +23,7 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError
 from nbconvert import HTMLExporter
 
-os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # the kernel of this environment, not another one's
+os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # the kernel of this environment
 os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
 
 
@@ -55,7 +56,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def run(notebook: nbformat.NotebookNode, folder: Path, timeout: float) -> CellExecutionError | None:
-    """Runs all cells in ``folder``, and tells the terminal about each. Returns the failure, if any."""
+    """Runs all cells in ``folder``, and prints a line for each. Returns the failure, if any."""
     code = [index for index, cell in enumerate(notebook.cells) if cell.cell_type == "code"]
     titles = dict(zip(code, _titles(notebook), strict=True))
     started: dict[int, float] = {}
@@ -86,14 +87,14 @@ def run(notebook: nbformat.NotebookNode, folder: Path, timeout: float) -> CellEx
 
 
 def html(notebook: nbformat.NotebookNode, title: str) -> str:
-    """The notebook as one HTML page."""
+    """Returns the notebook as one HTML page."""
     exporter = HTMLExporter()
     page: str = exporter.from_notebook_node(notebook, {"metadata": {"name": title}})[0]
     return page
 
 
 def summaries(notebook: nbformat.NotebookNode) -> list[str]:
-    """The results, as text, of the cells tagged ``summary``."""
+    """Returns the results, as text, of the cells tagged ``summary``."""
     found = []
     for cell in notebook.cells:
         if "summary" in cell.metadata.get("tags", ()):
@@ -102,7 +103,7 @@ def summaries(notebook: nbformat.NotebookNode) -> list[str]:
 
 
 def _titles(notebook: nbformat.NotebookNode) -> list[str]:
-    """For each code cell: the last heading above it, and its own first line."""
+    """Returns, for each code cell, the last heading above it, and its own first line."""
     titles, heading = [], ""
     for cell in notebook.cells:
         lines = [line for line in cell.source.splitlines() if line.strip() and not line.startswith("%%")]

@@ -1,13 +1,13 @@
 """Runs the project's differential tests with the graph broken after every k-th instruction; counts wrong answers.
 
-Input: values of k, test files, how many generated programs. Output: each wrong answer on the terminal, and a JSON
-summary: for each k, the tests and programs run, those in which plain and compiled runs could be told apart, and those
-that ended for another reason. Why: a break may fall anywhere: whatever a frame holds in between has to be
-carried over it.
+Input: values of k, test files, and the number of generated programs.
+Output: each wrong answer on the terminal, and a JSON summary. For each k, it has the tests and programs run, those with
+differences between plain and compiled runs, and those that ended for another reason.
+Why: a break may occur anywhere, and all values in a frame must be carried over it.
 
-A test is wrong where a comparison of plain and compiled runs fails, where tcompile itself fails (bugs raise under
-``config.verify``), or where the process dies. Tests that count graphs, entries or breaks say nothing here: what ends
-them is told as ``other``. ``fullgraph`` is off, and for odd k ``config.stress_capture`` is on.
+A test is wrong if a comparison of plain and compiled runs fails, if tcompile itself fails (bugs raise under
+``config.verify``), or if the process dies. Tests that count graphs, entries or breaks do not apply here: their failures
+are reported as ``other``. ``fullgraph`` is off, and for odd k ``config.stress_capture`` is on.
 
     python tools/stress.py                                  every k from 1 to 20, all files
     python tools/stress.py --k 3 7 --programs 200 tests/capture/test_effects.py
@@ -44,17 +44,17 @@ FILES = (
     "tests/tutorials/test_introduction.py", "tests/tutorials/test_api_page.py",
 )  # fmt: skip
 GENERATED = "programs"
-LONG = "5000 constants"  # a function so long that its regions take many minutes
+LONG = "5000 constants"  # a long function whose regions take many minutes
 CRASHED = -1
 
 
 def settings(k: int) -> dict[str, Any]:
-    """The configuration for one k."""
+    """Returns the configuration for one k."""
     return {"stress_breaks": k, "stress_capture": bool(k % 2), "verify": True}
 
 
 def verdict(error: BaseException) -> str:
-    """``wrong`` where an error says that plain and compiled runs differ or that tcompile failed; else ``other``."""
+    """Returns ``wrong`` if an error is a difference or a failure of tcompile, else ``other``."""
     seen: BaseException | None = error
     while seen is not None:
         if _is_wrong(seen, [frame for frame, _ in traceback.walk_tb(seen.__traceback__)]):
@@ -76,7 +76,7 @@ def _is_wrong(error: BaseException, frames: list[Any]) -> bool:
 
 
 class Stress:
-    """A pytest plugin: runs each test's function once for each k, and no other way."""
+    """A pytest plugin: runs each test's function once for each k, and in no other way."""
 
     def __init__(self, ks: list[int], tell: Any) -> None:
         self.ks = ks
@@ -88,7 +88,7 @@ class Stress:
         import tcompile
 
         names = pyfuncitem._fixtureinfo.argnames
-        if "load_tool" in names or LONG in pyfuncitem.name:  # load_tool: pages and examples, which compare nothing
+        if "load_tool" in names or LONG in pyfuncitem.name:  # load_tool: pages and examples without comparisons
             return True
         for k in self.ks:
             self.tell(k, pyfuncitem.nodeid, "begun")
@@ -99,19 +99,19 @@ class Stress:
                 with tcompile.config.patch(**settings(k)):
                     pyfuncitem.obj(**arguments)
             except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:
-                outcome, detail = verdict(error), told(error)
+                outcome, detail = verdict(error), detail_of(error)
             self.tell(k, pyfuncitem.nodeid, outcome, detail)
         tcompile.reset()
         return True
 
 
-def told(error: BaseException) -> str:
-    """What is shown of an error."""
+def detail_of(error: BaseException) -> str:
+    """Returns the displayed text of an error."""
     return f"{type(error).__name__}: {error}"[:1500] + "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
 
 
 def comparisons_only() -> None:
-    """Leaves of the tests' helpers what compares, for one backend; ``fullgraph`` is ignored."""
+    """Reduces the tests' helpers to their comparisons, for one backend; ``fullgraph`` is ignored."""
     import differential
     from capture import helpers
 
@@ -140,7 +140,7 @@ def comparisons_only() -> None:
 
 
 def generated(k: int, seed: int) -> None:
-    """One random program. Raises where its runs differ."""
+    """Runs one random program. Raises if its runs differ."""
     from capture import language_check
     from capture.language_programs import program
 
@@ -155,7 +155,7 @@ def generated(k: int, seed: int) -> None:
 
 
 def run_child(options: argparse.Namespace) -> int:
-    """Runs one file's tests, or the generated programs; writes what came of them, a line each, to ``--log``."""
+    """Runs one file's tests, or the generated programs; writes each outcome on a line of ``--log``."""
     with open(options.log, "w", buffering=1) as log:
 
         def tell(k: int, test: str, outcome: str, detail: str = "") -> None:
@@ -174,14 +174,14 @@ def run_child(options: argparse.Namespace) -> int:
                 try:
                     generated(k, seed)
                 except Exception as error:
-                    tell(k, name, "wrong", told(error))
+                    tell(k, name, "wrong", detail_of(error))
                 else:
                     tell(k, name, "right")
     return 0
 
 
 def rows(work: str, options: argparse.Namespace) -> Iterator[tuple[int, str, str, str]]:
-    """Runs a file or the generated programs in a process of its own: k, test, outcome and detail of each."""
+    """Runs a file or the generated programs in a process; returns k, test, outcome and detail of each."""
     with tempfile.TemporaryDirectory() as folder:
         log, out = Path(folder, "log"), Path(folder, "out")
         command = [
@@ -209,7 +209,7 @@ def parser() -> argparse.ArgumentParser:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("files", nargs="*", default=[*FILES, GENERATED], help="test files, `programs`")
-    parser.add_argument("--k", type=int, nargs="+", default=list(range(1, 21)), help="1 to 20 unless told")
+    parser.add_argument("--k", type=int, nargs="+", default=list(range(1, 21)), help="1 to 20 by default")
     parser.add_argument("--only", default="", help="pytest's -k")
     parser.add_argument("--programs", type=int, default=100, help="generated, for each k")
     parser.add_argument("--seed", type=int, default=1, help="of the first program")

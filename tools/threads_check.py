@@ -1,14 +1,15 @@
-"""Threads that call one compiled function with arrays of different sizes, and check every result and the memory.
+"""Threads that call one compiled function with arrays of different sizes; checks every result and the memory.
 
-Input: a number of threads and of seconds. Output: how many calls there were, wrong results, and memory in use along
-the way, as text and as JSON; the exit status says whether all were right and memory stayed flat. A short run is among
-the tests; the long one is run by hand:
+Input: a number of threads and of seconds.
+Output: the number of calls, wrong results, and memory in use along the way, as text and as JSON. The exit status is 0
+if all were right and memory stayed flat.
+Why: a race shows only under load. A short run is among the tests; the long one is run by hand:
 
     python tools/threads_check.py --threads 8 --seconds 60 --json threads.json
 
-One function is captured whole, the other has a graph break, so that all ways of a call are met: entries in machine
-code, regions, kernels on the pool's threads, recompiles when a size is first seen, and, where it is asked for,
-``tcompile.reset`` while others are inside.
+One function is captured whole, the other has a graph break. So all paths of a call are covered: entries in machine
+code, regions, kernels on the pool's threads, recompiles for new sizes, and, on request, ``tcompile.reset`` during
+calls.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ import tcompile
 
 SIZES = (1, 2, 3, 7, 16, 33, 100, 255, 256, 1000, 4097, 30_000, 200_000)
 SAMPLES = 40
-FLAT = 2 << 20  # bytes that memory may differ between the two halves of a run: the grain of pools and allocators
+# bytes by which memory may differ between the two halves of a run: the granularity of pools and allocators
+FLAT = 2 << 20
 
 
 def whole(x: Any, k: Any) -> Any:
@@ -50,7 +52,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {"whole": whole, "broken": broken}
 
 
 def right(seen: Any, wanted: Any) -> bool:
-    """Whether these results are equal: of elements all bits, of sums all but the last."""
+    """Whether these results are equal: elements bit by bit, sums up to rounding."""
     return all(
         type(a) is type(b) and np.shape(a) == np.shape(b) and np.allclose(a, b, rtol=1e-12, atol=1e-9)
         for a, b in zip(seen, wanted, strict=True)
@@ -58,7 +60,7 @@ def right(seen: Any, wanted: Any) -> bool:
 
 
 def resident() -> int:
-    """Bytes of this process in memory; 0 where the system does not say."""
+    """Returns the bytes of this process in memory; 0 if the system does not report them."""
     try:
         import resource
 
@@ -68,7 +70,7 @@ def resident() -> int:
 
 
 def measure(name: str, threads: int, seconds: float, reset_every: float = 0.0) -> dict[str, Any]:
-    """``threads`` threads call one function for ``seconds``; with ``reset_every``, all code is forgotten that often."""
+    """Runs ``threads`` threads that call one function for ``seconds``; every ``reset_every`` all code is discarded."""
     function = FUNCTIONS[name]
     compiled = tcompile.compile(function)
     inputs = [np.random.default_rng(size).standard_normal(size) for size in SIZES]

@@ -1,12 +1,13 @@
 """Compiles kernels and the pools for Windows, links them with a driver, and runs that under Wine.
 
-Input: the programs below, compiled and run here. Output: ``driver.exe`` and its file of launches in a folder; with
-``--run``, what the driver says. Why: machine code for Windows is made and run where there is no Windows.
+Input: the programs below, compiled and run here.
+Output: ``driver.exe`` and its file of launches in a folder; with ``--run``, the driver's output.
+Why: machine code for Windows can be made and run without Windows.
 
     python tools/windows_objects.py build/windows --run
 
-Needs mingw-w64 (Debian: ``gcc-mingw-w64-x86-64``) and, to run it, Wine. The objects are for the processor of this
-machine, in the form that LLVM loads on Windows: ``x86_64-pc-windows-msvc``, every address written out.
+Needs mingw-w64 (Debian: ``gcc-mingw-w64-x86-64``) and, to run it, Wine. The objects are for this machine's processor,
+in the form that LLVM loads on Windows: ``x86_64-pc-windows-msvc``, with all addresses as literals.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ TRIPLE = "x86_64-pc-windows-msvc"
 GCC = "x86_64-w64-mingw32-gcc"
 DRIVER = Path(__file__).with_name("windows_driver.c")
 THREADS = 8
-# A frame that takes many pages, each of which has to be touched in turn.
+# A frame of many pages, each of which must be touched in order.
 DEEP = """
 define i32 @tc_deep(ptr %words, i64 %begin, i64 %end) nounwind {
   %frame = alloca [300000 x i8], align 16
@@ -97,7 +98,7 @@ def _programs() -> dict[str, tuple[Callable[..., Any], tuple[Any, ...]]]:
 
 
 class Recorder:
-    """Stands between programs and the launch: notes the modules, and for each launch its buffers before and after."""
+    """Intercepts launches: records the modules, and each launch's buffers before and after."""
 
     def __init__(self) -> None:
         self.modules: list[str] = []
@@ -106,7 +107,7 @@ class Recorder:
         self.inexact = False
 
     def begin(self, ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, **how: Any) -> Any:
-        """``native.begin``, whose functions get names that no other module has."""
+        """Replaces ``native.begin``; functions get unique names across modules."""
         strange = set(symbols or {}) - {*native.flags(), *interrupts.functions()}
         assert not strange, f"only this process has {strange}"
         for name in exports:
@@ -124,7 +125,7 @@ class Recorder:
         return code
 
     def launch(self, kernel: int, spec: bytes, items: int, grain: int, *arguments: Any) -> int:
-        """The builtin ``launch``, noted."""
+        """Records a call of the builtin ``launch``."""
         arrays = [a for a in arguments if isinstance(a, np.ndarray)]
         places = _merged([np.lib.array_utils.byte_bounds(array) for array in arrays if array.size])
         before = [_bytes_at(*place) for place in places]
@@ -140,7 +141,7 @@ class Recorder:
         return status
 
     def _kind(self, place: tuple[int, int], arrays: Sequence[np.ndarray[Any, Any]]) -> int:
-        """0 where all bits must be the same, else the size of a float."""
+        """Returns 0 if all bits must be equal, else the size of a float."""
         inside = [a for a in arrays if a.size and place[0] <= a.__array_interface__["data"][0] < place[1]]
         floats = {a.dtype.itemsize for a in inside if a.dtype.kind == "f"}
         exact = not self.inexact or len(floats) != 1 or not floats <= {4, 8} or len({a.dtype for a in inside}) > 1
@@ -160,7 +161,7 @@ class Recorder:
 
     @contextlib.contextmanager
     def recording(self) -> Iterator[None]:
-        """While this holds, programs are compiled as on Windows, which has no vector library, and noted."""
+        """Compiles programs as on Windows, which has no vector library, and records them."""
         self._begin, self._launch = native.begin, native.launcher()
         shared = launch.shared()
         self.names |= {shared[name]: name for name in launch.FILLS.values()}
@@ -179,7 +180,7 @@ class Recorder:
 
 
 def _merged(bounds: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The stretches of memory that these stretches cover, each beginning at a whole word."""
+    """Returns the union of these memory ranges, each beginning at a whole word."""
     found: list[tuple[int, int]] = []
     for low, high in sorted((low & -8, high) for low, high in bounds):
         if found and low <= found[-1][1]:
@@ -203,7 +204,7 @@ def record() -> Recorder:
     try:
         with recorder.recording(), np.errstate(all="ignore"):
             for name, (function, arguments) in _programs().items():
-                recorder.inexact = name in ("functions", "softmax")  # C's libraries differ in the last bits
+                recorder.inexact = name in ("functions", "softmax")  # C libraries differ in the last bits
                 known = len(recorder.launches)
                 wanted = function(*(a.copy() for a in arguments))
                 found = tcompile.compile(function, fullgraph=True)(*arguments)
@@ -217,7 +218,7 @@ def record() -> Recorder:
 
 
 def _texts(recorder: Recorder) -> dict[str, str]:
-    """The IR of each object."""
+    """Returns the IR of each object."""
     with mock.patch.multiple(sys, platform="win32"), mock.patch.dict(os.environ, {system.VARIABLE: ""}):
         texts = {
             "threads": threads._ir(), "memory": memory._ir(), "clock": system.text("clock"),
@@ -256,7 +257,7 @@ def build(folder: Path) -> Path:
     head = "#include <stdint.h>\ntypedef int32_t (*Kernel)(int64_t *, int64_t, int64_t);\n"
     (folder / "functions.c").write_text(head + declared + table)
     (folder / "launches.bin").write_bytes(b"".join([struct.pack("<q", len(recorder.launches)), *recorder.launches]))
-    (folder / "ntdll.def").write_text("LIBRARY ntdll.dll\nEXPORTS\n__chkstk\n")  # mingw-w64's library lacks it
+    (folder / "ntdll.def").write_text("LIBRARY ntdll.dll\nEXPORTS\n__chkstk\n")  # missing from mingw-w64's library
     library = str(folder / "libchkstk.a")
     subprocess.run([GCC.replace("gcc", "dlltool"), "-d", str(folder / "ntdll.def"), "-l", library], check=True)
     driver = folder / "driver.exe"
@@ -266,7 +267,7 @@ def build(folder: Path) -> Path:
 
 
 def run(driver: Path, prefix: Path) -> str:
-    """What the driver prints under Wine, whose files are in ``prefix``. Raises CalledProcessError where it fails."""
+    """Returns the driver's output under Wine, whose files are in ``prefix``. Raises CalledProcessError if it fails."""
     environment = {**os.environ, "WINEPREFIX": str(prefix.resolve()), "WINEDEBUG": "-all"}
     done = subprocess.run(
         ["wine", str(driver), "launches.bin"], cwd=driver.parent, env=environment, capture_output=True, text=True,
@@ -278,7 +279,7 @@ def run(driver: Path, prefix: Path) -> str:
 
 
 def missing() -> list[str]:
-    """What is needed and not installed."""
+    """Returns missing prerequisites."""
     return [name for name in (GCC, "wine") if shutil.which(name) is None]
 
 

@@ -1,12 +1,14 @@
-"""Makes a Windows Python for Wine, so that the tests run as on Windows where there is no Windows.
+"""Makes a Windows Python for Wine, so that the tests run as on Windows.
 
 Input: python.org's embeddable package for 64-bit Windows (``python-3.11.9-embed-amd64.zip``), or a folder with its
-files. Output: a folder with that Python, the wheels of NumPy, llvmlite and pytest for Windows, and a Wine prefix; with
-arguments after ``--``, what that Python does with them. Why: the driver of ``windows_objects.py`` has no Python.
+files.
+Output: a folder with that Python, the wheels of NumPy, llvmlite and pytest for Windows, and a Wine prefix. Arguments
+after ``--`` run that Python.
+Why: the driver of ``windows_objects.py`` has no Python.
 
     python tools/wine_python.py python-3.11.9-embed-amd64.zip build/wine -- -m pytest tests/native
 
-Needs Wine and mingw-w64. Wine 8 lacks C's complex functions, for which NumPy gets a library that has them.
+Needs Wine and mingw-w64. Wine 8 lacks C's complex functions; NumPy gets a library with them.
 """
 
 from __future__ import annotations
@@ -23,7 +25,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WHEELS = ("numpy", "llvmlite", "pytest", "pytest-xdist", "hypothesis", "colorama")
 MINGW = "x86_64-w64-mingw32-"
-# NumPy finds C's mathematical functions in the first of these. The second name is as long, and has them all.
+# NumPy finds C's mathematical functions in the first of these. The second name has the same length, and has all of
+# them.
 THEIRS, OURS = "api-ms-win-crt-math-l1-1-0.dll", "tc--ms-win-crt-math-l1-1-0.dll"
 _COMPLEX = ("sin", "sinh", "tan", "tanh", "cos", "cosh", "exp", "pow", "real", "imag", "arg", "abs")
 
@@ -53,12 +56,12 @@ def make(source: Path, folder: Path) -> Path:
 
 
 def _windows(path: Path) -> str:
-    """A path as Windows programs see it under Wine."""
+    """Returns a path as Windows programs see it under Wine."""
     return "Z:" + str(path.resolve()).replace("/", "\\")
 
 
 def _give_complex_functions(core: Path, folder: Path) -> None:
-    """Makes a library of all mathematical functions that NumPy asks for, and tells NumPy its name."""
+    """Makes a library of all mathematical functions that NumPy imports, and patches its name into NumPy."""
     (module,) = core.glob("_multiarray_umath*.pyd")
     listing = subprocess.run([MINGW + "objdump", "-p", str(module)], check=True, capture_output=True, text=True).stdout
     block = listing.partition(f"DLL Name: {THEIRS}")[2].partition("DLL Name:")[0]
@@ -69,7 +72,7 @@ def _give_complex_functions(core: Path, folder: Path) -> None:
         if part is None or name in ("cosh", "cos"):
             exports.append(f"  {name} = ucrtbase.{name}")
             continue
-        real = "float" if part[2] == "f" else "double"  # a long double is a double there
+        real = "float" if part[2] == "f" else "double"  # long double is double there
         result = real if part[1] in ("real", "imag", "arg", "abs") else f"{real} _Complex"
         called = f"c{part[1]}{'f' if part[2] == 'f' else ''}"
         given = "ab" if part[1] == "pow" else "a"
@@ -85,7 +88,7 @@ def _give_complex_functions(core: Path, folder: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """The environment in which Wine runs programs of that folder."""
+    """Returns the environment in which Wine runs programs of that folder."""
     cache = _windows(folder / "cache")
     added = {"WINEPREFIX": str((folder / "prefix").resolve()), "WINEDEBUG": "-all", "TCOMPILE_CACHE_DIR": cache}
     return {**os.environ, **added, "PYTHONPATH": ""}
@@ -104,7 +107,7 @@ def main() -> None:
     if not python.exists():
         make(arguments.source, arguments.folder)
     if given:
-        # Wine gives no program a file as its standard output that it cannot seek in.
+        # Wine cannot use a file as standard output unless it is seekable.
         done = subprocess.Popen(["wine", str(python), *given], cwd=ROOT, env=environment(arguments.folder),
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)  # fmt: skip
         assert done.stdout is not None

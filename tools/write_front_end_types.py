@@ -1,8 +1,9 @@
-"""Writes the TypeScript types of what the kernel tells the JupyterLab extension.
+"""Writes the TypeScript types of the kernel's messages to the JupyterLab extension.
 
-Input: the JSON Schemas of the events and of the displays. Output: ``labextension/src/generated/``, one file for each.
-Exists so that the front end cannot disagree with the classes: ``tests/labextension/test_types.py`` fails when the files
-are not what this makes.
+Input: the JSON Schemas of the events and of the displays.
+Output: ``labextension/src/generated/``, one file for each.
+Why: the front end cannot disagree with the classes: ``tests/labextension/test_types.py`` fails if the files are
+outdated.
 
     python tools/write_front_end_types.py
 """
@@ -24,7 +25,7 @@ _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean"
 
 
 def typescript(schema: dict[str, Any], source: str) -> str:
-    """The types of a schema: an interface for each definition, and ``Any…`` for what the schema itself describes."""
+    """Returns the types of a schema: an interface for each definition, and ``Any…`` for the schema itself."""
     parts = [
         f"// {schema['title']}: the types of its JSON. Made of {source} by tools/write_front_end_types.py.\n",
         f"/** The version that these types speak of. */\nexport const VERSION = {schema['version']};\n",
@@ -41,7 +42,7 @@ def typescript(schema: dict[str, Any], source: str) -> str:
 
 
 def files() -> dict[Path, str]:
-    """What stands in each file."""
+    """Returns the contents of each file."""
     return {
         FOLDER / "events.ts": typescript(events_schema(), "tcompile/observe/events.schema.json"),
         FOLDER / "displays.ts": typescript(displays_schema(), "jupyter_ext/tcompile_jupyter/displays.schema.json"),
@@ -49,7 +50,7 @@ def files() -> dict[Path, str]:
 
 
 def _title(root: dict[str, Any]) -> str:
-    """``ShownGraphBreak`` for the display whose kind is "graph-break"."""
+    """Returns ``ShownGraphBreak`` for the display of kind "graph-break"."""
     return "Shown" + "".join(part.capitalize() for part in str(root["properties"]["kind"]["const"]).split("-"))
 
 

@@ -2,8 +2,7 @@
 
 Input: the catalogue in tcompile/capture/guards/graph_breaks.py, its examples beside this file, and the page.
 Output: the page, its last section new.
-Why: the page has every reason, with a program that breaks, what is reported of it, and the rewrite. A test fails
-when it has not.
+Why: the page has every reason, with a program that breaks, its report, and the rewrite. A test fails if it is outdated.
 
     python tools/write_graph_breaks.py
 """
@@ -33,7 +32,7 @@ FILE = "example.py"
 
 
 def run(source: str, example: Example, compile: bool) -> tuple[Any, list[GraphBroke]]:
-    """The value of the example's call, with ``f`` from ``source`` plain or compiled, and the breaks on the way."""
+    """Returns the value of the example's call, with ``f`` from ``source`` plain or compiled, and its breaks."""
     linecache.cache[FILE] = (len(source), None, source.splitlines(keepends=True), FILE)
     names: dict[str, Any] = {"np": np, "tcompile": tcompile, "x": np.array([1.0, 2.0, -3.0, 4.0])}
     seen: list[GraphBroke] = []
@@ -52,7 +51,7 @@ def run(source: str, example: Example, compile: bool) -> tuple[Any, list[GraphBr
 
 
 def page(text: str) -> str:
-    """The page with its last section as the catalogue has it."""
+    """Returns the page with its last section made of the catalogue."""
     before, heading, section = text.partition(HEADING)
     introduction = section.partition("\n### ")[0].strip()
     parts = [before + heading, f"{introduction}\n"]
@@ -69,13 +68,13 @@ def page(text: str) -> str:
 
 
 def _why(example: Example) -> str:
-    """What is told of the example's break."""
+    """Returns the report about the example's break."""
     _, (broke, *_) = run(example.program, example, compile=True)
     return _code(broke.explanation)
 
 
 def _code(text: str) -> str:
-    """Names of functions and settings as code."""
+    """Formats names of functions and settings as code."""
     return re.sub(r"(?<!`)\b((?:np|tcompile|config)\.[\w.]*\w(?:\([^)]*\))?)", r"`\1`", text)
 
 

@@ -1,7 +1,8 @@
-"""Writes docs/numpy_coverage.md: what becomes of every public name of NumPy.
+"""Writes docs/numpy_coverage.md: how every public name of NumPy is treated.
 
-Input: the tables of the NumPy frontend. Output: the page. Exists so that the page is what the code does; a test
-fails where it is not.
+Input: the tables of the NumPy frontend.
+Output: the page.
+Why: the page cannot disagree with the code: a test fails if it is outdated.
 
     python tools/write_numpy_coverage.py
 """
@@ -38,7 +39,7 @@ becomes a call. The dtype, shape and memory order of a call's result are known w
 compared with what NumPy gave whenever it runs; where they differ, and where a call raises or warns, the function runs
 in plain Python. Arrays of native booleans, integers, floats and complex numbers are captured; `longdouble`, dates,
 texts, objects and structures stay in plain Python. What `nonzero`, `flatnonzero` and `where` of a mask alone find is
-fused where it is an index or is reduced; anywhere else the graph ends, for nobody knows how much it is.
+fused where it is an index or is reduced; anywhere else the graph ends, since the size is unknown.
 
 This page is written by `tools/write_numpy_coverage.py` from the tables of the frontend.
 """

@@ -1,11 +1,13 @@
-"""Writes the pictures in docs/pictures: cells of a notebook with the displays under them, in both themes.
+"""Writes the pictures in docs/pictures: cells of a notebook with their displays, in both themes.
 
-Input: the cells below. Output: a PNG for each that has a name, light and dark. Exists so that the pictures are what
-the code shows; run it when a display has changed. Needs playwright and a Chromium on the machine.
+Input: the cells below.
+Output: a PNG for each that has a name, light and dark.
+Why: the pictures show the actual displays; run it when a display has changed. Needs playwright and a Chromium on the
+machine.
 
     python tools/write_pictures.py
 
-The pictures of front ends are those that the tests in the browser keep: ``make test-ui`` first.
+The pictures of front ends are those of the browser tests: ``make test-ui`` first.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from nbclient import NotebookClient
 from nbconvert import HTMLExporter
 from tcompile_jupyter.progress import METADATA
 
-os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # the kernel of this environment, not another one's
+os.environ.setdefault("JUPYTER_PREFER_ENV_PATH", "1")  # the kernel of this environment
 os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
 
 FOLDER = Path(__file__).resolve().parent.parent / "docs" / "pictures"
@@ -76,7 +78,7 @@ def executed(cells: tuple[tuple[str, str], ...] = CELLS) -> nbformat.NotebookNod
     """The notebook, run."""
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(text) for _, text in cells])
     NotebookClient(notebook, timeout=300, kernel_name="python3", extra_arguments=["--log-level=ERROR"]).execute()
-    for cell in notebook.cells:  # a machine that is busy compiles slowly, which is not what the pictures are of
+    for cell in notebook.cells:  # the pictures must not show the long compiles of a busy machine
         cell.outputs = [output for output in cell.outputs if output.get("metadata") != METADATA]
     return notebook
 
@@ -102,7 +104,8 @@ def main() -> int:
         for theme in ("light", "dark"):
             text, _ = HTMLExporter(theme=theme).from_notebook_node(notebook)
             page = browser.new_page(viewport={"width": WIDTH, "height": 900}, color_scheme=theme)
-            page.route("http*://**", lambda route: route.abort())  # what the exporter would fetch is not needed
+            # resources that the exporter would fetch are not needed
+            page.route("http*://**", lambda route: route.abort())
             page.set_content(text, wait_until="domcontentloaded")
             page.add_style_tag(content="body{padding:0 8px!important}.jp-Cell{padding:6px 0 2px!important}")
             for (name, _), cell in zip(CELLS, page.locator(".jp-CodeCell").all(), strict=True):

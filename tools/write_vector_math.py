@@ -1,8 +1,10 @@
 """Writes docs/vector_math.md: the error and the speed of vector functions, tcompile's beside NumPy's.
 
-Input: nothing but this machine. Output: the page: for each function and dtype the largest error in units in the last
-place over arguments of every size, and nanoseconds an element on one thread, on an array that fits the second cache,
-the shortest of many turns. The references are the same functions in extended precision.
+Input: this machine.
+Output: the page: for each function and dtype, the largest error in units in the last place over arguments of every
+size. And nanoseconds per element on one thread, on an array that fits the second-level cache; the minimum of many
+repetitions.
+Why: docs/numerics.md promises errors. The references are the same functions in extended precision.
 
     python tools/write_vector_math.py [--page PAGE] [--names exp,log] [--seconds 0.1]
 """
@@ -21,7 +23,7 @@ from typing import Any
 import numpy as np
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "vector_math.md"
-# The function in NumPy, and where its arguments are ordinary: there it is timed.
+# The function in NumPy, and its ordinary range, in which it is timed.
 ONE: dict[str, tuple[str, float, float]] = {
     "exp": ("exp", -80, 80), "exp2": ("exp2", -100, 100), "expm1": ("expm1", -20, 80), "log": ("log", 1e-3, 1e3),
     "log2": ("log2", 1e-3, 1e3), "log10": ("log10", 1e-3, 1e3), "log1p": ("log1p", -0.99, 100), "sin": ("sin", -30, 30),
@@ -48,7 +50,7 @@ extended precision. Nanoseconds are those of one element of {count} in the ordin
 
 
 def arguments(name: str, dtype: str, arity: int) -> list[np.ndarray]:
-    """What the error is measured on."""
+    """Returns the arguments for measuring the error."""
     rng = np.random.default_rng(7)
     _, low, high = {**ONE, **TWO}[name]
     bits = f"uint{np.dtype(dtype).itemsize * 8}"
@@ -59,14 +61,14 @@ def arguments(name: str, dtype: str, arity: int) -> list[np.ndarray]:
         parts = [anything, rng.uniform(low, high, 60_000), rng.uniform(-1, 1, 20_000), *near]
         with np.errstate(all="ignore"):
             joined = np.concatenate([part.astype(dtype) for part in parts])
-        if name == "logaddexp":  # relative to results beyond one: nearer to zero the sum cancels
+        if name == "logaddexp":  # relative to results beyond one: near zero the sum cancels
             joined = rng.uniform(low, high, joined.size).astype(dtype)
         found.append(rng.permutation(joined) if number else joined)
     return found
 
 
 def error(got: np.ndarray, exact: np.ndarray) -> float:
-    """The largest error in ULP where both are finite."""
+    """Returns the largest error in ULP over finite results."""
     with np.errstate(all="ignore"):
         unit = np.spacing(np.abs(exact).astype(got.dtype)).astype(np.longdouble)
         found = np.abs(got - exact) / unit
@@ -75,7 +77,7 @@ def error(got: np.ndarray, exact: np.ndarray) -> float:
 
 
 def measure(name: str, dtype: str, seconds: float) -> list[float]:
-    """The errors of NumPy and of tcompile in ULP, and their ns an element."""
+    """Returns the errors of NumPy and of tcompile in ULP, and their ns per element."""
     import tcompile
 
     arity = 1 if name in ONE else 2
@@ -97,7 +99,7 @@ def measure(name: str, dtype: str, seconds: float) -> list[float]:
 
 
 def _wrapped(called: str, arity: int) -> Callable[..., Any]:
-    """A Python function of its own around one of NumPy's."""
+    """Wraps a NumPy function in a Python function."""
     names = ", ".join("xy"[:arity])
     scope: dict[str, Any] = {"np": np}
     exec(f"def function({names}):\n    return np.{called}({names})", scope)
@@ -106,7 +108,7 @@ def _wrapped(called: str, arity: int) -> Callable[..., Any]:
 
 
 def _turn(run: Callable[..., Any], given: Sequence[np.ndarray]) -> Callable[[], float]:
-    """ns an element of twenty calls."""
+    """Returns the ns per element of twenty calls."""
 
     def turn() -> float:
         start = time.thread_time()

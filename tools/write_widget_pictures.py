@@ -1,7 +1,9 @@
 """Writes the pictures of the widgets in docs/pictures, as JupyterLab shows them, in both themes.
 
-Input: the cells below. Output: a PNG for each widget, light and dark. Exists so that the pictures are what the code
-shows; run it when a widget has changed. Needs the extra ``ui`` and a Chromium on the machine.
+Input: the cells below.
+Output: a PNG for each widget, light and dark.
+Why: the pictures show the actual widgets; run it when a widget has changed. Needs the extra ``ui`` and a Chromium on
+the machine.
 
     python tools/write_widget_pictures.py
 """

@@ -1,13 +1,13 @@
-"""tcompile in a notebook: the magics, the report under a cell, and comparisons with plain Python.
+"""tcompile in a notebook: magics, the report under a cell, and comparisons with plain Python.
 
-Input: IPython's shell, when the user types ``%load_ext tcompile``. Output: the magics ``%%tcompile`` and
-``%tcompile``. Exists apart from the compiler so that tcompile itself never imports a Jupyter package;
-everything here reads the event stream and calls the public API.
+Input: IPython's shell, when the user types ``%load_ext tcompile``.
+Output: the magics ``%%tcompile`` and ``%tcompile``.
+Why: tcompile itself must not import a Jupyter package. This package reads the event stream and calls the public API.
 
-The files, in the order in which a cell goes through them: ``magics`` (options), ``cells`` (running the text
-as a plain cell would run), ``record`` (the events of that run), ``report`` (what stands under the cell), and
-beside them ``identity`` (which cell is which), ``compare`` (the same work in plain Python and compiled) and ``measure``
-(how it is timed). ``widgets`` is a package of its own, which is loaded, with ipywidgets, when one of its names is used.
+The files, in the order in which a cell goes through them: ``magics`` (options), ``cells`` (running the text like a
+plain cell), ``record`` (the events of that run), ``report`` (the text under the cell). Beside them: ``identity`` (names
+of cells), ``compare`` (the same work in plain Python and compiled) and ``measure`` (timing). ``widgets`` is a
+subpackage, loaded with ipywidgets when one of its names is used.
 
 >>> import tcompile_jupyter as tj
 >>> tj.StanceToggle().value
@@ -28,7 +28,7 @@ from tcompile_jupyter.panel import open_pages
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-_undo: list[Callable[[], None]] = []  # what takes the names of cells out of tcompile's texts and events again
+_undo: list[Callable[[], None]] = []  # removes the names of cells from tcompile's texts and events
 
 __all__ = [
     "BackendChooser", "Comparison", "Comparisons", "LiveGraph", "ModeChooser", "RecompileTimeline", "SpeedupPlot",
@@ -74,7 +74,7 @@ def load_ipython_extension(shell: InteractiveShell) -> None:
 
 
 def unload_ipython_extension(shell: InteractiveShell) -> None:
-    """Takes the magics away again; functions that were compiled stay compiled."""
+    """Removes the magics; compiled functions stay compiled."""
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("tcompile", None)
     _forget_labels()

@@ -1,13 +1,13 @@
-"""Runs the text of a ``%%tcompile`` cell as IPython would run a plain cell, with its code compiled.
+"""Runs the text of a ``%%tcompile`` cell like a plain cell, with its code compiled.
 
-Input: the text under the magic line, and the shell. Output: the cell's effects on the user's namespace, the
-displayed value, and errors whose tracebacks hold the user's own lines only. Why: a cell magic is
-handed text alone: IPython syntax, display rules, line numbers and tracebacks of plain cells all have to be
-given back to it.
+Input: the text under the magic line, and the shell.
+Output: the cell's effects on the user's namespace, the displayed value, and errors whose tracebacks hold only user
+frames.
+Why: a cell magic receives bare text. IPython syntax, display rules, line numbers and tracebacks of plain cells must be
+restored.
 
-A cell is run in stretches, cut around each ``def`` at the top level: after it, the new function's name is
-bound to its compiled form, so that the statements after it already call that. A displayed expression runs
-with the statements before it, and is displayed after them.
+A cell is split at each top-level ``def``. After it, the new function's name is bound to its compiled form, so later
+statements call that. A displayed expression runs with the statements before it, and is displayed after them.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult, InteractiveShell
 
 SHOWN = "__tcompile_shown__"
-"""The name that holds the value of a displayed expression between its evaluation and its display."""
+"""The name that holds the value of a displayed expression until it is displayed."""
 
 _OURS = [sys.modules[name] for name in ("tcompile", "tcompile_jupyter")]
 _PACKAGES = tuple(str(Path(module.__file__ or "").parent) + os.sep for module in _OURS)
 
 
 @dataclass(frozen=True)
-class Settings:
-    """How the code of a cell is compiled: those arguments of ``tcompile.compile`` that the magic has."""
+class CellSettings:
+    """The compile arguments of a cell: those of ``tcompile.compile`` that the magic has."""
 
     fullgraph: bool = False
     dynamic: bool | None = None
@@ -60,14 +60,14 @@ class Settings:
     mode: str | None = None
 
     def compile(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The compiled form of ``function``. Raises InvalidArgument for a setting that does not exist."""
+        """Returns the compiled form of ``function``. Raises InvalidArgument for an unknown setting."""
         compiled: Callable[..., Any] = api.compile(
             function, fullgraph=self.fullgraph, dynamic=self.dynamic, backend=self.backend, mode=self.mode
         )
         return compiled
 
     def run(self, code: types.CodeType, namespace: dict[str, Any]) -> None:
-        """Runs the code of top-level statements with these settings. They may break, under ``fullgraph`` too."""
+        """Runs the code of top-level statements with these settings. It may break, under ``fullgraph`` too."""
         run_cell(code, namespace, dynamic=self.dynamic, backend=self.backend, mode=self.mode)
 
 
@@ -84,11 +84,11 @@ class Cell:
 
     @cached_property
     def stretches(self) -> list[Stretch]:
-        """The cell's statements, cut around top-level functions and displayed expressions."""
+        """Returns the cell's statements, split at top-level functions and displayed expressions."""
         cut = _cut(self.tree.body, self.shell.ast_node_interactivity)
         return [Stretch(body, self.filename, kind) for body, kind in cut if body]
 
-    def run(self, settings: Settings) -> None:
+    def run(self, settings: CellSettings) -> None:
         """Runs the cell in the user's namespace."""
         namespace = self.shell.user_ns
         for stretch in self.stretches:
@@ -101,8 +101,8 @@ class Cell:
                     sys.displayhook(value)
 
 
-class Kind(enum.Enum):
-    """How a stretch is run."""
+class StatementKind(enum.Enum):
+    """How a group of statements runs."""
 
     STATEMENTS = "compiled as they stand"
     FUNCTION = "one def, whose name is then bound to the compiled function"
@@ -111,20 +111,20 @@ class Kind(enum.Enum):
 
 @dataclass
 class Stretch:
-    """Statements that run together."""
+    """Statements that run as one unit."""
 
     body: list[ast.stmt]
     filename: str
-    kind: Kind
+    kind: StatementKind
 
-    def run(self, namespace: dict[str, Any], settings: Settings) -> Callable[..., Any] | None:
+    def run(self, namespace: dict[str, Any], settings: CellSettings) -> Callable[..., Any] | None:
         """Runs the statements in ``namespace``. Returns the compiled function, if they define one."""
-        if self.kind is Kind.STATEMENTS:
+        if self.kind is StatementKind.STATEMENTS:
             for code in self.codes():
                 settings.run(code, namespace)
             return None
         exec(self.code, namespace)
-        if self.kind is Kind.FUNCTION:
+        if self.kind is StatementKind.FUNCTION:
             name = self.body[0].name  # type: ignore[attr-defined]
             value = namespace.get(name)
             if isinstance(value, types.FunctionType) and not _stays_plain(value, settings):
@@ -133,12 +133,14 @@ class Stretch:
         return None
 
     def codes(self) -> Iterator[types.CodeType]:
-        """The statements as plain Python, in one piece unless Python refuses that: then one by one, as IPython compiles
-        a cell, so that those before the wrong one run. Raises SyntaxError where that one's turn comes.
+        """Returns the statements as plain Python: one unit, or single statements if Python rejects the whole.
+
+        Single statements run one by one, as in IPython, so those before the wrong one run. Raises SyntaxError at the
+        wrong one.
         """
         pieces = [self]
         try:
-            self.code  # noqa: B018  # it is kept
+            self.code  # noqa: B018  # the unit is compiled for its errors only
         except SyntaxError:
             pieces = [Stretch([statement], self.filename, self.kind) for statement in self.body]
         for piece in pieces:
@@ -146,23 +148,25 @@ class Stretch:
 
     @cached_property
     def code(self) -> types.CodeType:
-        """The statements as plain Python: one object, so that the functions of all runs share their cache."""
-        if self.kind is Kind.INTERACTIVE:
+        """Returns the statements as one code object, so that the functions of all runs share their cache."""
+        if self.kind is StatementKind.INTERACTIVE:
             return compile(ast.Interactive(self.body), self.filename, "single", dont_inherit=True)
         return compile(ast.Module(self.body, type_ignores=[]), self.filename, "exec", dont_inherit=True)
 
 
 def one_statement(statement: ast.stmt, filename: str) -> Stretch:
-    """A top-level statement by itself; the value of an expression is left in the name ``SHOWN``."""
+    """Returns a top-level statement by itself; the value of an expression is stored under ``SHOWN``."""
     if isinstance(statement, ast.FunctionDef):
-        return Stretch([statement], filename, Kind.FUNCTION)
-    return Stretch([_kept(statement) if isinstance(statement, ast.Expr) else statement], filename, Kind.STATEMENTS)
+        return Stretch([statement], filename, StatementKind.FUNCTION)
+    return Stretch(
+        [_kept(statement) if isinstance(statement, ast.Expr) else statement], filename, StatementKind.STATEMENTS
+    )
 
 
-def _stays_plain(function: types.FunctionType, settings: Settings) -> bool:
-    """Whether a cell leaves a function as it is, which is told then.
+def _stays_plain(function: types.FunctionType, settings: CellSettings) -> bool:
+    """Whether a cell leaves a function plain, which is then reported.
 
-    One that looks at its caller's frame has to find it there.
+    A function that reads its caller's frame must find it there.
     """
     if function.__code__.co_flags & SUSPENDS:
         what = "generators and coroutines are compiled where @tcompile.compile stands above them"
@@ -177,7 +181,7 @@ def _stays_plain(function: types.FunctionType, settings: Settings) -> bool:
     return True
 
 
-def _cut(statements: list[ast.stmt], interactivity: str) -> Iterator[tuple[list[ast.stmt], Kind]]:
+def _cut(statements: list[ast.stmt], interactivity: str) -> Iterator[tuple[list[ast.stmt], StatementKind]]:
     statements = list(statements)
     if interactivity == "last_expr_or_assign":
         name = _assigned(statements[-1]) if statements else None
@@ -189,23 +193,23 @@ def _cut(statements: list[ast.stmt], interactivity: str) -> Iterator[tuple[list[
         last = position == len(statements) - 1
         displayed = interactivity == "all" or (last and interactivity != "none")
         if isinstance(statement, ast.FunctionDef):
-            yield together, Kind.STATEMENTS
-            yield [statement], Kind.FUNCTION
+            yield together, StatementKind.STATEMENTS
+            yield [statement], StatementKind.FUNCTION
             together = []
         elif displayed and isinstance(statement, ast.Expr):
-            yield [*together, _kept(statement)], Kind.STATEMENTS
+            yield [*together, _kept(statement)], StatementKind.STATEMENTS
             together = []
         elif displayed and interactivity in ("all", "last"):
-            yield together, Kind.STATEMENTS
-            yield [statement], Kind.INTERACTIVE
+            yield together, StatementKind.STATEMENTS
+            yield [statement], StatementKind.INTERACTIVE
             together = []
         else:
             together.append(statement)
-    yield together, Kind.STATEMENTS
+    yield together, StatementKind.STATEMENTS
 
 
 def _kept(statement: ast.Expr) -> ast.stmt:
-    """``SHOWN = expression``: it runs with its neighbours, and its value is displayed afterwards."""
+    """Returns ``SHOWN = expression``: it runs with its neighbours, and its value is displayed afterwards."""
     assign = ast.Assign([ast.Name(SHOWN, ast.Store())], statement.value)
     return ast.fix_missing_locations(ast.copy_location(assign, statement))
 
@@ -221,7 +225,7 @@ def _assigned(statement: ast.stmt) -> str | None:
 
 # -- from text to a Cell --
 def running(shell: InteractiveShell) -> ExecutionResult | None:
-    """The result that IPython is filling for the cell that runs now; None when no cell does."""
+    """Returns the result that IPython is filling for the running cell; None outside a cell."""
     result: ExecutionResult | None = shell.displayhook.exec_result
     return result
 
@@ -229,16 +233,16 @@ def running(shell: InteractiveShell) -> ExecutionResult | None:
 def prepare(shell: InteractiveShell, result: ExecutionResult | None, body: str) -> Cell:
     """Parses the text of a cell, whose ``result`` is being filled.
 
-    Raises SyntaxError as IPython would, at the line that the user sees.
+    Raises SyntaxError as IPython would, at the user's line.
 
-    The lines above ``body``, which hold the magic itself, stay before it as comments: lines are counted
-    from the top of the cell, in tracebacks as in the editor.
+    The lines above ``body``, which hold the magic, are kept as comments: tracebacks and the editor count lines from the
+    top of the cell.
     """
     raw = result.info.raw_cell if result is not None else ""
     count = result.execution_count if result is not None else shell.execution_count
     above = len(raw.rstrip().splitlines()) - len(body.rstrip().splitlines())
     lines = raw.splitlines()[:above] if above > 0 else ["%%tcompile"]
-    empty = len(body.splitlines()) - len(body.lstrip().splitlines())  # which transform_cell takes away
+    empty = len(body.splitlines()) - len(body.lstrip().splitlines())  # transform_cell removes it
     head = "".join(f"# {line}".rstrip() + "\n" for line in lines) + "\n" * empty
     text = head + shell.transform_cell(body)
     filename = _file(shell, raw, body, text, count)
@@ -251,9 +255,9 @@ def prepare(shell: InteractiveShell, result: ExecutionResult | None, body: str) 
 
 
 def _file(shell: InteractiveShell, raw: str, body: str, text: str, count: int) -> str:
-    """The file that a cell's code is in, for which ``linecache`` knows ``text`` from now on.
+    """Returns the file name of a cell's code, and registers ``text`` for it in ``linecache``.
 
-    It is the file that IPython has named for the whole cell: a cell leaves one entry, with the magic as without.
+    It is IPython's file of the whole cell, so a cell leaves one entry, with or without the magic.
     """
     running: types.FrameType | None = sys._getframe()
     while running is not None and running.f_globals is not shell.user_global_ns:
@@ -266,23 +270,23 @@ def _file(shell: InteractiveShell, raw: str, body: str, text: str, count: int) -
 
 
 def _awaits(tree: ast.Module) -> bool:
-    """Whether the statements themselves, not the functions in them, await something."""
+    """Whether the statements themselves, not functions in them, contain an await."""
     try:
-        with silent():  # it is compiled again to be run
+        with silent():  # it is compiled again when it runs
             code = compile(tree, "<cell>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
     except SyntaxError:
-        return False  # running it will say what is wrong
+        return False  # running it raises the error
     return bool(code.co_flags & inspect.CO_COROUTINE)
 
 
 # -- errors --
-_ARGUMENTS = re.compile(r".+\(\) (takes|missing|got) ")  # as Python says that a call does not fit a function
+_ARGUMENTS = re.compile(r".+\(\) (takes|missing|got) ")  # Python's text if a call does not fit a function
 
 
 def show_error(shell: InteractiveShell, result: ExecutionResult | None, filename: str, error: BaseException) -> None:
-    """Shows ``error`` as the error of the running cell, whose ``result`` this is, with the user's frames alone.
+    """Shows ``error`` as the error of the running cell, whose ``result`` this is, with user frames only.
 
-    Must be called from the ``except`` block that caught it. Where no cell runs, the error is raised instead.
+    Must be called from the ``except`` block that caught it. Outside a cell, the error is raised instead.
     """
     show_users_frames(error, filename)
     if result is None:
@@ -292,22 +296,22 @@ def show_error(shell: InteractiveShell, result: ExecutionResult | None, filename
 
 
 def show_users_frames(error: BaseException, filename: str = "") -> None:
-    """Takes the frames of tcompile out of what is shown of ``error``, and of the errors that led to it."""
+    """Removes tcompile's frames from the traceback of ``error``, and of its causes."""
     error.__traceback__ = _user_traceback(error, filename)
     for earlier in _before(error):
         earlier.__traceback__ = _user_traceback(earlier, "")
 
 
 def _user_traceback(error: BaseException, filename: str) -> types.TracebackType | None:
-    """The traceback of ``error`` from the first frame of the cell on, without the frames of tcompile.
+    """Returns the traceback of ``error`` from the cell's first frame on, without tcompile's frames.
 
-    They stay where tcompile failed by a bug of its own. The traceback begins where it does without a ``filename``, or
-    where no frame is the cell's: there may be nothing left of it then.
+    They are kept if tcompile failed by a bug of its own. Without a ``filename``, or a frame of the cell, the traceback
+    begins where it does; it may then be empty.
     """
     frames = []
     entry = error.__traceback__
     while entry is not None:
-        if not entry.tb_frame.f_code.co_filename.startswith("<tcompile"):  # made, and without a text to show
+        if not entry.tb_frame.f_code.co_filename.startswith("<tcompile"):  # generated, without a text to show
             frames.append(entry)
         entry = entry.tb_next
     files = [frame.tb_frame.f_code.co_filename for frame in frames]
@@ -321,7 +325,7 @@ def _user_traceback(error: BaseException, filename: str) -> types.TracebackType 
 
 
 def _is_bug(error: BaseException, files: list[str]) -> bool:
-    """Whether tcompile failed in code of its own, and not by what the user has asked for, called or interrupted."""
+    """Whether tcompile failed in its own code: not by an invalid request, user code, or an interrupt."""
     if not files or not files[-1].startswith(_PACKAGES) or not isinstance(error, Exception):
         return False
     if isinstance(error, SyntaxError):
@@ -332,7 +336,7 @@ def _is_bug(error: BaseException, files: list[str]) -> bool:
 
 
 def _before(error: BaseException) -> Iterator[BaseException]:
-    """The errors that led to ``error``, and are shown with it."""
+    """Returns the causes of ``error`` that are shown with it."""
     seen = {id(error)}
     while True:
         earlier = error.__cause__ or (None if error.__suppress_context__ else error.__context__)

@@ -1,8 +1,9 @@
-"""The same work in plain Python and compiled, timed and checked against each other.
+"""Runs the same work in plain Python and compiled, timed and checked against each other.
 
-Input: a function with its arguments, or a cell. Output: a ``Comparison`` of median times and results. Exists
-to answer "is it faster, and is it the same?" without a benchmark being written. All work is done on copies,
-so that neither the user's arrays nor their names change. How it is timed is the business of ``measure``.
+Input: a function with its arguments, or a cell.
+Output: a ``Comparison`` of median times and results.
+Why: it answers "is it faster, and is it the same?" without a benchmark. All work is done on copies, so the user's
+arrays and names do not change. ``measure`` does the timing.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from tcompile_jupyter.status import is_compiled
 
 @dataclass(frozen=True)
 class Comparison:
-    """Medians in milliseconds over ``repeats`` runs of each kind, and how far the results are apart.
+    """Medians in milliseconds over ``repeats`` runs of each kind, and the difference of the results.
 
-    ``uncertainty`` is how far off the worse known of the two medians may be, relative to it, with 95% confidence.
+    ``uncertainty`` is the larger relative error of the two medians, with 95% confidence.
     """
 
     name: str
@@ -44,7 +45,7 @@ class Comparison:
         return self.eager_ms / self.compiled_ms if self.compiled_ms else float("inf")
 
     def sentence(self) -> str:
-        """The comparison in one line."""
+        """Returns the comparison in one line."""
         if not self.difference.equal:
             return f"{self.name}: RESULTS DIFFER: {self.difference.mismatch}"
         return (
@@ -54,7 +55,7 @@ class Comparison:
         )
 
     def sure(self) -> str:
-        """``±3%``; "" where that is not known."""
+        """Returns ``±3%``; "" if unknown."""
         known = self.uncertainty is not None and math.isfinite(self.uncertainty)
         return f"±{100 * (self.uncertainty or 0.0):.2g}%" if known else ""
 
@@ -83,7 +84,7 @@ class Comparisons(Sequence[Comparison]):
         return len(self._rows)
 
     def rows(self) -> Iterator[tuple[str, ...]]:
-        """The table's texts, row by row."""
+        """Returns the table's texts, row by row."""
         for one in self._rows:
             graphs, kernels = ("" if n is None else str(n) for n in (one.graphs, one.kernels))
             times = f"{one.eager_ms:.3g}", f"{one.compiled_ms:.3g}", f"{one.speed_up:.1f}x"
@@ -100,7 +101,7 @@ class Comparisons(Sequence[Comparison]):
         return "\n".join(lines)
 
     def view(self, text: str = "") -> ComparisonView:
-        """The data of the table's display; ``text`` is its text form, by default the table."""
+        """Returns the data of the table's display; ``text`` is its text form, by default the table."""
         rows = tuple(
             ComparisonRow(
                 name=one.name, eager_ms=one.eager_ms, compiled_ms=one.compiled_ms,
@@ -113,7 +114,7 @@ class Comparisons(Sequence[Comparison]):
         return ComparisonView(what=self._what, rows=rows, draw_text=text or repr(self))
 
     def html(self) -> str:
-        """The table as HTML."""
+        """Returns the table as HTML."""
         return self.view().html()
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -159,20 +160,20 @@ def take_turns(
     *,
     budget: float,
 ) -> Comparison:
-    """Runs both in turn, as ``measure`` does, without repeating short work. Each returns its seconds and its result."""
+    """Runs both alternately, like ``measure``, without repeating short work. Each returns seconds and result."""
     *_, known = measure(lambda _: eager(), lambda _: compiled(), budget=budget, repeat=False)
     return comparison(name, known)
 
 
 def comparison(name: str, known: Measured, state: Any = None) -> Comparison:
-    """What was measured; ``state`` is asked for its graphs and kernels."""
+    """Returns the measurement; the graphs and kernels are those of ``state``."""
     graphs, kernels = counts(state)
     medians = known.eager.median, known.compiled.median
     return Comparison(name, *medians, known.difference, known.repeats, graphs, kernels, known.uncertainty)
 
 
 def counts(compiled: Any) -> tuple[int | None, int | None]:
-    """How many graphs and kernels the last used entry of a compiled function has; None without one."""
+    """Returns the numbers of graphs and kernels of a compiled function's last used entry; None without one."""
     function = getattr(compiled, "__func__", compiled)  # of a method
     entries = parts_of(function)[2].entries if is_compiled(function) else ()
     if not entries:

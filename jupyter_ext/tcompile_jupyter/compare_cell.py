@@ -1,13 +1,12 @@
-"""``%%tcompile --compare`` and ``--each``: a whole cell, or each of its statements, in plain Python and compiled.
+"""``%%tcompile --compare`` and ``--each``: a whole cell, or each statement, in plain Python and compiled.
 
-Input: a parsed cell, and a snapshot of the names that it mentions, taken before it ran. Output: a
-``Comparison`` of the cell, or ``Comparisons``, a row for each statement. Exists apart from ``compare`` because
-a cell is repeated in copies of the user's namespace.
+Input: a parsed cell, and a snapshot of the names that it mentions, taken before it ran.
+Output: a ``Comparison`` of the cell, or ``Comparisons``, a row for each statement.
+Why: a cell is repeated in copies of the user's namespace, which functions do not need.
 
-What is repeated is the whole cell, its prints and displays caught. Values that the cell mentions are copied
-for each run, and NumPy's and Python's global random streams are set back, so that all runs start from the
-same state. What a cell does outside of that (files, or globals that functions of other cells change) is done
-again by each run.
+The whole cell is repeated, with its prints and displays captured. Values that the cell mentions are copied for each
+run, and NumPy's and Python's global random streams are reset. So all runs start from the same state. Effects outside of
+that (files, or globals of other cells' functions) happen again in each run.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from tcompile.debug.differences import difference
 from tcompile.records import dataclass
 from tcompile.runtime.cell import forget
 from tcompile.stance import set_stance
-from tcompile_jupyter.cells import SHOWN, Cell, Settings, one_statement
+from tcompile_jupyter.cells import SHOWN, Cell, CellSettings, one_statement
 from tcompile_jupyter.compare import Comparison, Comparisons, comparison, take_turns
 from tcompile_jupyter.measure import REPEATS, TOLERANCE, Measured, Sample
 
@@ -43,8 +42,8 @@ _UNTIMED = ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom | ast.Pa
 class Snapshot:
     """The user's names before a cell ran. ``mentioned``: copies of those in the cell's text.
 
-    One namespace serves all plain runs, and one all compiled ones: what was compiled is kept for the namespace that it
-    was compiled in.
+    One namespace serves all plain runs, and one all compiled ones: compiled code belongs to the namespace in which it
+    was compiled.
     """
 
     names: dict[str, Any]
@@ -52,7 +51,7 @@ class Snapshot:
     spaces: tuple[dict[str, Any], dict[str, Any]] = field(default_factory=lambda: ({}, {}))
 
     def again(self, kind: int) -> dict[str, Any]:
-        """The namespace of plain (0) or compiled (1) runs, made what the user's was then."""
+        """Returns the namespace of plain (0) or compiled (1) runs, reset to the user's at that time."""
         namespace = self.spaces[kind]
         namespace.clear()
         namespace.update(self.names)
@@ -60,7 +59,7 @@ class Snapshot:
         return namespace
 
     def forget(self) -> None:
-        """Lets go of what the runs have left, and of what was compiled for them."""
+        """Releases the objects of the runs, and the code compiled for them."""
         for namespace in self.spaces:
             forget(namespace)
             namespace.clear()
@@ -75,12 +74,12 @@ def snapshot(cell: Cell) -> Snapshot:
 
 
 def _is_shells(value: Any, shell: InteractiveShell) -> bool:
-    """Whether it is the shell or a method of its own: magics and commands are calls of ``get_ipython``."""
+    """Whether it is the shell or a method of it: magics and commands are calls of ``get_ipython``."""
     return value is shell or (isinstance(value, types.MethodType) and value.__self__ is shell)
 
 
-def compare_cell(cell: Cell, settings: Settings, before: Snapshot, *, budget: float = 2.0) -> Comparison:
-    """Runs ``cell`` from ``before`` in plain Python and compiled, in turn, for about ``budget`` seconds."""
+def compare_cell(cell: Cell, settings: CellSettings, before: Snapshot, *, budget: float = 2.0) -> Comparison:
+    """Runs ``cell`` from ``before`` in plain Python and compiled, alternately, for about ``budget`` seconds."""
 
     def eager() -> tuple[float, Any]:
         namespace = before.again(0)
@@ -104,11 +103,11 @@ def compare_cell(cell: Cell, settings: Settings, before: Snapshot, *, budget: fl
     return take_turns("the cell", eager, compiled, budget=budget)
 
 
-def compare_statements(cell: Cell, settings: Settings, before: Snapshot, *, budget: float = 4.0) -> Comparisons:
-    """Times each statement of ``cell``, each compiled by itself, in plain Python and compiled, in turn.
+def compare_statements(cell: Cell, settings: CellSettings, before: Snapshot, *, budget: float = 4.0) -> Comparisons:
+    """Times each statement of ``cell``, each compiled by itself, in plain Python and compiled, alternately.
 
-    The cell runs from ``before`` as often as about ``budget`` seconds allow. What a statement leaves in the names that
-    it mentions is compared after the first run. Definitions and imports run and are not timed.
+    The cell runs from ``before`` as often as about ``budget`` seconds allow. After the first run, the values of the
+    names that a statement mentions are compared. Definitions and imports run and are not timed.
     """
     alone = [(statement, one_statement(statement, cell.filename)) for statement in cell.tree.body]
     timed = [number for number, (statement, _) in enumerate(alone) if not isinstance(statement, _UNTIMED)]
@@ -132,7 +131,7 @@ def compare_statements(cell: Cell, settings: Settings, before: Snapshot, *, budg
 
     apart = [difference(plain, ours) for plain, ours in zip(run(0, True)[1], run(1, True)[1], strict=True)]
     end = time.perf_counter() + budget
-    run(1)  # sizes that were seen to change are compiled anew
+    run(1)  # sizes that have changed are compiled anew
     samples: list[tuple[list[float], list[float]]] = [([], []) for _ in alone]
     while True:
         for kind in (0, 1):
@@ -155,7 +154,7 @@ def _mentioned(tree: ast.AST) -> set[str]:
 
 
 def _data(mentioned: set[str], namespace: dict[str, Any]) -> dict[str, Any]:
-    """What these names and the displayed expression hold, functions, classes and modules left out."""
+    """Returns the values of these names and of the displayed expression, without functions, classes and modules."""
     names = sorted({*mentioned, SHOWN})
     held = {name: namespace[name] for name in names if name in namespace}
     return {name: value for name, value in held.items() if not (callable(value) or isinstance(value, types.ModuleType))}
@@ -163,7 +162,7 @@ def _data(mentioned: set[str], namespace: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _undisturbed(shell: InteractiveShell, namespace: dict[str, Any]) -> Iterator[None]:
-    """Nothing is shown, magics work in ``namespace``, and the global random streams are as before afterwards."""
+    """Suppresses displays, runs magics in ``namespace``, and restores the global random streams afterwards."""
     states = random.getstate(), np.random.get_state()
     users, shell.user_ns = shell.user_ns, namespace
     try:

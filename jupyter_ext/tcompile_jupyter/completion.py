@@ -1,8 +1,9 @@
-"""Completes the options of ``%%tcompile`` and ``%tcompile``, and what they take.
+"""Completes the options of ``%%tcompile`` and ``%tcompile``, and their values.
 
-Input: the line under the cursor. Output: what may stand there: options, commands, stances, backends, modes, sizes.
-Why: a magic's line is no Python, of which IPython's own completion knows nothing. The names come from where
-they are defined: the magic's parser and the public API.
+Input: the line up to the cursor.
+Output: candidates: options, commands, stances, backends, modes, sizes.
+Why: a magic's line is not Python, so IPython cannot complete it. The names come from the magic's parser and the public
+API.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _LINE = re.compile(r"\s*(%{1,2})tcompile\s(.*)$")
 
 
 def candidates(line: str) -> list[str]:
-    """What may stand at the end of ``line``, the magic with what was typed so far.
+    """Returns the candidates at the end of ``line``, the magic with the text typed so far.
 
     >>> candidates("%%tcompile --dyn"), candidates("%%tcompile --stance fail")
     (['--dynamic'], ['fail_on_recompile'])
@@ -47,7 +48,7 @@ def candidates(line: str) -> list[str]:
 
 
 def complete(shell: InteractiveShell) -> Callable[[], None]:
-    """Completes the magics in ``shell``. Returns what undoes it."""
+    """Completes the magics in ``shell``. Returns a function that undoes it."""
 
     @context_matcher()  # type: ignore[untyped-decorator]
     def tcompile_matcher(context: CompletionContext) -> SimpleMatcherResult:
@@ -56,7 +57,7 @@ def complete(shell: InteractiveShell) -> Callable[[], None]:
         names = candidates(line) if first or not line.lstrip().startswith("%%") else []
         found: Any = {"completions": [SimpleCompletion(text=name, type="param") for name in names]}
         if names:
-            found["suppress"] = True  # Python has nothing to say here
+            found["suppress"] = True  # suppresses Python completions
         return found
 
     matchers = shell.Completer.custom_matchers

@@ -1,8 +1,8 @@
-"""Our own frames out of the sight of JupyterLab's debugger.
+"""Hides tcompile's frames from JupyterLab's debugger.
 
 Input: IPython's shell in a kernel that ipykernel's debugger may attach to, or has attached to.
-Output: its rules, which leave out files of ours as they leave out those of the kernel.
-Why: without them a ``%%tcompile`` cell has our frames in its call stack, and a step at its end leads into our code.
+Output: debugger rules that exclude tcompile's files, as they exclude the kernel's.
+Why: without them a ``%%tcompile`` cell has tcompile's frames in its call stack, and a step at its end leads into them.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _OURS = tuple(str(Path(str(file)).parent) for file in (tcompile.__file__, __file
 
 
 def hide_from_debugger(shell: InteractiveShell) -> Callable[[], None]:
-    """Leaves our files out of what the kernel's debugger shows and steps through. Returns the undoing.
+    """Excludes tcompile's files from the kernel's debugger. Returns a function that undoes it.
 
-    ipykernel sends its rules when a debugger attaches; one that has attached is given ours here.
+    ipykernel sends its rules when a debugger attaches; an attached one gets the rules here.
     """
     rules = getattr(getattr(getattr(shell, "kernel", None), "debugger", None), "kernel_modules", None)
     if not isinstance(rules, list):  # no kernel, no debugpy, or an ipykernel without rules
         return lambda: None
     added = [folder for folder in _OURS if folder not in rules]
     rules.extend(added)
-    with contextlib.suppress(Exception):  # of pydevd's that is no public interface
+    with contextlib.suppress(Exception):  # pydevd's, not a public interface
         _add_filters(sys.modules["_pydevd_bundle.pydevd_filtering"], added)
 
     def undo() -> None:

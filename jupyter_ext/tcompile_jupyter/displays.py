@@ -1,8 +1,9 @@
 """The displays that only notebooks have: comparisons, and the report under a cell.
 
-Input: facts, gathered by ``compare`` and ``report``. Output: views, as those of ``tcompile.observe.display`` are, and
-the JSON Schema of all views, for front ends that draw them by themselves. ``tools/write_display_schema.py`` writes it
-to ``displays.schema.json`` beside this file.
+Input: facts, gathered by ``compare`` and ``report``.
+Output: views like those of ``tcompile.observe.display``, and the JSON Schema of all views.
+Why: front ends can draw them by themselves. ``tools/write_display_schema.py`` writes the schema to
+``displays.schema.json`` beside this file.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from tcompile.observe.display.schema import schema_of
 from tcompile.observe.display.view import View
 from tcompile.records import dataclass
 
-_SAME = 0.95, 1.05  # speed-ups between these are none
-_SHORT_MS = 0.05  # what is shorter matters to nobody in a cell
+_SAME = 0.95, 1.05  # ratios between these count as equal
+_SHORT_MS = 0.05  # shorter times do not matter in a cell
 PATH = Path(__file__).with_name("displays.schema.json")
 
 
@@ -30,8 +31,8 @@ PATH = Path(__file__).with_name("displays.schema.json")
 class ComparisonRow:
     """The same work in plain Python and compiled; times are medians of ``repeats`` runs of each, in milliseconds.
 
-    ``difference`` says how far the results are apart; where they are not ``equal``, what differs. ``uncertainty`` is
-    how far off the worse known median may be, relative to it, with 95% confidence.
+    ``difference`` is the difference of the results, in words if they are not ``equal``. ``uncertainty`` is the larger
+    relative error of the medians, with 95% confidence.
     """
 
     name: str = ""
@@ -48,7 +49,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonView(View):
-    """A table of comparisons; ``what`` says what each row is."""
+    """A table of comparisons; ``what`` is the kind of its rows."""
 
     kind: ClassVar[str] = "comparison"
     what: str = "function"
@@ -56,7 +57,7 @@ class ComparisonView(View):
     draw_text: str = field(default="", repr=False)
 
     def body(self) -> str:
-        """The table, with a bar for each time."""
+        """Returns the table, with a bar for each time."""
         counted = any(row.graphs is not None for row in self.rows)
         counts = ("graphs", "kernels") if counted else ()
         head = [html.short(self.what), *counts, "plain Python", "compiled", "", "speed-up"]
@@ -90,13 +91,13 @@ class ComparisonView(View):
         )
 
     def text(self) -> str:
-        """The table as text."""
+        """Returns the table as text."""
         return self.draw_text
 
 
 @dataclass(frozen=True, kw_only=True)
 class FunctionReport:
-    """What happened to one function while a cell ran; ``cell`` is true for the cell's own statements."""
+    """The events of one function while a cell ran; ``cell`` is true for the cell's own statements."""
 
     name: str = ""
     cell: bool = False
@@ -123,11 +124,11 @@ class ReportView(View):
     draw_text: str = field(default="", repr=False)
 
     def body(self) -> str:
-        """What ``report`` has made of it."""
+        """Returns the HTML made by ``report``."""
         return self.draw_html
 
     def text(self) -> str:
-        """The same as text."""
+        """Returns the same as text."""
         return self.draw_text
 
 
@@ -137,7 +138,7 @@ VIEWS: tuple[type[View], ...] = (
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of every display's JSON form."""
+    """Returns the JSON Schema of every display's JSON form."""
     return schema_of(VIEWS)
 
 

@@ -1,10 +1,11 @@
-"""Carries the compiler's events to the page, in batches.
+"""Passes the compiler's events to the page, in batches.
 
-Input: events, from the bus. Output: calls of the readers, each with a tuple of events, a few times a second at most.
-Exists so that widgets and the JupyterLab panel cost a program next to nothing however much it compiles: they share one
-listener, which only keeps the event, and one thread, which tells them. While nothing is open there is neither.
+Input: events, from the bus.
+Output: calls of the readers with a tuple of events, at most a few times a second.
+Why: widgets and the JupyterLab panel must cost a program next to nothing. They share one listener, which only keeps the
+event, and one thread, which calls them. Without readers there is neither.
 
-Calls of compiled functions are not listened to, so they run in machine code as without a reader.
+It does not listen to calls of compiled functions, so they stay in machine code.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ PERIOD = 0.25
 """Seconds between two batches."""
 
 MOST = 5000
-"""Events that a batch holds at most; of more, the last ones."""
+"""The maximum number of events in a batch; older ones are dropped."""
 
 Reader = Callable[[tuple[Event, ...]], None]
 
@@ -31,7 +32,7 @@ Reader = Callable[[tuple[Event, ...]], None]
 class Feed:
     """One listener and one thread for all readers; use the ``feed`` of this module.
 
-    Readers are called in that thread, where no ``with`` block of a stance holds, or in the one that calls ``flush``.
+    Readers run in that thread, outside any stance's ``with`` block, or in the thread that calls ``flush``.
     """
 
     def __init__(self) -> None:
@@ -58,7 +59,7 @@ class Feed:
         return close
 
     def flush(self) -> None:
-        """Tells the readers now what has come since they were last told."""
+        """Passes all pending events to the readers now."""
         with self._telling:
             self._came.clear()
             batch = []
@@ -97,7 +98,7 @@ class Feed:
 
 
 def _after_cells(call: Callable[[], None]) -> Callable[[], None]:
-    """Has ``call`` called after each cell, so that what is shown is complete when a cell has run."""
+    """Registers ``call``, called after each cell, so that displays are complete when a cell has run."""
     shell: Any = None
     if "IPython" in sys.modules:
         from IPython.core.getipython import get_ipython

@@ -1,7 +1,9 @@
-"""What is known of each compiled function, for the JupyterLab extension.
+"""Facts about each compiled function, for the JupyterLab extension.
 
-Input: the code caches. Output: JSON-able records, one for each function, with a mark for each line of the user's of
-which something can be said: it is in a graph, a graph broke there, or it runs in plain Python.
+Input: the code caches.
+Output: JSON-able records, one for each function, with a mark for each known line: in a graph, at a graph break, or in
+plain Python.
+Why: the editor marks lines without running code.
 """
 
 from __future__ import annotations
@@ -24,8 +26,8 @@ MOST_LINES = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mark:
-    """What is known of a line. ``state`` is "captured", "broken" or "plain"; the rest speaks of the break."""
+class LineMark:
+    """The state of a line: "captured", "broken" or "plain"; the other fields describe the break."""
 
     file: str
     line: int
@@ -40,9 +42,9 @@ class Mark:
 
 
 def function_state(cache: FunctionCache) -> dict[str, Any]:
-    """A function as the page is told of it: its number, which begins the ids of its compiles, its display, its marks.
+    """Returns a function's record: its number, which begins the ids of its compiles, its display, its marks.
 
-    The display has no graphs: they are large, and asked for when they are looked at.
+    The display has no graphs: they are large, and are requested when viewed.
     """
     found = {(mark.file, mark.line): asdict(mark) for mark in _marks(cache)}
     return {
@@ -53,24 +55,24 @@ def function_state(cache: FunctionCache) -> dict[str, Any]:
 
 
 def find(number: int) -> FunctionCache | None:
-    """The cache with a number."""
+    """Returns the cache with a number."""
     return next((cache for cache in caches() if cache.number == number), None)
 
 
 def find_entry(number: int, index: int) -> Entry | None:
-    """An entry by the numbers of its function and its own."""
+    """Returns an entry by the numbers of its function and its own."""
     cache = find(number)
     return next((entry for entry in cache.entries if entry.index == index), None) if cache is not None else None
 
 
 def cells_of(states: Iterable[dict[str, Any]]) -> dict[str, str]:
-    """Which cell each file is that the marks of functions lie in."""
+    """Returns the cell of each file that the marks lie in."""
     files = {mark["file"] for state in states for mark in state["marks"]}
     return {file: cell for file in files if (cell := cell_of(file)) is not None}
 
 
-def _marks(cache: FunctionCache) -> Iterator[Mark]:
-    """The marks, those that win over others at the same line last."""
+def _marks(cache: FunctionCache) -> Iterator[LineMark]:
+    """Returns the marks; at the same line the last one wins."""
     graphs = [entry.graph for entry in list(cache.entries) if entry.graph is not None]
     of_cell = cache.name == CELL
     if cache.look is not None and not cache.entries:
@@ -78,7 +80,7 @@ def _marks(cache: FunctionCache) -> Iterator[Mark]:
         if cache.look.line:
             file = cache.code.co_filename
             line = linecache.getline(file, cache.look.line).strip()
-            yield Mark(
+            yield LineMark(
                 file=file, line=cache.look.line, text=line, state="plain", headline=REASON, explanation=str(cache.look)
             )
     tried = cache.eager_calls or cache.breaks or cache.entries
@@ -92,7 +94,7 @@ def _marks(cache: FunctionCache) -> Iterator[Mark]:
         if of_cell and broke.reason.id == "compiled-by-itself":
             continue
         if where.line:
-            yield Mark(
+            yield LineMark(
                 file=where.file, line=where.line, text=where.text, state="plain" if of_cell else "broken",
                 column=where.column, end_column=None if where.end_line > where.line else where.end_column,
                 reason=broke.reason.id, headline=broke.reason.headline, explanation=broke.explanation,
@@ -100,21 +102,21 @@ def _marks(cache: FunctionCache) -> Iterator[Mark]:
             )  # fmt: skip
 
 
-def _captured(nodes: Iterable[Node]) -> Iterator[Mark]:
+def _captured(nodes: Iterable[Node]) -> Iterator[LineMark]:
     for node in nodes:
         at = node.location
         if at is not None and at.line:
             for line in range(at.line, max(at.line, at.end_line) + 1):
                 text = at.text if line == at.line else linecache.getline(at.file, line)
-                yield Mark(file=at.file, line=line, text=text.strip(), state="captured")
+                yield LineMark(file=at.file, line=line, text=text.strip(), state="captured")
         for region in node.regions:
             yield from _captured(region.nodes)
 
 
-def _plain(cache: FunctionCache) -> Iterator[Mark]:
+def _plain(cache: FunctionCache) -> Iterator[LineMark]:
     file, first = cache.code.co_filename, cache.code.co_firstlineno
     for line in sorted({line for _, _, line in cache.code.co_lines() if line is not None and line > first}):
-        yield Mark(file=file, line=line, text=linecache.getline(file, line).strip(), state="plain")
+        yield LineMark(file=file, line=line, text=linecache.getline(file, line).strip(), state="plain")
 
 
-__all__ = ["MOST_LINES", "Mark", "cells_of", "find", "find_entry", "function_state"]
+__all__ = ["MOST_LINES", "LineMark", "cells_of", "find", "find_entry", "function_state"]

@@ -1,8 +1,9 @@
-"""Which cell runs, and which cell a function was written in.
+"""Identifies the running cell, and the cell in which a function was written.
 
-Input: IPython's notice that a cell begins or ends. Output: ``bus.current_cell``, and the answer to "which cell does
-this file of code come from?". A cell is named by JupyterLab's id of it, or by its execution count (``In[3]``) where
-the front end sends no id. Exists so that every event names its cells, those of plain cells included.
+Input: IPython's events at the begin and end of a cell.
+Output: ``bus.current_cell``, and the cell of a file of code.
+Why: every event names its cells, plain cells included. A cell's name is JupyterLab's id, or its execution count
+(``In[3]``) if the front end sends no id.
 """
 
 from __future__ import annotations
@@ -16,15 +17,15 @@ from tcompile.observe.context import current_cell, name_cells
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
-_MOST = 4096  # cells whose ids are kept
+_MOST = 4096  # number of cells whose ids are kept
 
 
 def follow_cells(shell: InteractiveShell) -> Callable[[], None]:
-    """Keeps ``bus.current_cell`` and the names of cells right for ``shell``. Returns what undoes it."""
+    """Keeps ``bus.current_cell`` and the names of cells current for ``shell``. Returns a function that undoes it."""
     ids: OrderedDict[str, str] = OrderedDict()
-    running: list[tuple[Any, int, str | None]] = []  # cells within cells: which, the count seen, what was outside
+    running: list[tuple[Any, int, str | None]] = []  # nested cells: the id, the count seen, the enclosing cell
     loading = shell.displayhook.exec_result
-    # How far IPython's count is ahead of the cell that begins: its versions differ.
+    # By how much IPython's count is ahead of the cell that begins: its versions differ.
     ahead = 1 if loading is None else shell.execution_count - (loading.execution_count or shell.execution_count)
 
     def begins(info: Any) -> None:

@@ -1,8 +1,9 @@
-"""The magics ``%%tcompile`` and ``%tcompile``: options in, a run or an answer out.
+"""The magics ``%%tcompile`` and ``%tcompile``.
 
-Input: the line and the text that IPython hands to a magic. Output: a cell that ran, its report, or a usage
-error that names what is valid. Exists as the thin layer between IPython and the public API; names of stances,
-backends and modes are checked by that API alone, so that its lists and this magic's never differ.
+Input: the line and the text that IPython passes to a magic.
+Output: a cell that ran, its report, or a usage error that names the valid values.
+Why: the thin layer between IPython and the public API. Names of stances, backends and modes are validated by that API
+alone.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from tcompile import api
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.runtime.dispatch import parts_of
 from tcompile.stance import set_stance
-from tcompile_jupyter.cells import Cell, Settings, prepare, running, show_error, show_users_frames
+from tcompile_jupyter.cells import Cell, CellSettings, prepare, running, show_error, show_users_frames
 from tcompile_jupyter.compare import Comparison, compare
 from tcompile_jupyter.compare_cell import Snapshot, compare_cell, compare_statements, snapshot
 from tcompile_jupyter.options import DYNAMIC, better_error, help_text, unknown
 from tcompile_jupyter.record import Record, recording
-from tcompile_jupyter.report import Report
-from tcompile_jupyter.status import Status, current_stance
+from tcompile_jupyter.report import CellReport
+from tcompile_jupyter.status import StatusTable, current_stance
 from tcompile_jupyter.watch import Watch
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import ExecutionResult
 
 _HELP = re.compile(r"%%tcompile\s(.*\s)?(-h|--help)\s*$")
-_LINE = """%tcompile [COMMAND]: ask and tell the compiler
+_LINE = """%tcompile [COMMAND]: inspect and control the compiler
 
   %tcompile               what is compiled, under which stance
   %tcompile stance NAME   change the stance, for the whole process
@@ -57,7 +58,7 @@ WATCH = "on", "off", ""
 
 @magics_class
 class TcompileMagics(Magics):  # type: ignore[misc]
-    """``%%tcompile`` compiles a cell; ``%tcompile`` asks and tells the compiler."""
+    """``%%tcompile`` compiles a cell; ``%tcompile`` inspects and controls the compiler."""
 
     def __init__(self, shell: Any) -> None:
         super().__init__(shell)
@@ -101,13 +102,13 @@ class TcompileMagics(Magics):  # type: ignore[misc]
                     stack.enter_context(set_stance.block(options.stance))
             self._run(body, settings, options)
 
-    def _run(self, body: str, settings: Settings, options: argparse.Namespace) -> None:
-        result = running(self.shell)  # now: a cell that runs another one hides its own
+    def _run(self, body: str, settings: CellSettings, options: argparse.Namespace) -> None:
+        result = running(self.shell)  # hidden now: a cell that runs another one hides its own
         try:
             cell = prepare(self.shell, result, body)
         except UsageError:
             raise
-        except Exception as error:  # the text is no Python, or a transformer of IPython's refuses it
+        except Exception as error:  # the text is not Python, or one of IPython's transformers rejects it
             show_error(self.shell, result, "", error)
             self._afterwards(result, body, None)
             return
@@ -115,7 +116,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         profile = api.CompileProfiler() if options.profile else None
         with recording(_cell_id(self.shell, result)) as record, profile or contextlib.nullcontext():
             failed = self._execute(cell, result, settings)
-        report = Report(
+        report = CellReport(
             record,
             stance=current_stance(),
             draw=options.graph,
@@ -128,26 +129,26 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             self._again(cell, settings, before, options, report)
         compiled = any(function.graphs for function in record)
         self._watch.skip()
-        if options.quiet or (failed and not compiled):  # the error itself says what there is to say
+        if options.quiet or (failed and not compiled):  # the error is self-explanatory
             self._afterwards(result, body, None)
         else:
             self._afterwards(result, body, report)
 
-    def _execute(self, cell: Cell, result: ExecutionResult | None, settings: Settings) -> bool:
+    def _execute(self, cell: Cell, result: ExecutionResult | None, settings: CellSettings) -> bool:
         """Runs the cell and shows its error. Returns whether there was one."""
         try:
             cell.run(settings)
         except (SystemExit, bdb.BdbQuit, *self.shell.custom_exceptions):
-            raise  # these have their own ways in IPython
+            raise  # IPython handles these itself
         except BaseException as error:
             show_error(self.shell, result, cell.filename, error)
             return True
         return False
 
     def _again(
-        self, cell: Cell, settings: Settings, before: Snapshot, options: argparse.Namespace, report: Report
+        self, cell: Cell, settings: CellSettings, before: Snapshot, options: argparse.Namespace, report: CellReport
     ) -> None:
-        """Runs the cell in copies, as the options ask, and adds to the report how they compare."""
+        """Runs the cell in copies, as the options ask, and adds the comparison to the report."""
         try:
             if options.compare:
                 report.comparison = compare_cell(cell, settings, before)
@@ -160,10 +161,10 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         finally:
             before.forget()
 
-    def _afterwards(self, result: ExecutionResult | None, body: str, report: Report | None) -> None:
-        """Shows ``report`` below everything that the cell shows, plots included, which IPython draws last.
+    def _afterwards(self, result: ExecutionResult | None, body: str, report: CellReport | None) -> None:
+        """Shows ``report`` below all output of the cell, plots included, which IPython draws last.
 
-        Of the runs of one text in one cell, as ``%%timeit`` makes them, the first is reported.
+        If one text runs repeatedly in one cell, as under ``%%timeit``, the first run is reported.
         """
         if result is None:
             if report is not None:
@@ -190,7 +191,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     @no_var_expand
     @line_magic("tcompile")
     def line(self, line: str) -> Any:
-        """Ask and tell the compiler; ``%tcompile --help`` says how."""
+        """Inspect and control the compiler; ``%tcompile --help`` lists the commands."""
         command, _, what = line.strip().partition(" ")
         if command in ("-h", "--help", "help"):
             print(f"{_LINE}\n{help_text(self.cell.parser, _CELL)}")
@@ -204,21 +205,21 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             "reset": self._reset,
         }
         if (command or "status") not in commands:
-            raise UsageError(unknown("command", command, commands, "%tcompile --help says what they do"))
-        __tracebackhide__ = True  # IPython then shows the user's frames alone
+            raise UsageError(unknown("command", command, commands, "%tcompile --help describes them"))
+        __tracebackhide__ = True  # IPython then shows only user frames
         try:
             return commands[command or "status"](what.strip())
         except UsageError:
             raise
         except BaseException as error:
             show_users_frames(error)
-            if error.__traceback__ is None and isinstance(error, Exception):  # it is about the call that was asked for
+            if error.__traceback__ is None and isinstance(error, Exception):  # it is about the requested call
                 raise UsageError(f"%tcompile {command}: {error}") from None
             raise
 
-    def _status(self, what: str) -> Status:
+    def _status(self, what: str) -> StatusTable:
         _nothing("status", what)
-        return Status.of(self.shell.user_ns)
+        return StatusTable.of(self.shell.user_ns)
 
     def _stance(self, what: str) -> None:
         if not what:
@@ -243,7 +244,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         print("cells that compile something say so" if what != "off" else "cells say nothing more")
 
     def unload(self) -> None:
-        """Takes back what the magics have changed in the shell."""
+        """Undoes the changes of the magics to the shell."""
         if self._watch.on:
             print("tcompile: cells say nothing more; %tcompile watch lets them")
         self._watch.set(False)
@@ -256,7 +257,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         print("everything that was compiled is forgotten")
 
     def _call(self, command: str, text: str) -> tuple[Callable[..., Any], list[Any], dict[str, Any]]:
-        """The function and the arguments of a call that is given as text; each is evaluated once."""
+        """Returns the function and the arguments of a call given as text; each is evaluated once."""
         try:
             call = ast.parse(text.rstrip("; "), mode="eval").body
         except SyntaxError:
@@ -277,16 +278,16 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
 
 def help_alone(lines: list[str]) -> list[str]:
-    """``%%tcompile --help`` without a body, which IPython refuses, asks for help all the same."""
+    """Handles ``%%tcompile --help`` without a body, which IPython would refuse."""
     if lines and _HELP.match(lines[0]) and not "".join(lines[1:]).strip():
         return ["%tcompile --help\n"]
     return lines
 
 
 def _waiting(cell: Cell, record: Record) -> tuple[str, ...]:
-    """The functions of the cell that have not been called."""
+    """Returns the cell's functions that have not been called."""
     if current_stance() == "force_eager":
-        return ()  # calls leave no trace
+        return ()  # calls are not recorded
     called = {function.name for function in record}
     return tuple(
         name
@@ -295,11 +296,11 @@ def _waiting(cell: Cell, record: Record) -> tuple[str, ...]:
     )
 
 
-def _settings(options: argparse.Namespace) -> Settings:
-    """The cell's settings, tried out on an empty function: a wrong one is refused before anything runs."""
+def _settings(options: argparse.Namespace) -> CellSettings:
+    """Returns the cell's settings, validated on an empty function before anything runs."""
     if options.dynamic not in DYNAMIC:
         raise UsageError(unknown("--dynamic", options.dynamic, DYNAMIC))
-    settings = Settings(options.fullgraph, DYNAMIC[options.dynamic], options.backend, options.mode)
+    settings = CellSettings(options.fullgraph, DYNAMIC[options.dynamic], options.backend, options.mode)
     with _usage_errors():
         settings.compile(lambda: None)
     return settings
@@ -307,7 +308,7 @@ def _settings(options: argparse.Namespace) -> Settings:
 
 @contextlib.contextmanager
 def _usage_errors() -> Iterator[None]:
-    """Shows the API's own error about a wrong name as a usage error, without a traceback."""
+    """Shows the API's error about a wrong name as a usage error, without a traceback."""
     try:
         yield
     except (InvalidArgument, InvalidType) as error:

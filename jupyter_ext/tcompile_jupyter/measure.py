@@ -1,18 +1,18 @@
-"""Measures the same work in plain Python and compiled, honestly.
+"""Measures the same work in plain Python and compiled.
 
-Input: two ways to do the same work, or a function with its arguments. Output: a ``Measured`` after each repeat, with
-the times so far, their medians and how sure those are. Exists apart from everything that shows times, so that a
-table, a sentence and a plot all measure in this one way:
+Input: two ways to do the same work, or a function with its arguments.
+Output: a ``Measured`` after each repeat, with the times so far, their medians and confidence intervals.
+Why: a table, a sentence and a plot all measure in this one way:
 
 - the results of both are compared before anything is timed;
 - the first runs warm up: they compile, and fill caches and pools;
-- plain and compiled runs take turns, so that a machine that speeds up or slows down meanwhile treats both alike;
-- short work is done many times for one sample, so that the clock's own cost does not count;
-- it goes on until both medians are known to within a tolerance, at a stated confidence, or the budget is spent.
+- plain and compiled runs alternate, so that changes of the machine's speed affect both alike;
+- short work is repeated for one sample, so that the clock's own cost does not count;
+- it continues until both medians are known to within a tolerance, at a stated confidence, or the budget is spent.
 
-The confidence interval of a median is taken from the order of the samples alone, and supposes nothing of how they are
-distributed: the k-th smallest and the k-th largest of n samples enclose the median of what they are drawn from with
-the probability 1 - 2 P(B < k), B binomial of n and 1/2 (H. A. David and H. N. Nagaraja, Order Statistics, 7.1).
+The confidence interval of a median comes from the order of the samples alone, without assumptions on their
+distribution. The k-th smallest and the k-th largest of n samples enclose the median with the probability 1 - 2 P(B <
+k), B binomial of n and 1/2 (H. A. David and H. N. Nagaraja, Order Statistics, 7.1).
 """
 
 from __future__ import annotations
@@ -33,21 +33,21 @@ from tcompile.stance import set_stance
 from tcompile_jupyter.status import is_compiled
 
 Run = Callable[[int], tuple[float, Any]]
-"""Does the work so many times in a row. Returns the seconds that one took, and the last result."""
+"""Repeats the work. Returns the seconds of one repetition, and the last result."""
 
 REPEATS = range(6, 201)
 """The fewest and the most samples of each kind. Six are the fewest that enclose a median with 95% confidence."""
 
 CONFIDENCE = 0.95
 TOLERANCE = 0.05
-_SAMPLE = 2e-4  # seconds that a sample takes at least, where the work may be repeated for it
+_SAMPLE = 2e-4  # minimum seconds of a sample, if the work may be repeated
 _MOST_CALLS = 10_000
 _WARM_UPS = 3  # after the first run: the second size compiles anew, and the second hit moves into machine code
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Times of one kind of run, in milliseconds, in the order in which they were taken."""
+    """Times of one kind of run, in milliseconds, in order."""
 
     ms: tuple[float, ...] = ()
 
@@ -57,7 +57,7 @@ class Sample:
         return statistics.median(self.ms) if self.ms else math.nan
 
     def interval(self, confidence: float = CONFIDENCE) -> tuple[float, float]:
-        """Between which two times the median lies; without end where there are too few samples to say.
+        """Returns the confidence interval of the median; infinite with too few samples.
 
         >>> Sample((3.0, 1.0, 2.0, 5.0, 4.0, 6.0)).interval()
         (1.0, 6.0)
@@ -75,7 +75,7 @@ class Sample:
         return (ordered[rank - 1], ordered[n - rank]) if rank else (-math.inf, math.inf)
 
     def spread(self) -> tuple[float, float]:
-        """The times that a quarter of the samples stay below, and above.
+        """Returns the lower and upper quartile.
 
         >>> Sample((1.0, 2.0, 3.0, 4.0, 5.0)).spread()
         (2.0, 4.0)
@@ -86,7 +86,7 @@ class Sample:
         return low, high
 
     def uncertainty(self, confidence: float = CONFIDENCE) -> float:
-        """How far off the median may be, relative to it."""
+        """Returns the relative error of the median."""
         low, high = self.interval(confidence)
         median = self.median
         return max(high - median, median - low) / median if median else math.inf
@@ -94,7 +94,7 @@ class Sample:
 
 @dataclass(frozen=True)
 class Measured:
-    """What is known after some repeats. ``done``: nothing more is measured."""
+    """The results after some repeats. ``done``: the measurement has ended."""
 
     eager: Sample
     compiled: Sample
@@ -103,7 +103,7 @@ class Measured:
 
     @property
     def repeats(self) -> int:
-        """How many samples there are of each kind."""
+        """The number of samples of each kind."""
         return len(self.eager.ms)
 
     @property
@@ -113,17 +113,17 @@ class Measured:
 
     @property
     def uncertainty(self) -> float:
-        """How far off the worse known of the two medians may be, relative to it."""
+        """Returns the larger relative error of the two medians."""
         return max(self.eager.uncertainty(), self.compiled.uncertainty())
 
     @property
     def sure(self) -> bool:
-        """Whether one of the two is faster with 95% confidence: their intervals lie apart."""
+        """Whether one of the two is faster with 95% confidence: their intervals are disjoint."""
         (low, high), (other_low, other_high) = self.eager.interval(), self.compiled.interval()
         return high < other_low or other_high < low
 
     def progress(self, tolerance: float = TOLERANCE) -> float:
-        """How much of the way is done, from 0 to 1, where the time allows: errors shrink with the root of the count."""
+        """Returns the progress from 0 to 1, if the time allows: errors shrink with the root of the count."""
         if self.done:
             return 1.0
         return min(0.99, (tolerance / self.uncertainty) ** 2) if self.uncertainty else 0.99
@@ -138,11 +138,11 @@ def measure(
     repeat: bool = True,
     after_first: Callable[[], Difference] = Difference,
 ) -> Iterator[Measured]:
-    """Compares the results of both, then times them in turn, and yields what is known after each repeat.
+    """Compares the results of both, then times them alternately, and yields the results after each repeat.
 
-    It ends when both medians are known to within ``tolerance`` with 95% confidence, when ``budget`` seconds are spent,
-    or when nobody asks for the next repeat any more; at least the fewest repeats are run. ``repeat``: short work may be
-    done several times in a row for one sample. ``after_first`` adds a difference once both have run once.
+    It ends when both medians are known to within ``tolerance`` with 95% confidence, or when ``budget`` seconds are
+    spent. It also ends when the caller stops iterating; at least the minimum of repeats is run. ``repeat``: short work
+    may be repeated for one sample. ``after_first`` adds a difference once both have run.
 
     >>> def quick(calls):
     ...     return 1e-3, "the same"
@@ -168,10 +168,10 @@ def measure(
 
 
 def _warmed(run: Run) -> int:
-    """Warms ``run`` up. Returns how many calls make a sample of it."""
+    """Warms ``run`` up. Returns the number of calls in a sample."""
     seconds = run(1)[0]
     for _ in range(_WARM_UPS - 1):
-        if seconds > 0.05:  # what takes that long has nothing left to warm
+        if seconds > 0.05:  # work this long needs no more warming up
             break
         seconds = run(1)[0]
     return max(1, min(_MOST_CALLS, math.ceil(_SAMPLE / seconds))) if seconds > 0 else _MOST_CALLS
@@ -179,19 +179,20 @@ def _warmed(run: Run) -> int:
 
 @dataclass(frozen=True)
 class Pair:
-    """A call in plain Python and compiled, each on arguments of its own."""
+    """A call in plain Python and compiled, each on its own arguments."""
 
     name: str
     eager: Run
     compiled: Run
-    arguments: Callable[[], Difference]  # how far they are apart by now
-    function: Any  # the compiled one
+    arguments: Callable[[], Difference]  # their difference so far
+    function: Any  # the compiled function
 
     @classmethod
     def of(cls, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], **settings: Any) -> Pair:
-        """The two ways to call ``function``, which may be compiled already, else is with ``settings``.
+        """Returns the plain and the compiled call of ``function``, which is compiled with ``settings`` unless it is
+        already.
 
-        The arguments are copied, once for each way.
+        The arguments are copied, once for each.
         """
         plain: Callable[..., Any] = parts_of(function)[0] if is_compiled(function) else function
         compiled = api.compile(function, **settings) if settings or plain is function else function
@@ -215,7 +216,7 @@ class Pair:
 
 
 def crossings(sizes: Sequence[float], speed_ups: Sequence[float]) -> list[float]:
-    """The sizes at which the speed-up passes 1, read off straight lines between the points of a log-log plot.
+    """Returns the sizes at which the speed-up passes 1, interpolated on a log-log plot.
 
     >>> crossings([1, 100], [0.1, 10.0])
     [10.0]
@@ -232,7 +233,7 @@ def crossings(sizes: Sequence[float], speed_ups: Sequence[float]) -> list[float]
 
 
 def timed(work: Callable[..., Any], arguments: tuple[Any, dict[str, Any]], calls: int) -> tuple[float, Any]:
-    """Calls ``work`` with ``(args, kwargs)`` so many times. Returns the seconds that one took, and the last result."""
+    """Calls ``work`` with ``(args, kwargs)`` so many times. Returns the seconds of one call, and the last result."""
     args, kwargs = arguments
     result = None
     if kwargs:

@@ -1,7 +1,8 @@
-"""What the options of ``%%tcompile`` take, and how help and errors speak of them.
+"""The options of ``%%tcompile``: their valid values, help and errors.
 
-Input: the magic's own parser, and the public API. Output: valid names, the help text, and errors that say what would
-be right. Exists so that help, completion and errors name the same things, which are those that the API names.
+Input: the magic's own parser, and the public API.
+Output: valid names, the help text, and errors that name the valid values.
+Why: help, completion and errors list the same names, which are the API's.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _WIDTH = 100
 
 
 def choices(option: str) -> list[str]:
-    """What an option of ``%%tcompile`` takes; nothing for one that takes nothing.
+    """Returns the values of an option of ``%%tcompile``; none for a flag.
 
     >>> choices("--dynamic")
     ['true', 'false', 'auto']
@@ -36,12 +37,12 @@ def choices(option: str) -> list[str]:
 
 
 def options(parser: argparse.ArgumentParser) -> list[str]:
-    """The names of a parser's options."""
+    """Returns the names of a parser's options."""
     return [name for action in parser._actions for name in action.option_strings if name.startswith("--")]
 
 
 def help_text(parser: argparse.ArgumentParser, about: str) -> str:
-    """The options in a list, each with what it takes, under ``about``."""
+    """Lists the options with their values, under ``about``."""
     rows: list[tuple[str, str]] = []
     for action in parser._actions:
         name = action.option_strings[-1]
@@ -57,7 +58,7 @@ def help_text(parser: argparse.ArgumentParser, about: str) -> str:
 
 
 def better_error(parser: argparse.ArgumentParser, message: str) -> str:
-    """What a parser says of a wrong line, with what would be right.
+    """Returns a parser's error about a wrong line, with the valid values.
 
     >>> from tcompile_jupyter.magics import TcompileMagics
     >>> better_error(TcompileMagics.cell.parser, "unrecognized arguments: --grph").partition(";")[0]
@@ -67,7 +68,7 @@ def better_error(parser: argparse.ArgumentParser, message: str) -> str:
     if what == "unrecognized arguments":
         first = words.split()[0]
         kind = "option" if first.startswith("-") else "argument"
-        return unknown(kind, first, options(parser), "%%tcompile --help says what they do")
+        return unknown(kind, first, options(parser), "%%tcompile --help describes them")
     option = what.removeprefix("argument ")
     if choices(option):
         return f"{option} takes one of: {', '.join(choices(option))}"
@@ -75,7 +76,7 @@ def better_error(parser: argparse.ArgumentParser, message: str) -> str:
 
 
 def unknown(what: str, given: str, valid: Iterable[Any], more: str = "") -> str:
-    """The text of an error about a name that is none of ``valid``."""
+    """Returns the text of an error about a name that is not in ``valid``."""
     names = [str(name) for name in valid if name]
     close = difflib.get_close_matches(given, names, n=1)
     guess = f" Did you mean {close[0]!r}?" if close else ""

@@ -1,11 +1,12 @@
-"""The kernel's end of the JupyterLab extension: tells pages what happens, and answers their questions.
+"""The kernel's end of the JupyterLab extension: sends news to pages, and answers their requests.
 
-Input: the comms of pages, the events in batches, and questions. Output: news, while anybody looks, and answers. Exists
-so that a page that comes late, or twice, or after a restart, knows what any other one knows. The other end is
+Input: the pages' comms, events in batches, and requests.
+Output: news, while a page listens, and answers.
+Why: a page that connects late, twice, or after a restart has the same state as any other. The other end is
 ``labextension/src/protocol.ts``.
 
-The kernel keeps one comm of its own open under the name ``tcompile``: pages see it come when the extension is loaded,
-and a page that comes later finds it in the list of comms. A kernel without it is left alone by the page.
+The kernel keeps one comm of its own open under the name ``tcompile``. Pages see it appear when the extension is loaded,
+and a later page finds it in the list of comms. A page ignores a kernel without it.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ TARGET = "tcompile"
 _NOT_TOLD = (CallTimed, LoopTimed, PassFinished)
 PROTOCOL = 1
 PAGES = 8
-"""Pages that are told; one that was closed without a word goes when another comes."""
+"""The maximum of pages; one that vanished without closing its comm is dropped when another connects."""
 
 FUNCTIONS = 1000
-"""Functions that a page is told of at most, the newest."""
+"""The maximum of functions sent to a page, the newest."""
 
-_RUNS = 512  # cells whose beginning is remembered
-_LONGEST = 2_000  # characters of a text in an event, as a page is told of it
+_RUNS = 512  # number of cells whose start is remembered
+_LONGEST = 2_000  # characters of a text in an event, as sent to a page
 _LISTING = 1_000_000  # characters of IR or of assembly
 
 
@@ -49,13 +50,13 @@ class Pages:
         self.runs: deque[tuple[str, float]] = deque(maxlen=_RUNS)
 
     def begins(self, *_: Any) -> None:
-        """Notes that a cell begins to run."""
+        """Records that a cell begins to run."""
         cell = current_cell.get()
         if cell is not None:
             self.runs.append((cell, time.time()))
 
     def connect(self, comm: Any, _: Any) -> None:
-        """Takes a page in, whose comm this is."""
+        """Adds a page, whose comm this is."""
         page = Page(comm, self)
         self.open.append(page)
         comm.on_msg(page.hears)
@@ -64,24 +65,24 @@ class Pages:
             self.drop(old)
 
     def drop(self, page: Page) -> None:
-        """Lets a page go."""
+        """Removes a page."""
         page.quiet()
         if page in self.open:
             self.open.remove(page)
 
 
 class Page:
-    """One page: whether it listens, and up to where it has been told."""
+    """One page: whether it listens, and how much it has received."""
 
     def __init__(self, comm: Any, pages: Pages) -> None:
         self.comm = comm
         self.pages = pages
         self._stop: Callable[[], None] | None = None
-        self._told = 0.0  # when it was last told which cells ran
-        self._counts: dict[int, tuple[int, int]] = {}  # of each function, the calls that it was told of
+        self._sent_until = 0.0  # when it last received the cells that ran
+        self._counts: dict[int, tuple[int, int]] = {}  # for each function, the number of calls sent
 
     def hears(self, message: dict[str, Any]) -> None:
-        """Answers a question; what it is about is in ``ask``."""
+        """Answers a request; its subject is in ``ask``."""
         data = message["content"]["data"]
         question = data.get("question") if isinstance(data, dict) else None
         if not isinstance(question, int):
@@ -99,20 +100,20 @@ class Page:
         self.comm.send({"type": "answer", "question": question, "error": error, **(answer or {})})
 
     def listen(self) -> None:
-        """Tells the page all that is remembered, and from now on what happens."""
+        """Sends the page all remembered state, and from now on the news."""
         if self._stop is None:
             self._stop = feed.open(self.tell)
-        self._told = 0.0
+        self._sent_until = 0.0
         self._say(history.events, _newest(), whole=True)
 
     def quiet(self) -> None:
-        """Tells the page nothing any more."""
+        """Sends the page no more news."""
         if self._stop is not None:
             self._stop()
             self._stop = None
 
     def tell(self, events: Iterable[Event]) -> None:
-        """Tells the page of events, and of the functions that they speak of."""
+        """Sends the page events, and the functions they concern."""
         events = tuple(events)
         numbers = {int(event.compile_id.partition("/")[0]) for event in events if event.compile_id}
         self._say(events, [cache for cache in _newest() if cache.number in numbers])
@@ -123,19 +124,19 @@ class Page:
         self._say((), ())
 
     def functions(self) -> dict[str, Any]:
-        """The functions that have been called since the page was last told of them."""
+        """Returns the functions called since the page's last update."""
         called = [cache for cache in _newest() if _count(cache) != self._counts.get(cache.number)]
         return {"functions": self._states(called)}
 
     def graph(self, number: int, entry: int) -> dict[str, Any]:
-        """The graph of an entry; None where it has none."""
+        """Returns the graph of an entry; None if it has none."""
         found = find_entry(number, entry)
         if found is None:
             raise LookupError(_gone(number))
         return {"graph": None if found.graph is None else found.graph.view(draw=False).data()}
 
     def kernel(self, number: int, entry: int, kernel: str) -> dict[str, Any]:
-        """A kernel of an entry, with its listings."""
+        """Returns a kernel of an entry, with its listings."""
         found = find_entry(number, entry)
         named = [one for one in found.kernels if one.name == kernel] if found is not None else []
         if not named:
@@ -145,8 +146,8 @@ class Page:
 
     def _say(self, events: Iterable[Event], touched: Iterable[FunctionCache], *, whole: bool = False) -> None:
         states = self._states(touched)
-        runs = [run for run in list(self.pages.runs) if run[1] > self._told]
-        self._told = runs[-1][1] if runs else self._told
+        runs = [run for run in list(self.pages.runs) if run[1] > self._sent_until]
+        self._sent_until = runs[-1][1] if runs else self._sent_until
         alive = [cache.number for cache in _newest()]
         self._counts = {number: self._counts[number] for number in alive if number in self._counts}
         self.comm.send(
@@ -160,7 +161,7 @@ class Page:
         )  # fmt: skip
 
     def _states(self, touched: Iterable[FunctionCache]) -> list[dict[str, Any]]:
-        """What is known of functions. One that changes in this moment is left out: the next news has it."""
+        """Returns the records of functions. One that is changing now is left out until the next update."""
         states = []
         for cache in touched:
             try:
@@ -173,7 +174,7 @@ class Page:
 
 
 def open_pages(shell: InteractiveShell) -> Callable[[], None]:
-    """Lets pages connect to this kernel, and says that it is there. Returns what undoes it."""
+    """Lets pages connect to this kernel, and announces it. Returns a function that undoes it."""
     kernel = getattr(shell, "kernel", None)
     if getattr(kernel, "comm_manager", None) is None:  # a terminal
         return lambda: None
@@ -198,24 +199,24 @@ def open_pages(shell: InteractiveShell) -> Callable[[], None]:
 
 
 def _newest() -> tuple[FunctionCache, ...]:
-    """The functions that pages are told of."""
+    """Returns the functions that pages receive."""
     return caches()[-FUNCTIONS:]
 
 
 def _count(cache: FunctionCache) -> tuple[int, int]:
-    """How often compiled code answered, and how often plain Python did."""
+    """Returns the number of calls answered by compiled code, and by plain Python."""
     return sum(entry.hits for entry in list(cache.entries)), cache.eager_calls
 
 
 def _short(event: Event) -> dict[str, Any]:
-    """An event without its graph, and with texts of bearable length."""
+    """Returns an event without its graph, with shortened texts."""
     lazy: dict[str, Any] = {f.name: None for f in dataclasses.fields(event) if f.name.startswith("get_")}
     data = dataclasses.replace(event, **lazy).as_dict()
     return {key: value[:_LONGEST] if isinstance(value, str) else value for key, value in data.items()}
 
 
 def _gone(number: int) -> str:
-    return "it is not there any more" if find(number) is not None else "the function is not there any more"
+    return "it no longer exists" if find(number) is not None else "the function no longer exists"
 
 
 __all__ = ["FUNCTIONS", "PAGES", "PROTOCOL", "TARGET", "Page", "Pages", "open_pages"]

@@ -1,9 +1,9 @@
-"""Says what a compile is at that takes longer than a moment.
+"""Shows the progress of a compile that takes longer than a moment.
 
-Input: the compiles that are going on (``tcompile.observe.context``). Output: a line under the running cell, renewed a
-few times a second, with the function, the phase, how far it is and the seconds so far; in a terminal, a line that goes
-away again. Exists so that nobody wonders whether the kernel hangs. A compile of the usual few milliseconds costs it one
-look at a flag.
+Input: the compiles in progress (``tcompile.observe.context``).
+Output: a line under the running cell, updated a few times a second, with the function, the phase, the progress and the
+seconds so far. In a terminal, a line that is erased afterwards.
+Why: users must see that the kernel has not hung. A compile of the usual few milliseconds costs one check of a flag.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 PATIENCE = 0.5
-"""Seconds after which a compile is told of."""
+"""Seconds after which a compile is shown."""
 
 METADATA = {"tcompile": "progress"}
-"""Of the outputs, by which who reads a notebook knows them."""
+"""The outputs' metadata, by which readers of a notebook recognise them."""
 
-_RENEWED = 0.25  # seconds between two looks
+_RENEWED = 0.25  # seconds between two checks
 PHASES = "load", "capture", "transforms", "backend", "entry"
 _MEANING = {
     "load": "loading the backend", "capture": "following the bytecode", "transforms": "transforming the graph",
@@ -41,10 +41,10 @@ _MEANING = {
 
 
 class Screen(Protocol):
-    """Where the line is shown."""
+    """A place that shows the line."""
 
     def show(self, work: Work, seconds: float) -> None:
-        """Shows or renews the line."""
+        """Shows or updates the line."""
 
     def end(self, work: Work, seconds: float) -> None:
         """The compile has ended."""
@@ -57,7 +57,7 @@ class Notebook:
         self._handle: Any = None
 
     def show(self, work: Work, seconds: float) -> None:
-        """Shows or renews the output."""
+        """Shows or updates the output."""
         data = {"text/plain": line(work, seconds), "text/html": as_html(work, seconds)}
         if self._handle is None:
             self._handle = DisplayHandle()
@@ -66,10 +66,13 @@ class Notebook:
             self._handle.update(data, raw=True, metadata=METADATA)
 
     def end(self, work: Work, seconds: float) -> None:
-        """Leaves what it took: an output cannot be taken away again."""
+        """Leaves the duration: an output cannot be removed."""
         if self._handle is not None:
-            told = f"compiled {_name(work)} in {seconds:.1f} s"
-            data = {"text/plain": told, "text/html": html.page(f'<span class="tcd-dim">{html.text(told)}</span>')}
+            done = f"compiled {_name(work)} in {seconds:.1f} s"
+            data = {
+                "text/plain": done,
+                "text/html": html.page(f'<span class="tcd-dim">{html.text(done)}</span>'),
+            }
             self._handle.update(data, raw=True, metadata=METADATA)
             self._handle = None
 
@@ -91,7 +94,7 @@ class Terminal:
 
 
 class Progress:
-    """Looks after compiles from a thread of its own, which sleeps while there are none."""
+    """Watches compiles from a thread of its own, which sleeps while there are none."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -103,7 +106,7 @@ class Progress:
         self._lock = threading.Lock()
 
     def begins(self) -> None:
-        """A compile begins."""
+        """Handles the begin of a compile."""
         if self._wake.is_set() and self._process == os.getpid():
             return
         if self._thread is None or self._process != os.getpid():  # threads do not survive a fork
@@ -114,7 +117,7 @@ class Progress:
         self._wake.set()
 
     def ends(self, work: Work) -> None:
-        """A compile has ended: what is shown of it says so before the cell goes on."""
+        """Handles the end of a compile: its output is final before the cell continues."""
         if self._shown is work:
             with contextlib.suppress(Exception):
                 self._last(work)
@@ -139,7 +142,7 @@ class Progress:
                 return
             try:
                 self._follow()
-            except Exception:  # what shows progress must not disturb what makes it
+            except Exception:  # errors of the display must not disturb the compile
                 return
 
     def _follow(self) -> None:
@@ -153,7 +156,7 @@ class Progress:
 
 
 def line(work: Work, seconds: float) -> str:
-    """What a compile is at, in a line.
+    """Returns the progress of a compile, in a line.
 
     >>> line(Work("f", phase="capture", count=lambda: "120 instructions followed"), 1.23)
     'compiling f: following the bytecode (2 of 5), 120 instructions followed, 1.2 s'
@@ -162,7 +165,7 @@ def line(work: Work, seconds: float) -> str:
 
 
 def as_html(work: Work, seconds: float) -> str:
-    """The same with a bar."""
+    """Returns the same with a bar."""
     done = PHASES.index(work.phase) if work.phase in PHASES else 0
     bar = f'<progress max="{len(PHASES)}" value="{done}" style="width:8em"></progress>'
     rest = html.facts(map(html.text, _facts(work, seconds)))
@@ -181,7 +184,7 @@ def _facts(work: Work, seconds: float) -> list[str]:
 
 
 def show_progress(shell: InteractiveShell) -> Callable[[], None]:
-    """Shows the progress of long compiles in ``shell``. Returns what undoes it."""
+    """Shows the progress of long compiles in ``shell``. Returns a function that undoes it."""
     progress = Progress(Notebook() if getattr(shell, "kernel", None) is not None else Terminal())
     forget = context.follow(progress.begins, progress.ends)
 

@@ -1,7 +1,8 @@
-"""What happened while a cell ran: the compiler's events, sorted by function.
+"""The compiler's events while a cell ran, sorted by function.
 
-Input: events, from the bus. Output: a ``Record`` with one ``FunctionRecord`` for each function that the
-events speak of, in the order of their first event. Exists so that the report is a plain function of data.
+Input: events, from the bus.
+Output: a ``Record`` with one ``FunctionRecord`` for each function in the events, in the order of their first event.
+Why: the report is a pure function of data.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ class FunctionRecord:
     recompiles: list[RecompileStarted] = field(default_factory=list)
     compiles: list[CompileFinished] = field(default_factory=list)
     fallbacks: list[FellBack] = field(default_factory=list)
-    events: list[Event] = field(default_factory=list)  # all of these, in order
+    events: list[Event] = field(default_factory=list)  # all of them, in order
 
     @property
     def kernels(self) -> int:
-        """How many kernels were made."""
+        """The number of kernels made."""
         return sum(event.kernels for event in self.compiles)
 
     @property
@@ -66,7 +67,7 @@ class FunctionRecord:
 
     @property
     def idle(self) -> bool:
-        """Whether compiling found nothing to do."""
+        """Whether compiling found no array work."""
         return bool(self.compiles) and not (self.graphs or self.breaks)
 
     @property
@@ -76,7 +77,7 @@ class FunctionRecord:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to tell: statements of a cell that hold no array work are not news."""
+        """Whether there is nothing to report: a cell's statements without array work are not news."""
         if self.of_cell:
             return not (self.graphs or self.fallbacks)
         return not (self.graphs or self.breaks or self.recompiles or self.compiles or self.fallbacks)
@@ -96,15 +97,15 @@ class Record:
         self.functions.setdefault(event.function, FunctionRecord(event.function)).add(event)
 
     def __iter__(self) -> Iterator[FunctionRecord]:
-        told = [function for function in list(self.functions.values()) if not function.empty]
-        return iter(sorted(told, key=lambda function: function.of_cell))  # the cell's own statements last
+        shown = [function for function in list(self.functions.values()) if not function.empty]
+        return iter(sorted(shown, key=lambda function: function.of_cell))  # the cell's own statements last
 
 
 @contextlib.contextmanager
 def recording(cell: str | None) -> Iterator[Record]:
     """Records for the length of a ``with`` block; events in it carry the id ``cell``.
 
-    It listens in the background: the calls of compiled functions run as fast as without it.
+    It listens in the background: calls of compiled functions run as fast as without it.
     """
     record = Record(cell)
     token = bus.current_cell.set(cell)

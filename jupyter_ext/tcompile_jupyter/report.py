@@ -1,11 +1,11 @@
-"""The report under a cell: a few lines that say what was compiled, what was not, and why.
+"""The report under a cell: what was compiled, what was not, and why.
 
-Input: a ``Record``, and the sections that the cell's options asked for. Output: an object that displays
-itself, as HTML in a notebook and as text in a terminal. Exists as the one place where events are put into
-words; all text that comes from the user's code is escaped here.
+Input: a ``Record``, and the sections that the cell's options select.
+Output: an object that displays itself, as HTML in a notebook and as text in a terminal.
+Why: events are put into words in one place, and text from the user's code is escaped there.
 
 >>> from tcompile_jupyter.record import Record
->>> print(Report(Record(), stance="default"))
+>>> print(CellReport(Record(), stance="default"))
 tcompile  nothing new to compile
 """
 
@@ -32,11 +32,11 @@ from tcompile_jupyter.record import FunctionRecord, Record
 
 
 @dataclass
-class Report:
-    """What a cell's run is summed up as.
+class CellReport:
+    """The summary of a cell's run.
 
-    ``draw`` shows the drawings of the graphs, not folded away; ``explain`` all that is known of each function;
-    ``profile`` what the profiler has counted. ``comparison`` is of the whole cell, ``statements`` of each statement.
+    ``draw`` shows the drawings of the graphs unfolded; ``explain`` all facts about each function; ``profile`` the
+    profiler's counts. ``comparison`` is of the whole cell, ``statements`` of each statement.
     """
 
     record: Record
@@ -51,7 +51,7 @@ class Report:
 
     # -- the words, the same in both forms --
     def headline(self) -> str:
-        """One line: how much was compiled, in what time, under which stance."""
+        """Returns one line: how much was compiled, in what time, under which stance."""
         functions = list(self.record)
         graphs = sum(len(function.graphs) for function in functions)
         kernels = sum(function.kernels for function in functions)
@@ -71,9 +71,9 @@ class Report:
         return " · ".join(parts)
 
     def notes(self, function: FunctionRecord) -> list[Note]:
-        """What to know about one function, most important first."""
+        """Returns the remarks on one function, most important first."""
         notes = []
-        if not function.of_cell:  # a cell's statements do much that is no array work
+        if not function.of_cell:  # a cell's statements do much that is not array work
             notes = [
                 Note("break", self.break_text(event), event.explanation, _hint(event)) for event in function.breaks
             ]
@@ -89,18 +89,19 @@ class Report:
         for fallback in function.fallbacks:
             text = f"{fallback.reason}: {fallback.detail}" if fallback.detail else fallback.reason
             seen[text] = seen.get(text, 0) + 1
-        if function.of_cell or not function.breaks:  # a break has already said why the function runs plainly
+        if function.of_cell or not function.breaks:  # a break has already explained why the function runs plainly
             notes += [Note("plain", f"{text} ({n} calls)" if n > 1 else text) for text, n in seen.items()]
         return notes
 
     def break_text(self, event: GraphBroke) -> str:
-        """Line and reason of a break."""
+        """Returns line and reason of a break."""
         return f"{self.place(event.where)}{event.headline or event.reason}"
 
     def plain_statements(self) -> list[GraphBroke]:
-        """Where the cell's own statements went on in plain Python, each line once: calls of compiled functions do not
-        count. A line may have stopped more than one capture, and the last of them says what remained. The lines are the
-        cell's, also where a function that was called there stopped the capture.
+        """Returns the lines from which the cell's own statements ran in plain Python, each once.
+
+        Calls of compiled functions do not count. Several captures may stop at a line; the last one says what remained.
+        The lines are the cell's, even if a called function stopped the capture.
         """
         breaks = next((function.breaks for function in self.record if function.of_cell), [])
         found: dict[int, GraphBroke] = {}
@@ -119,7 +120,7 @@ class Report:
         return f"{file}line {where.line}{text}: "
 
     def label(self, name: str) -> str:
-        """How a function is called in the report."""
+        """Returns a function's name in the report."""
         return "the cell" if name == CELL else cut(printable(name), 80)
 
     # -- the forms --
@@ -149,23 +150,23 @@ class Report:
         return printable("\n".join(lines))
 
     def line(self) -> str:
-        """The report in one line, for a cell that did not ask for more."""
+        """Returns the report in one line, for a cell that did not ask for more."""
         names = [self.label(function.name) for function in self.record]
-        told = f" {', '.join(names[:4])}{', …' if len(names) > 4 else ''}:" if names else ""
+        summary = f" {', '.join(names[:4])}{', …' if len(names) > 4 else ''}:" if names else ""
         remarks = [remark for function in self.record for remark in self.notes(function)]
         kinds = {kind: sum(remark.kind == kind for remark in remarks) for kind in ("break", "recompile", "plain")}
         words = {"break": "graph break", "recompile": "recompile", "plain": "run in plain Python"}
         more = [_count(number, words[kind]) for kind, number in kinds.items() if number]
-        return printable(f"tcompile {told} {' · '.join((self.headline(), *more))}")
+        return printable(f"tcompile {summary} {' · '.join((self.headline(), *more))}")
 
     def one_line_html(self) -> str:
-        """The same as HTML: a line that opens the report."""
-        told = self.line().removeprefix("tcompile").strip()
-        line = f'<span class="tcd-title"><b>tcompile</b></span> {short(told, 300)}'
+        """Returns the same as HTML: a line that opens the report."""
+        summary = self.line().removeprefix("tcompile").strip()
+        line = f'<span class="tcd-title"><b>tcompile</b></span> {short(summary, 300)}'
         return page(folded(line, self._body()), "report")
 
     def html(self) -> str:
-        """The report as one HTML element."""
+        """Returns the report as one HTML element."""
         return page(self._body(), "report")
 
     def _body(self) -> str:
@@ -230,7 +231,7 @@ class Report:
         return folded(f"graph of {name}, {_count(event.ops, 'operation')}", body, opened=self.draw)
 
     def view(self) -> ReportView:
-        """The data of the report's display."""
+        """Returns the data of the report's display."""
         functions = tuple(
             FunctionReport(
                 name=self.label(function.name), cell=function.of_cell, kernels=function.kernels,
@@ -258,7 +259,7 @@ class Report:
 class Line:
     """A report as one line, which opens it; what ``%tcompile watch`` shows."""
 
-    report: Report
+    report: CellReport
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
         forms = {"text/html": self.report.one_line_html(), "text/plain": self.report.line()}
@@ -269,7 +270,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Note:
-    """One thing that the compiler could not do, or did again: what, why, and what to do about it."""
+    """One remark: what the compiler could not do, or did again, why, and a hint."""
 
     kind: str
     text: str

@@ -1,7 +1,8 @@
-"""``%tcompile`` alone: which functions of the namespace are compiled, and how it goes with them.
+"""``%tcompile`` alone: the compiled functions of the namespace, and their counts.
 
-Input: the user's namespace. Output: a ``Status`` that displays itself as a table. Exists so that the state
-of the compiler can be seen at any time, not only under the cell that compiled.
+Input: the user's namespace.
+Output: a ``StatusTable`` that displays itself.
+Why: the state of the compiler can be seen at any time, not only under the cell that compiled.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from tcompile.stance import current
 
 
 @dataclass(frozen=True)
-class Status:
+class StatusTable:
     """The stance, how calls are answered, the backends, and one row for each compiled function.
 
     A row is the function's name and the counts that ``HEADS`` names.
@@ -34,8 +35,8 @@ class Status:
     HEADS = ("function", "entries", "graphs", "breaks", "recompiles")
 
     @classmethod
-    def of(cls, namespace: Mapping[str, Any]) -> Status:
-        """The status of the compiled functions in ``namespace``; names that IPython made are left out."""
+    def of(cls, namespace: Mapping[str, Any]) -> StatusTable:
+        """Returns the status of the compiled functions in ``namespace``; names that IPython made are left out."""
         rows = []
         for name, value in namespace.items():
             if is_compiled(value) and not name.startswith("_"):
@@ -59,8 +60,8 @@ class Status:
     def html(self) -> str:
         """The status as HTML."""
         backends = ", ".join(self.backends)
-        told = f"stance {self.stance}", f"calls {self.calls}", f"backends {backends}"
-        head = html.title("tcompile", f'<span class="tcd-dim">{html.facts(map(html.short, told))}</span>')
+        facts_shown = f"stance {self.stance}", f"calls {self.calls}", f"backends {backends}"
+        head = html.title("tcompile", f'<span class="tcd-dim">{html.facts(map(html.short, facts_shown))}</span>')
         if self.plain:
             head += html.note("plain", html.code(f"no native code, so functions run in plain Python: {self.plain}"))
         rows = [(f"<code>{html.short(name)}</code>", *map(str, counts)) for name, *counts in self.functions]
@@ -78,6 +79,6 @@ def is_compiled(value: Any) -> TypeGuard[CompiledFunction]:
 
 
 def current_stance() -> str:
-    """The name of the stance that holds in this thread."""
+    """Returns the name of the stance that holds in this thread."""
     stance: Any = current()
     return str(getattr(stance, "name", stance))

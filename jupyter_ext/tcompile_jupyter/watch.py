@@ -1,8 +1,9 @@
 """``%tcompile watch``: a line under every cell that compiled something.
 
-Input: IPython's notice that a cell begins or ends, and the events between. Output: one line, which opens the cell's
-report. Exists for functions that are compiled by a decorator, whose cells bear no magic. It listens in the background:
-calls of compiled functions run as fast as without it.
+Input: IPython's events at the begin and end of a cell, and the compiler's events between.
+Output: one line, which opens the cell's report.
+Why: cells without the magic may compile, too: functions under a decorator. It listens in the background, so calls of
+compiled functions run as fast as without it.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from IPython.display import display
 
 from tcompile.observe import bus
 from tcompile_jupyter.record import Record
-from tcompile_jupyter.report import Line, Report
+from tcompile_jupyter.report import CellReport, Line
 from tcompile_jupyter.status import current_stance
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class Watch:
         return self._stop is not None
 
     def set(self, on: bool) -> None:
-        """Begins or ends; either twice is as once."""
+        """Starts or stops; repeating either has no effect."""
         if on == self.on:
             return
         if self._stop is not None:
@@ -56,7 +57,7 @@ class Watch:
         self._stop = stop
 
     def skip(self) -> None:
-        """The running cell has a report of its own."""
+        """Handles a running cell that has a report of its own."""
         self._record = None
 
     def _begins(self, info: Any) -> None:
@@ -69,7 +70,7 @@ class Watch:
     def _ends(self, result: Any) -> None:
         record, self._record = self._record, None
         if record is not None and any(function.graphs or function.breaks for function in record):
-            display(Line(Report(record, stance=current_stance())))
+            display(Line(CellReport(record, stance=current_stance())))
 
 
 __all__ = ["Watch"]

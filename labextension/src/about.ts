@@ -1,6 +1,7 @@
-// What is written about the reasons for graph breaks, in a tab of JupyterLab.
+// The page about graph breaks, in a tab of JupyterLab.
 //
-// Enters: the id of a reason. Leaves: the page `graph_breaks.md`, which comes with the extension, scrolled to the reason.
+// Input: the id of a reason.
+// Output: the page `graph_breaks.md`, which comes with the extension, scrolled to the reason.
 
 import { MainAreaWidget } from "@jupyterlab/apputils";
 import { PageConfig, URLExt } from "@jupyterlab/coreutils";
@@ -36,7 +37,7 @@ export class About {
     shell.activateById(this.shown.id);
     const heads = [...this.shown.node.querySelectorAll<HTMLElement>("h3")];
     const head = heads.find((one) => (one.textContent ?? "").startsWith(reason));
-    // Once when the tab is there, and once when its code has its colours and its height.
+    // Once when the tab is open, and once when its code is highlighted and has its height.
     for (const wait of [30, 400]) {
       setTimeout(() => head?.scrollIntoView({ block: "start" }), wait);
     }

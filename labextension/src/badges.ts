@@ -1,6 +1,6 @@
-// The badge under each cell that made the compiler work.
+// The badge under each cell that compiled something.
 //
-// Enters: what the models know of each cell, and what the cell's own report has measured. Leaves: a line of figures
+// Input: what the models know of each cell, and what the cell's own report has measured. Output: a line of figures
 // under the cell; a click opens the details. A cell that has been edited since says so.
 
 import type { Cell, ICodeCellModel } from "@jupyterlab/cells";
@@ -44,7 +44,7 @@ export class Badges {
     this.refresh();
   }
 
-  /** Looks at all cells of all notebooks and consoles again. */
+  /** Updates the badges of all cells of all notebooks and consoles. */
   refresh(): void {
     for (const place of this.links.places) {
       this.follow(place);
@@ -52,7 +52,7 @@ export class Badges {
     }
   }
 
-  /** Cells that come later, by a paste, a move or an undo, get their badges too. */
+  /** Adds badges to cells that appear later, by a paste, a move or an undo. */
   private follow(place: Place): void {
     if ("content" in place && "model" in place.content && place.content.model !== null) {
       const list = place.content.model.cells;
@@ -144,7 +144,7 @@ class Badge extends Widget {
     }
   }
 
-  /** The report of the cell, which has the speed-up, may come after everything else; of many outputs one look is enough. */
+  /** The report of the cell, which has the speed-up, may arrive after everything else; many outputs need one update. */
   private reported(): void {
     this.waiting ||= requestAnimationFrame(() => {
       this.waiting = 0;
@@ -173,7 +173,7 @@ function isEmpty(summary: CellSummary): boolean {
   return !summary.graphs && !summary.breaks.length && !summary.recompiles;
 }
 
-/** How much faster the compiled code was, where the cell's report has measured it. */
+/** Returns the speed-up, if the cell's report has measured it. */
 function speedUp(model: ICodeCellModel): number | null {
   for (let n = 0; n < model.outputs.length; n += 1) {
     const data: unknown = model.outputs.get(n).data[REPORT];

@@ -1,6 +1,6 @@
 // The commands of the palette. Shortcuts stand in `schema/plugin.json`.
 //
-// Enters: what the parts can do. Leaves: commands in JupyterLab, each with a name and, where it is a switch, its state.
+// Input: what the parts can do. Output: commands in JupyterLab, each with a name and, where it is a switch, its state.
 
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { ICommandPalette } from "@jupyterlab/apputils";

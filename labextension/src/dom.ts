@@ -1,7 +1,7 @@
 // Elements of the page, made of data.
 //
-// Enters: a tag, attributes, children. Leaves: an element. Text is always set as text, so nothing that comes from the
-// user's code, or from a notebook of somebody else's, is ever read as HTML.
+// Input: a tag, attributes, children. Output: an element. Text is always set as text, so nothing that comes from the
+// user's code, or from an untrusted notebook, is parsed as HTML.
 
 type Child = Node | string | number | null | false | undefined;
 type Attributes = Record<string, string | number | boolean | ((event: Event) => void) | undefined>;
@@ -26,7 +26,7 @@ export function s<K extends keyof SVGElementTagNameMap>(
   return fill(document.createElementNS(SVG, tag), attributes, children);
 }
 
-/** Gives an element these children. What stays is not touched, so that it keeps its focus and costs no layout. */
+/** Gives an element these children. Unchanged children are not touched, so they keep their focus and cost no layout. */
 export function keep(parent: Element, children: readonly Node[]): void {
   const wanted = new Set(children);
   for (const child of [...parent.childNodes]) {

@@ -1,6 +1,6 @@
 // The extension: puts the parts together.
 //
-// Enters: JupyterLab, or Notebook 7. Leaves: marks and badges in cells, the side panel, the choosers of the stance, the
+// Input: JupyterLab, or Notebook 7. Output: marks and badges in cells, the side panel, the choosers of the stance, the
 // commands. The renderer of saved graphs is `render`.
 
 import { ILayoutRestorer } from "@jupyterlab/application";

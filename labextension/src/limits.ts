@@ -1,11 +1,11 @@
-// Figures that the settings can change.
+// Limits that the settings can change.
 //
-// Enters: the settings. Leaves: one record that the parts read when they need it.
+// Input: the settings. Output: one record that the parts read when they need it.
 
 /** Operations that are drawn; a larger graph is listed. */
 export const MOST_DRAWN = 5000;
 
-/** What is bounded, and where. */
+/** The limits. */
 export const limits = {
   /** Graphs with more operations open with their kernels folded. */
   foldFrom: 300,

@@ -1,8 +1,8 @@
 // The comm to one kernel.
 //
-// Enters: a connection to a kernel, and whether anybody looks. Leaves: its model, kept up to date, and answers to
-// questions. A kernel without tcompile is asked once which comms it has, and then left alone. While nobody looks the
-// kernel is told to be quiet, and sends nothing.
+// Input: a connection to a kernel, and whether anything is shown. Output: its model, kept up to date, and answers to
+// questions. A kernel without tcompile is asked once which comms it has, and then left alone. While nothing is
+// shown, the kernel is asked to send nothing.
 
 import type { Kernel, KernelMessage } from "@jupyterlab/services";
 import type { TranslationBundle } from "@jupyterlab/translation";
@@ -14,7 +14,7 @@ import type { Answer, ToKernel } from "./protocol.ts";
 
 type Question = ToKernel extends infer Ask ? (Ask extends ToKernel ? Omit<Ask, "question"> : never) : never;
 
-/** How long a question waits for its answer, in milliseconds: a kernel that runs a cell answers afterwards. */
+/** The timeout of a request, in milliseconds: a kernel that runs a cell answers afterwards. */
 const PATIENCE = 60_000;
 
 /** How long a kernel may take to start a subshell, in milliseconds; then the comm goes without. */
@@ -48,7 +48,7 @@ export class Link {
     return this.comm !== null && !this.comm.isDisposed;
   }
 
-  /** Says whether anything is shown. What has happened in the meantime is fetched when it is shown again. */
+  /** Says whether anything is shown. Missed events are fetched when it is shown again. */
   look(looking: boolean): void {
     if (looking !== this.looking) {
       this.looking = looking;
@@ -60,7 +60,7 @@ export class Link {
     }
   }
 
-  /** Asks the kernel something. The answer has an `error` where it could not say, or did not in time. */
+  /** Sends the kernel a request. The answer has an `error` if the kernel could not answer in time. */
   ask(question: Question): Promise<Answer> {
     const number = this.send(question);
     return new Promise((resolve) => {
@@ -82,7 +82,7 @@ export class Link {
     });
   }
 
-  /** Ends the link; the kernel goes on. */
+  /** Closes the link; the kernel keeps running. */
   dispose(): void {
     this.close();
     if (!this.kernel.isDisposed) {
@@ -115,7 +115,7 @@ export class Link {
         await this.open();
       }
     } catch {
-      // The kernel has gone in the meantime, or knows no comms.
+      // The kernel has ended meanwhile, or supports no comms.
     }
   }
 
@@ -157,7 +157,7 @@ export class Link {
     }
   }
 
-  /** There is no comm any more: whoever waits is told. */
+  /** The comm is closed: pending requests fail. */
   private lose(): void {
     this.comm = null;
     this.opening = null;
@@ -212,7 +212,7 @@ export class Link {
       this.model.clear();
       this.restarted = true;
     } else if (status === "idle" && this.restarted) {
-      // The word that a kernel restarts may come after the new one's first words.
+      // The restart's notice may arrive after the new kernel's first messages.
       this.restarted = false;
       void this.seek();
     }
@@ -222,7 +222,7 @@ export class Link {
     if (status === "connected" && !this.connected) {
       void this.seek();
     } else if (status === "connected" && this.looking) {
-      this.send({ ask: "listen" }); // what was said while the connection was lost
+      this.send({ ask: "listen" }); // messages sent while the connection was lost
     }
   }
 }

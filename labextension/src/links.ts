@@ -1,6 +1,6 @@
 // All kernels that notebooks and consoles of this page run.
 //
-// Enters: the notebooks and consoles that are open. Leaves: one link for each kernel, and which kernel a cell's code
+// Input: the notebooks and consoles that are open. Output: one link for each kernel, and which kernel a cell's code
 // ran in. Two notebooks, or a notebook and a console, on one kernel share a link; of their connections one alone
 // handles comms, and that one is used.
 
@@ -21,7 +21,7 @@ export type Place = NotebookPanel | ConsolePanel;
 
 /** The links of this page. */
 export class Links {
-  /** A link has come or gone, a place has another kernel, or another place is in front. */
+  /** A link was added or removed, a place has another kernel, or another place is in front. */
   readonly changed = new Signal<this, void>(this);
   /** What has changed in the model of a kernel. */
   readonly news = new Signal<this, { link: Link; change: Change }>(this);
@@ -41,7 +41,7 @@ export class Links {
       tracker?.forEach((place: Place) => this.add(place));
       tracker?.widgetAdded.connect((_: unknown, place: Place) => this.add(place));
     }
-    // The trackers do not tell of a way back: each thinks its own last place the current one all the time.
+    // The trackers do not report a return: each keeps its own last place as the current one.
     const follow = (): void => {
       const place = [...this.places].find((one) => one === shell.currentWidget);
       if (place !== undefined && place !== this.front) {
@@ -51,7 +51,7 @@ export class Links {
     };
     this.front = notebooks.currentWidget ?? consoles?.currentWidget ?? null;
     shell.currentChanged?.connect(follow);
-    this.changed.connect(follow); // a place may come to the front before its tracker tells of it
+    this.changed.connect(follow); // a place may come to the front before its tracker reports it
     follow();
   }
 
@@ -95,7 +95,7 @@ export class Links {
     return [...this.places].filter((place) => this.of(place) === link);
   }
 
-  /** Says whether anything of tcompile is shown in this page: kernels are quiet while nothing is. */
+  /** Sets whether this page shows anything of tcompile: kernels send nothing otherwise. */
   look(shown: boolean): void {
     this.shown = shown;
     this.links.forEach((link) => link.look(shown));
@@ -114,7 +114,7 @@ export class Links {
     this.match();
   }
 
-  /** Makes links for kernels that have none, and ends those of connections that are gone. */
+  /** Makes links for kernels that have none, and closes those of lost connections. */
   private match(): void {
     const live = new Map<string, Link["kernel"]>();
     for (const place of this.places) {

@@ -1,6 +1,6 @@
-// The marks in the editors of cells: the gutter, the underlined stretches, and what a hover says of them.
+// The marks in the editors of cells: the gutter, the underlined ranges, and their hover texts.
 //
-// Enters: what the models know of each cell's lines, and edits. Leaves: marks that move with their code and go when it
+// Input: what the models know of each cell's lines, and edits. Output: marks that move with their code and go when it
 // changes, and which line the cursor is in. Works with the editors alone, so that a cell that is moved, or shown in two
 // tabs, needs no care of its own.
 
@@ -50,11 +50,11 @@ const explain = StateEffect.define<Placed | null>();
 
 /** The marks of all editors of this page. */
 export class Marks {
-  /** The cursor has come to a line of which something is known. */
+  /** The cursor has reached a line with a mark. */
   readonly cursor = new Signal<this, Cursor>(this);
   private readonly editors = new Map<string, Set<Editor>>();
   private readonly bars: Bars;
-  private readonly said = h("div", { class: "tc-sr", role: "status" }); // for who does not see the marks
+  private readonly said = h("div", { class: "tc-sr", role: "status" }); // for screen readers
   private shown = true;
 
   constructor(
@@ -85,7 +85,7 @@ export class Marks {
     this.refresh();
   }
 
-  /** Asks the models again, for all editors. */
+  /** Reads the models again, for all editors. */
   refresh(): void {
     this.editors.forEach((editors) => editors.forEach((editor) => this.update(editor)));
   }
@@ -196,7 +196,7 @@ export class Marks {
   }
 }
 
-/** Text with its `quoted` stretches as code. */
+/** Renders text with its `quoted` parts as code. */
 export function code(text: string): (string | HTMLElement)[] {
   const parts = text.split("`");
   return parts.length % 2 ? parts.map((part, n) => (n % 2 ? h("code", {}, part) : part)) : [text];
@@ -248,7 +248,7 @@ function moved(spots: Spot[], { changes, startState, state }: Transaction): Spot
     if (at > startState.doc.lines) {
       return { mark, at };
     }
-    // A line is where its end is: what is typed in front of it pushes it down.
+    // A line is identified by its end: text typed before it pushes it down.
     const end = changes.mapPos(startState.doc.line(at).to, -1);
     return { mark, at: state.doc.lineAt(end).number };
   });

@@ -1,6 +1,6 @@
-// What is known of one kernel.
+// The state of one kernel.
 //
-// Enters: the kernel's messages. Leaves: its functions, what happened in each cell, the marks of each cell, and the
+// Input: the kernel's messages. Output: its functions, what happened in each cell, the marks of each cell, and the
 // recompiles, all of it bounded. Knows neither JupyterLab nor the page, so that it is tested without either.
 
 import { VERSION } from "./generated/events.ts";
@@ -9,12 +9,12 @@ import { limits } from "./limits.ts";
 import { mismatch } from "./protocol.ts";
 import type { FunctionState, Mark, Mismatch, News } from "./protocol.ts";
 
-/** Cells and functions that are remembered; the oldest go. */
+/** Maximum of remembered cells and functions; the oldest are dropped. */
 export const MOST = 1000;
 /** The name under which events speak of a cell's own statements. */
 export const CELL = "<cell>";
 
-/** What happened while a cell ran, the last time that it made the compiler work. */
+/** The events of a cell's last run that compiled something. */
 export interface CellSummary {
   began: number;
   graphs: number;
@@ -27,7 +27,7 @@ export interface CellSummary {
   functions: Set<string>;
 }
 
-/** A step of a function's history: which guards did not hold, and what was compiled then. */
+/** A step of a function's history: the failed guards, and the new entry. */
 export interface Recompile {
   function: string;
   compileId: string;
@@ -62,7 +62,7 @@ export class KernelModel {
   private failures: GuardFailed[] = [];
   private last = -1; // the id of the newest event
 
-  /** Takes in what the kernel says. */
+  /** Applies a message of the kernel. */
   take(news: News): void {
     const change: Change = { cells: new Set(), functions: false, stance: false };
     if (news.whole) {
@@ -97,14 +97,14 @@ export class KernelModel {
     this.tell(change);
   }
 
-  /** Takes in functions as they are in this moment, with their counts. */
+  /** Applies the current functions, with their counts. */
   count(functions: FunctionState[]): void {
     const change: Change = { cells: new Set(), functions: false, stance: false };
     functions.forEach((state) => this.function(state, change));
     this.tell(change);
   }
 
-  /** Forgets everything: the kernel has been started again, or is gone. */
+  /** Discards everything: the kernel was restarted, or has ended. */
   clear(): void {
     const change: Change = { cells: new Set(), functions: true, stance: true };
     this.forget(change);
@@ -113,7 +113,7 @@ export class KernelModel {
     this.tell(change);
   }
 
-  /** What is said of the lines of a cell, of this text of it and of earlier ones; `placing` says what still holds. */
+  /** Returns the marks of a cell's lines, for this text and earlier ones; `placing` selects the valid ones. */
   marks(cell: string): Mark[] {
     const all: Mark[] = [];
     for (const { marks } of this.functions.values()) {
@@ -122,7 +122,7 @@ export class KernelModel {
     return all;
   }
 
-  /** The cell that a file of code is; "" where it is none. */
+  /** Returns the cell of a file of code; "" for any other file. */
   cellOf(file: string): string {
     return this.files[file] ?? "";
   }
@@ -156,7 +156,7 @@ export class KernelModel {
     }
   }
 
-  /** Functions that the kernel has let go of, since they were defined again, or since it was told to forget them. */
+  /** Drops functions that the kernel no longer has, because they were redefined or reset. */
   private bury(alive: Set<number>, change: Change): void {
     for (const [number, state] of this.functions) {
       if (!alive.has(number)) {
@@ -225,7 +225,7 @@ export class KernelModel {
     this.recompiles.splice(0, Math.max(0, this.recompiles.length - limits.recompiles));
   }
 
-  /** What is known of the run of ``cell`` that went on at ``time``; a run that is newer begins anew. */
+  /** Returns the record of the run of ``cell`` at ``time``; a newer run gets a new record. */
   private summary(cell: string, time: number): CellSummary {
     const began = (this.runs.get(cell) ?? []).findLast((run) => run <= time) ?? 0;
     const held = this.cells.get(cell);
@@ -248,7 +248,7 @@ export class KernelModel {
   }
 }
 
-/** Sets a key as the newest one, and lets go of the oldest where there are too many. */
+/** Sets a key as the newest one, and drops the oldest beyond the limit. */
 function put<K, V>(map: Map<K, V>, key: K, value: V): void {
   map.delete(key);
   map.set(key, value);

@@ -1,7 +1,7 @@
 // Which line of a cell a mark belongs to.
 //
-// Enters: the lines of a cell as they stand now, and what the kernel says of lines as they were when they ran. Leaves:
-// marks at the lines that are still the same, one for each line. A mark never stands at code that it does not speak of.
+// Input: the lines of a cell as they stand now, and what the kernel says of lines as they were when they ran. Output:
+// marks at the lines that are still the same, one for each line. A mark never appears at other code than its own.
 
 import type { Mark } from "./protocol.ts";
 
@@ -45,7 +45,7 @@ export function locate(lines: string[], spots: Spot[]): { spots: Spot[]; placed:
   return { spots: found, placed: [...placed.values()].sort((a, b) => a.line - b.line) };
 }
 
-/** The number of the only line that reads ``text``. */
+/** Returns the number of the only line with this ``text``. */
 function only(lines: string[], text: string): number | undefined {
   const first = lines.findIndex((line) => same(line, text));
   const alone = first >= 0 && lines.findLastIndex((line) => same(line, text)) === first;
@@ -56,7 +56,7 @@ function same(line: string | undefined, text: string): boolean {
   return line !== undefined && text.trim() !== "" && line.trim() === text.trim();
 }
 
-/** The columns of what broke, or of all that stands in the line where they are not known. */
+/** Returns the columns of the break, or of the whole line if unknown. */
 function stretch(line: string, mark: Mark): { from: number; to: number } {
   const { column, end_column: end } = mark;
   if (column !== null && end !== null && column < end && end <= line.length) {

@@ -1,6 +1,6 @@
-// What the kernel and the page say to each other over the comm.
+// The messages between the kernel and the page, over the comm.
 //
-// Enters: whatever came over the wire. Leaves: a message that has the shape it must have, or the plain line that says
+// Input: whatever came over the wire. Output: a message that has the shape it must have, or the plain line that says
 // what is wrong with it. The other end is `tcompile_jupyter/panel.py`.
 
 import type { FunctionView, GraphView, KernelView } from "./generated/displays.ts";
@@ -13,7 +13,7 @@ export const PROTOCOL = 1;
 /** Events and functions of one message that are read; of more, the last ones. */
 export const MOST = 10_000;
 
-/** What is known of a line of the user's: it is in a graph, a graph broke there, or it runs in plain Python. */
+/** The state of a user's line: in a graph, at a graph break, or in plain Python. */
 export interface Mark {
   file: string;
   line: number;
@@ -41,14 +41,14 @@ export interface News {
   schema: number;
   whole: boolean; // whether this is everything, and not what is new
   events: Event[];
-  dropped: number; // events that went before, and are forgotten
+  dropped: number; // number of earlier events that were dropped
   functions: FunctionState[];
-  alive: number[]; // the numbers of all functions that there are
+  alive: number[]; // the numbers of all existing functions
   cells: Record<string, string>; // which cell each file is
   runs: [string, number][]; // cells that began to run, and when
   stance: string;
   stances: Record<string, string>;
-  malformed: number; // parts that this page could not read, and has left out
+  malformed: number; // parts that this page could not read and has skipped
 }
 
 /** The answer to a question; `error` is a line where there is none. */
@@ -61,7 +61,7 @@ export interface Answer {
   functions?: FunctionState[];
 }
 
-/** What the page says. */
+/** The messages of the page. */
 export type ToKernel =
   | { ask: "listen"; question: number }
   | { ask: "quiet"; question: number }
@@ -70,7 +70,7 @@ export type ToKernel =
   | { ask: "graph"; question: number; number: number; entry: number }
   | { ask: "kernel"; question: number; number: number; entry: number; kernel: string };
 
-/** Reads a message. Returns a line of text where it is none that this page understands. */
+/** Parses a message. Returns an error text if this page does not understand it. */
 export function read(data: unknown): News | Answer | string {
   if (!isRecord(data)) {
     return "a message that is no record";
@@ -100,7 +100,7 @@ export function read(data: unknown): News | Answer | string {
   };
 }
 
-/** What is odd about a kernel of another version; "" where nothing is. */
+/** Returns a remark on a kernel of another version; "" if there is none. */
 export type Mismatch = "" | "newer" | "older" | "events";
 
 /** How the versions of a kernel's messages and events compare with this page's. */

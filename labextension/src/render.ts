@@ -1,6 +1,6 @@
 // The renderer of saved graphs: a notebook shows them with neither a kernel nor tcompile.
 //
-// Enters: JSON of the type `application/vnd.tcompile.graph+json`, from a notebook that may be anybody's. Leaves: the
+// Input: JSON of the type `application/vnd.tcompile.graph+json`, from a notebook that may be anybody's. Output: the
 // picture, with what it says of the chosen operation. Nothing of the data is run or read as HTML; what is no graph gets
 // a plain line.
 

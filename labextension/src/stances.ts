@@ -1,6 +1,6 @@
 // The stance: a chooser in the notebook's toolbar, another in the status bar and one in the panel.
 //
-// Enters: the stance of the kernel in front. Leaves: clicks, as questions to the kernel. All choosers follow the kernel,
+// Input: the stance of the kernel in front. Output: clicks, as questions to the kernel. All choosers follow the kernel,
 // so that they agree with each other and with code that sets the stance.
 
 import type { TranslationBundle } from "@jupyterlab/translation";

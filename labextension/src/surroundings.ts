@@ -1,6 +1,6 @@
-// The way from what the kernel says to the notebooks of the page.
+// Finds the kernel's lines and cells in the notebooks of the page.
 //
-// Enters: lines and cells, as the kernel names them. Leaves: the cursor at the line, the cell in view.
+// Input: lines and cells, as the kernel names them. Output: the cursor at the line, the cell in view.
 
 import type { JupyterFrontEnd } from "@jupyterlab/application";
 import type { Cell, ICodeCellModel } from "@jupyterlab/cells";
@@ -32,7 +32,7 @@ export class Notebooks {
     }
   }
 
-  /** Brings a cell into view; nothing happens where it is no more. */
+  /** Brings a cell into view; does nothing if it no longer exists. */
   async revealCell(link: Link, id: string): Promise<void> {
     const found = this.find(link, id);
     if (found === null) {
@@ -48,7 +48,7 @@ export class Notebooks {
     }
   }
 
-  /** How a cell is called: by its execution count, or by where it stands. */
+  /** Returns a cell's name: its execution count, or its position. */
   cellName(link: Link, id: string): string {
     const found = this.find(link, id);
     if (found === null) {

@@ -1,13 +1,13 @@
-// Figures in words, the same everywhere.
+// Formats figures as text.
 //
-// Enters: numbers. Leaves: text, in the user's language where there is a translation.
+// Input: numbers. Output: text, in the user's language where there is a translation.
 
 import type { TranslationBundle } from "@jupyterlab/translation";
 
 import { VERSION } from "./generated/events.ts";
 import type { KernelModel } from "./model.ts";
 
-/** Milliseconds as a person reads them. */
+/** Formats milliseconds. */
 export function time(ms: number): string {
   if (ms < 0.001) {
     return "0 ms";
@@ -18,7 +18,7 @@ export function time(ms: number): string {
   return ms < 1000 ? `${Number(ms.toPrecision(3))} ms` : `${Number((ms / 1000).toPrecision(3))} s`;
 }
 
-/** What is odd about a kernel of another version, in a line; "" where nothing is. */
+/** Returns a remark on a kernel of another version; "" if there is none. */
 export function mismatched(trans: TranslationBundle, { notice, schema }: KernelModel): string {
   return {
     "": "",
@@ -32,12 +32,12 @@ export function mismatched(trans: TranslationBundle, { notice, schema }: KernelM
   }[notice];
 }
 
-/** Text of bearable length. */
+/** Shortens text. */
 export function short(text: string, most: number): string {
   return text.length > most ? `${text.slice(0, most - 1)}…` : text;
 }
 
-/** How the counts are said; the JupyterLab language packs may translate them. */
+/** The texts of counts; the JupyterLab language packs may translate them. */
 export function counts(trans: TranslationBundle): Record<"graphs" | "breaks" | "recompiles", (n: number) => string> {
   return {
     graphs: (n) => trans._n("%1 graph", "%1 graphs", n),

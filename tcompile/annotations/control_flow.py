@@ -1,11 +1,12 @@
 """Control flow as functions: ``cond``, ``while_loop``, ``scan``, ``map`` and ``associative_scan`` in plain Python.
 
-Input: a user's call. Output: its plain result. ``capture.semantics.special.control_flow`` captures the same calls as
-one node of the graph each; both give the same arrays. They are apart so that importing tcompile does not load capture.
+Input: a user's call.
+Output: its plain result.
+Why: importing tcompile must not load capture. ``capture.semantics.special.control_flow`` captures the same calls as one
+node each; both give the same arrays.
 
-Values that a loop carries or goes along are *trees* of arrays: an array or number, or a tuple, list or dict of trees.
-Inside a loop every leaf is an array in C order, numbers are 0-d arrays, and what a loop returns are new arrays that
-share memory with nothing.
+Carried and scanned values are *trees* of arrays: an array or number, or a tuple, list or dict of trees. Inside a loop
+every leaf is an array in C order, and numbers are 0-d arrays. A loop returns new arrays that alias nothing.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ COMBINE_MODES = ("pointwise", "generic")
 
 
 def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], operands: Sequence[Any] = ()) -> Any:
-    """``true_fn(*operands)`` where ``pred`` holds, else ``false_fn(*operands)``; captured as one node of two branches.
+    """Calls ``true_fn(*operands)`` if ``pred`` holds, else ``false_fn(*operands)``; captured as one node of two
+    branches.
 
     Parameters
     ----------
@@ -61,7 +63,7 @@ def cond(pred: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], o
 
 
 def while_loop(cond_fn: Callable[..., Any], body_fn: Callable[..., Any], carried: Sequence[Tree]) -> tuple[Tree, ...]:
-    """``while cond_fn(*carried): carried = body_fn(*carried)``, captured as one node of the graph.
+    """Runs ``while cond_fn(*carried): carried = body_fn(*carried)``, captured as one node of the graph.
 
     Parameters
     ----------
@@ -194,7 +196,7 @@ def map(fn: Callable[..., Any], xs: Tree, *args: Any) -> Tree:
 def associative_scan(
     combine_fn: Callable[..., Any], xs: Tree, dim: int = 0, reverse: bool = False, combine_mode: str = "pointwise"
 ) -> Tree:
-    """All prefixes of ``xs`` along axis ``dim`` combined: ``y[0] = x[0]``, ``y[i] = combine_fn(y[i-1], x[i])``.
+    """Combines all prefixes of ``xs`` along axis ``dim``: ``y[0] = x[0]``, ``y[i] = combine_fn(y[i-1], x[i])``.
 
     Parameters
     ----------
@@ -247,7 +249,7 @@ def associative_scan(
 
 
 def flatten(where: str, tree: Tree) -> tuple[list[Any], Any]:
-    """The leaves of a tree, and its structure. Raises InvalidType for a leaf that is no array and no number."""
+    """Returns a tree's leaves and its structure. Raises InvalidType for a leaf that is no array and no number."""
     if type(tree) is np.ndarray or isinstance(tree, _NUMBERS):
         return [tree], None
     if isinstance(tree, dict):
@@ -261,7 +263,7 @@ def flatten(where: str, tree: Tree) -> tuple[list[Any], Any]:
 
 
 def unflatten(spec: Any, leaves: Iterator[Any]) -> Tree:
-    """The tree of a structure with new leaves."""
+    """Returns the tree of a structure with new leaves."""
     if spec is None:
         return next(leaves)
     cls, inner = spec
@@ -272,12 +274,12 @@ def unflatten(spec: Any, leaves: Iterator[Any]) -> Tree:
 
 
 def as_tuple(result: Any) -> Any:
-    """What a loop's body returned: a list stands for a tuple."""
+    """Returns the result of a loop's body, a list as a tuple."""
     return tuple(result) if isinstance(result, list) else result
 
 
 def _next(where: str, result: Tree, spec: Any, state: Sequence[Any], what: str) -> list[Any]:
-    """The next carried values. Raises InvalidType or InvalidArgument where they do not fit those before."""
+    """Returns the next carried values. Raises InvalidType or InvalidArgument if they do not match those before."""
     leaves, found = flatten(f"{where}'s result", result)
     if found != spec:
         raise InvalidType(f"{where} must return the structure of {what}, got {_shown(result)}")
@@ -292,7 +294,7 @@ def _next(where: str, result: Tree, spec: Any, state: Sequence[Any], what: str) 
 
 
 def _columns(name: str, xs: Tree, dim: Any, reverse: bool) -> tuple[list[Any], Any, int]:
-    """The leaves of ``xs`` with the scanned axis first, in C order; their structure; the number of slices."""
+    """Returns the leaves of ``xs`` with the scanned axis first, in C order; their structure; the number of slices."""
     try:
         axis = operator.index(dim)
     except TypeError:
@@ -315,7 +317,7 @@ def _columns(name: str, xs: Tree, dim: Any, reverse: bool) -> tuple[list[Any], A
 
 
 def _collect(where: str, result: Tree, spec: Any, rows: list[list[Any]]) -> Any:
-    """Adds one row of results. Raises InvalidType or InvalidArgument where it does not fit the rows before."""
+    """Adds one row of results. Raises InvalidType or InvalidArgument if it does not match the rows before."""
     leaves, found = flatten(f"{where}'s result", result)
     row = [np.array(leaf, order="C") for leaf in leaves]
     if rows and found != spec:
@@ -331,7 +333,7 @@ def _collect(where: str, result: Tree, spec: Any, rows: list[list[Any]]) -> Any:
 
 
 def _stacked(rows: list[list[Any]], reverse: bool) -> Iterator[Any]:
-    """The columns of rows as new arrays; ``reverse`` puts the last row first."""
+    """Returns the columns of rows as new arrays; ``reverse`` puts the last row first."""
     for column in zip(*(rows[::-1] if reverse else rows), strict=True):
         yield np.stack(column)
 

@@ -1,7 +1,8 @@
-"""Functions of tcompile that a user may call inside a compiled function: what they do in plain Python.
+"""Functions that users call inside compiled functions, as they behave in plain Python.
 
-Input: a user's call. Output: its plain result. ``capture.semantics.special`` says what the same calls mean to capture;
-they are apart so that importing tcompile does not load capture.
+Input: a user's call.
+Output: its plain result.
+Why: importing tcompile must not load capture. ``capture.semantics.special`` defines the same calls in captured code.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def cudagraph_mark_step_begin() -> None:
 
 
 def unroll(values: T) -> T:
-    """``values`` as they are. A compiled ``for`` over ``unroll(range(n))`` is unrolled and no node of the graph.
+    """Returns ``values`` unchanged. A compiled ``for`` over ``unroll(range(n))`` is unrolled, not a node of the graph.
 
     Parameters
     ----------

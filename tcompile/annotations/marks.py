@@ -1,7 +1,8 @@
-"""What a user says about the sizes of an array: they vary, they may vary, they are fixed.
+"""Marks on the sizes of arrays: dynamic, maybe dynamic, or static.
 
-Input: arrays and axes. Output: for an array that is captured, the marks of its axes. An ndarray takes no attributes,
-so the marks are kept beside it, in a table that forgets an array when it dies. They belong to the array object alone,
+Input: arrays and axes from the user.
+Output: for a captured array, the marks of its axes.
+Why: an ndarray takes no attributes, so marks are kept in a table of weak references. They belong to the array object,
 not to its views or copies.
 """
 
@@ -20,20 +21,22 @@ from tcompile.records import dataclass
 
 
 @dataclass(frozen=True)
-class Mark:
-    """One axis: ``dynamic`` (varies, or it is an error), ``maybe`` (varies where it can) or ``static`` (never)."""
+class AxisMark:
+    """The mark of one axis: ``dynamic`` (varies, or it is an error), ``maybe`` (varies if possible) or ``static``
+    (never).
+    """
 
     kind: Literal["dynamic", "maybe", "static"]
     minimum: int | None = None
     maximum: int | None = None
 
 
-NO_MARKS: Mapping[int, Mark] = {}
-_table: dict[int, tuple[weakref.ref[Any], dict[int, Mark]]] = {}
+NO_MARKS: Mapping[int, AxisMark] = {}
+_table: dict[int, tuple[weakref.ref[Any], dict[int, AxisMark]]] = {}
 
 
-def marks_of(array: Any) -> Mapping[int, Mark]:
-    """The marks of an array's axes."""
+def marks_of(array: Any) -> Mapping[int, AxisMark]:
+    """Returns the marks of an array's axes."""
     found = _table.get(id(array)) if _table else None
     return found[1] if found is not None and found[0]() is array else NO_MARKS
 
@@ -41,7 +44,7 @@ def marks_of(array: Any) -> Mapping[int, Mark]:
 def mark_dynamic(
     array: np.ndarray[Any, Any], axis: int | Sequence[int], *, min: int | None = None, max: int | None = None
 ) -> None:
-    """Says that the size of ``array`` along ``axis`` varies: code compiled for this array leaves it open at once.
+    """Marks the size of ``array`` along ``axis`` as varying: code compiled for this array leaves it open at once.
 
     Code that needs one certain size along a marked axis is an error, which names the guard. Sizes 0 and 1 are always
     compiled by themselves. Marks count where code is compiled: an entry that already fits the call is used as it is.
@@ -84,11 +87,11 @@ def mark_dynamic(
         size = array.shape[one]
         if (min is not None and size < min) or (max is not None and size > max):
             raise InvalidArgument(f"mark_dynamic: axis {one} has size {size}, outside of min={min} and max={max}")
-    _put(array, axes, Mark("dynamic", min, max))
+    _put(array, axes, AxisMark("dynamic", min, max))
 
 
 def maybe_mark_dynamic(array: np.ndarray[Any, Any], axis: int | Sequence[int]) -> None:
-    """As ``mark_dynamic``, but code that needs one certain size is compiled for that size, without an error.
+    """Marks like ``mark_dynamic``, but code that needs one certain size is compiled for that size, without an error.
 
     Parameters
     ----------
@@ -103,7 +106,7 @@ def maybe_mark_dynamic(array: np.ndarray[Any, Any], axis: int | Sequence[int]) -
         Where an argument is not valid.
     """
     _check_array("maybe_mark_dynamic", array)
-    _put(array, _axes("maybe_mark_dynamic", array, axis), Mark("maybe"))
+    _put(array, _axes("maybe_mark_dynamic", array, axis), AxisMark("maybe"))
 
 
 def mark_static(array: np.ndarray[Any, Any], axis: int | Sequence[int] | None = None) -> None:
@@ -125,11 +128,11 @@ def mark_static(array: np.ndarray[Any, Any], axis: int | Sequence[int] | None = 
     """
     _check_array("mark_static", array)
     axes = list(range(array.ndim)) if axis is None else _axes("mark_static", array, axis)
-    _put(array, axes, Mark("static"))
+    _put(array, axes, AxisMark("static"))
 
 
 def not_dynamic(axis: str, guard: str, stack: Sequence[UserLine]) -> InvalidArgument:
-    """The error for a marked axis that is compiled for one size. ``axis`` is the user's text for it."""
+    """Returns the error for a marked axis that is compiled for one size. ``axis`` is the user's text for it."""
     return InvalidArgument(
         f"{axis} is marked by mark_dynamic, but the code is made for one size, under the guard {guard}.\n\n"
         f"{format_stack(stack)}\n\n"
@@ -138,9 +141,9 @@ def not_dynamic(axis: str, guard: str, stack: Sequence[UserLine]) -> InvalidArgu
     )
 
 
-def _put(array: Any, axes: Sequence[int], mark: Mark) -> None:
+def _put(array: Any, axes: Sequence[int], mark: AxisMark) -> None:
     found = _table.get(id(array))
-    key, table = id(array), _table  # by name here, for at exit the module's own names are gone first
+    key, table = id(array), _table  # bound here: at exit the module's globals are cleared first
     if found is None or found[0]() is not array:
 
         def forget(reference: weakref.ref[Any]) -> None:
@@ -172,4 +175,4 @@ def _axes(name: str, array: np.ndarray[Any, Any], axis: Any) -> list[int]:
     return axes
 
 
-__all__ = ["NO_MARKS", "Mark", "mark_dynamic", "mark_static", "marks_of", "maybe_mark_dynamic"]
+__all__ = ["NO_MARKS", "AxisMark", "mark_dynamic", "mark_static", "marks_of", "maybe_mark_dynamic"]

@@ -1,7 +1,9 @@
-"""Whether a graph break is an error: ``error_on_graph_break`` as a ``with`` block and as a decorator.
+"""The policy for graph breaks: ``error_on_graph_break`` as a ``with`` block and as a decorator.
 
-Input: a user's statement. Output: ``breaks_are_errors()``, which capture asks when it starts. Captured code that
-enters such a block is followed without leaving the graph: ``capture.semantics.special.policy``.
+Input: a user's statement.
+Output: ``breaks_are_errors()``, which capture reads when it starts.
+Why: users can require that some lines are captured. Captured code enters such a block without leaving the graph: see
+``capture.semantics.special.policy``.
 """
 
 from __future__ import annotations
@@ -21,18 +23,18 @@ _policy: ContextVar[_Chain] = ContextVar("tcompile_error_on_graph_break", defaul
 
 
 def breaks_are_errors() -> bool:
-    """Whether a graph break met here and now is an error."""
+    """Whether a graph break at this point is an error."""
     inside = _policy.get()
     return inside is not None and inside[0]
 
 
 @final
 class error_on_graph_break:
-    """Inside, a graph break is an error (``True``), or is not (``False``): a ``with`` block, or a decorator.
+    """Makes graph breaks errors (``True``) or not (``False``): a ``with`` block, or a decorator.
 
-    It may stand inside compiled functions and around calls of them, and counts where code is compiled: an entry that
-    fits the call is used as it is. Unlike ``fullgraph=True`` it can be switched on for some lines only; a function
-    compiled with ``fullgraph=True`` is not affected. It holds in the current thread or task.
+    It may stand inside compiled functions and around calls of them. It takes effect when code is compiled: an entry
+    that fits the call is used. Unlike ``fullgraph=True`` it can be limited to some lines; a function compiled with
+    ``fullgraph=True`` is not affected. It holds in the current thread or task.
 
     Parameters
     ----------
@@ -73,7 +75,7 @@ class error_on_graph_break:
         _policy.set(inside[1] if inside is not None else None)
 
     def __call__(self, function: F) -> F:
-        """Makes the calls of ``function`` run inside such a block."""
+        """Returns ``function``, whose calls run inside such a block."""
         if isinstance(function, staticmethod | classmethod):
             return type(function)(self(function.__func__))
         if isinstance(function, type) or not callable(function):

@@ -1,9 +1,9 @@
-"""What a user says about calls of a function inside compiled code.
+"""Annotations that say how capture treats calls of a function.
 
-Input: functions. Output: for a function that captured code calls, its ``Treatment``. In plain Python nothing changes:
-each of these returns the function itself. The table forgets a function when it dies, so that a cell which is run again
-leaves nothing behind. What the treatments mean to capture is in
-``capture.semantics.special.treated``.
+Input: functions from the user.
+Output: for a function that captured code calls, its ``Treatment``.
+Why: in plain Python nothing changes, each of these returns the function itself. ``capture.semantics.special.treated``
+defines the treatments. The table holds functions weakly, so a cell that runs again leaves nothing behind.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Treatment:
     """How calls of a function are captured.
 
-    ``replacement`` is the function that a ``substitute`` follows. ``flag`` says for that whether constants are folded,
-    and for a ``policy`` (a function that ``error_on_graph_break`` decorates) whether breaks are errors. Of a ``frame``
-    (what ``disable(recursive=False)`` returns), ``replacement`` is the function whose frame runs in plain Python.
+    ``replacement`` is the function that a ``substitute`` inlines. ``flag`` says whether it folds constants; for a
+    ``policy`` (a function that ``error_on_graph_break`` decorates), whether breaks are errors. For a ``frame`` (the
+    result of ``disable(recursive=False)``), ``replacement`` is the function whose frame runs in plain Python.
     """
 
     kind: Literal["allow", "disallow", "constant", "region", "substitute", "policy", "frame"]
@@ -38,13 +38,13 @@ _table: dict[int, tuple[Callable[[], Any], Treatment]] = {}
 
 
 def treatment_of(function: Any) -> Treatment | None:
-    """How calls of ``function`` are captured; None where nothing was said about it."""
+    """Returns how calls of ``function`` are captured; None without an annotation."""
     found = _table.get(id(function)) if _table else None
     return found[1] if found is not None and found[0]() is function else None
 
 
 def allow_in_graph(fn: Any) -> Any:
-    """Makes a call of ``fn`` one operation of the graph: capture does not look inside, and calls it with real arrays.
+    """Makes a call of ``fn`` one operation of the graph: capture does not inline it, and calls it with real arrays.
 
     It is called once more while the code is compiled, to see what it returns. A call that returns another dtype or
     shape runs in plain Python.
@@ -99,7 +99,7 @@ def disallow_in_graph(fn: Any) -> Any:
 
 
 def assume_constant_result(fn: F) -> F:
-    """Says that ``fn`` returns the same each time: it is called once, while code is compiled, and the result is kept.
+    """Declares the result of ``fn`` constant: it is called once, during compilation, and the result is kept.
 
     Whether ``fn`` really returns the same is not checked.
 
@@ -158,7 +158,8 @@ def nested_compile_region(fn: F) -> F:
 
 
 def substitute_in_graph(original: Callable[..., Any], *, can_constant_fold_through: bool = False) -> Callable[[F], F]:
-    """``@substitute_in_graph(original)`` over a Python function: captured code follows it where ``original`` is called.
+    """Decorates a Python function that captured code inlines in place of ``original``:
+    ``@substitute_in_graph(original)``.
 
     For functions without Python code, which capture cannot look into. The Python function must do the same.
 
@@ -211,15 +212,15 @@ def _treat(name: str, fn: Any, treatment: Treatment) -> Any:
         if isinstance(function, types.MethodType):
             raise InvalidType(f"{name} takes a function, got a bound method: give {function.__func__.__qualname__}")
     for function in functions:
-        inner = getattr(type(function), "__tcompile_inline__", None)  # already compiled: the function after it, too
+        inner = getattr(type(function), "__tcompile_inline__", None)  # already compiled: the wrapped function, too
         for one in (function, *((inner(function),) if inner is not None else ())):
             set_treatment(one, treatment)
     return fn
 
 
 def set_treatment(function: Any, treatment: Treatment) -> None:
-    """Notes how calls of ``function`` are captured from now on."""
-    key, table = id(function), _table  # by name here, for at exit the module's own names are gone first
+    """Records how calls of ``function`` are captured from now on."""
+    key, table = id(function), _table  # bound here: at exit the module's globals are cleared first
 
     def forget(reference: Any) -> None:
         held = table.get(key)
@@ -234,11 +235,11 @@ def set_treatment(function: Any, treatment: Treatment) -> None:
 
 
 def _check_same_calls(original: Callable[..., Any], function: types.FunctionType) -> None:
-    """Raises InvalidArgument where a call that fits ``original`` would not fit ``function``."""
+    """Raises InvalidArgument if a call that fits ``original`` would not fit ``function``."""
     try:
         theirs = list(inspect.signature(original).parameters.values())
     except (ValueError, TypeError):
-        return  # a built-in that does not tell
+        return  # a built-in without a signature
     mine = list(inspect.signature(function).parameters.values())
     fewest, most = _positions(mine)
     least, longest = _positions(theirs)
@@ -253,7 +254,7 @@ def _check_same_calls(original: Callable[..., Any], function: types.FunctionType
 
 
 def _positions(parameters: Sequence[inspect.Parameter]) -> tuple[int, float]:
-    """How many positional arguments are needed at least, and taken at most."""
+    """Returns the minimum and maximum number of positional arguments."""
     plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     rest = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     return sum(p.default is p.empty for p in plain), float("inf") if rest else len(plain)

@@ -1,9 +1,11 @@
-"""What is on the stack and in the locals before each instruction, and which of it is needed later.
+"""Dataflow analysis of bytecode: stack contents, bound locals and liveness before each instruction.
 
-What enters is a code object; what leaves is an `Analysis`: every point of the function at which its frame can be taken
-apart and put together again. A point is found by running the instructions on kinds of stack items instead of values
-(forward, with the set of bound locals), and by asking which locals are read later (backward). Exception tables give
-both directions their edges into handlers.
+Input: a code object.
+Output: an `Analysis`: every point of the function at which its frame can be taken apart and rebuilt.
+Why: a region needs the live locals and the stack at its start, and a frame can be resumed only at known points.
+
+The forward pass runs the instructions on kinds of stack items, with the set of bound locals. The backward pass is
+liveness. Exception tables give both passes their edges into handlers.
 """
 
 from __future__ import annotations
@@ -20,15 +22,15 @@ from tcompile.bytecode import exceptions, positions
 from tcompile.bytecode.decode import JUMPS, NAME, OP, NotResumable, Stream, end_of_prologue, numbers
 from tcompile.bytecode.dialect import D, is_known, same_as
 
-# Kinds of stack items. MAYBE is a value or NULL. SAVED is the exception handled before. A comprehension puts aside what
-# its variables' places hold: CELL is one of the function's own cells, ASIDE a local, BARE an unbound local. TAGGED is
-# an integer of the evaluation loop's own, or NULL. From METHOD on, a kind names the instruction that left a pair: a
-# load of a method (NULL, attribute) or (method, self), the start of a loop (iterator, NULL) or (iterable, index). It is
-# even for the item that is NULL where that instruction is made a plain one, odd for the other.
+# Kinds of stack items. MAYBE is a value or NULL. SAVED is the exception handled before. A comprehension saves the
+# former contents of its variables' slots: CELL is one of the function's own cells, ASIDE a local, BARE an unbound
+# local. TAGGED is an integer of the evaluation loop's own, or NULL. From METHOD on, a kind names the instruction that
+# left a pair: a load of a method (NULL, attribute) or (method, self), the start of a loop (iterator, NULL) or
+# (iterable, index). It is even for the item that is NULL if that instruction is made a plain one, odd for the other.
 VALUE, NULL, MAYBE, SAVED, CELL, ASIDE, BARE, TAGGED, METHOD = 0, 1, 2, 3, 4, 5, 6, 7, 8
-KEPT = frozenset((SAVED, CELL, ASIDE, BARE))  # an exception must find a handler that puts these back
+KEPT = frozenset((SAVED, CELL, ASIDE, BARE))  # items that an exception handler must restore
 
-# A function that names one of these may look at its caller's frame or its own: all its locals stay alive.
+# A function that names one of these may read its caller's frame or its own: all its locals stay live.
 LOOKS = frozenset((
     "locals", "vars", "dir", "eval", "exec", "_getframe", "currentframe", "stack", "breakpoint", "set_trace",
     "evaluate", "re_evaluate", "query",
@@ -67,7 +69,7 @@ _LOADS = numbers("LOAD_FAST", "LOAD_FAST_CHECK", "DELETE_FAST", "LOAD_FAST_AND_C
 _STORES = numbers("STORE_FAST", "DELETE_FAST", "LOAD_FAST_AND_CLEAR")
 _PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
 
-# Instructions at which no capture has a reason to stop: they move things about.
+# Instructions at which capture has no reason to stop: they only move values.
 PLAIN = numbers(
     "NOP", "POP_TOP", "COPY", "SWAP", "PUSH_NULL", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST",
     "LOAD_FAST_AND_CLEAR", "STORE_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "DELETE_FAST", "LOAD_GLOBAL",
@@ -75,7 +77,7 @@ PLAIN = numbers(
     "MAKE_CELL", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT", "END_FOR", "POP_ITER", "END_SEND",
     "RETURN_VALUE", "RETURN_CONST", "RERAISE",
 )  # fmt: skip
-# Of these, the ones that only put away what is on the stack: a resume point waits until they are done.
+# The subset that only pops the stack into variables: a resume point comes after them.
 SINKS = numbers("STORE_FAST", "STORE_FAST_STORE_FAST", "POP_TOP", "POP_ITER", "NOP", "END_SEND")
 
 _FOR_ITER, _SEND, _END_FOR = OP["FOR_ITER"], OP["SEND"], OP.get("END_FOR", -1)
@@ -87,10 +89,10 @@ _PAIRED = numbers("LOAD_METHOD", "LOAD_SPECIAL")  # whatever their argument
 _effects: dict[int, int] = {}
 
 
-def _looks(code: types.CodeType) -> bool:
-    """Whether a function may look at a frame: ``np.stack`` does not, but ``inspect.stack``, or ``stack`` itself.
+def _may_read_frame(code: types.CodeType) -> bool:
+    """Whether a function may read a frame: ``np.stack`` does not, but ``inspect.stack`` does, or a bare ``stack``.
 
-    A variable of such a name may be such a function where others give it its value, as a parameter's.
+    A variable of such a name may hold such a function if its value comes from elsewhere, as a parameter's does.
     """
     names, given = code.co_names, code.co_argcount + code.co_kwonlyargcount
     if not LOOKS.isdisjoint((*code.co_varnames[:given], *code.co_freevars)):
@@ -112,8 +114,8 @@ class Point:
         live: fast locals that may be read later, in ``co_varnames`` order.
         maybe: those of ``live`` that may be unbound here.
         handlers: offsets right after the PUSH_EXC_INFO of each handler that covers the instruction, innermost first.
-        handling: how many exceptions are being handled here; a region must end where it started in this respect, as
-            no value in the frame can set this state.
+        handling: number of exceptions being handled here. A region must end with the number of its start, as no
+            value in the frame can set this state.
         line: the source line; an instruction without one has that of the last instruction before it with one.
     """
 
@@ -146,14 +148,14 @@ Stack = tuple[int, ...]
 
 
 class Analysis:
-    """Everything static about one code object; make it with `analyse`.
+    """The static facts about one code object; make it with `analyse`.
 
     Attributes:
         code: the original.
         cells: cell variables and free variables, in the order in which regions get them.
         start: offset of the first instruction after the prologue.
-        units: for an offset inside a unit that must not be divided (a call with its preparation, a yield with its
-            RESUME, a delegation loop), the offset at which the unit starts.
+        units: maps an offset inside an indivisible unit to the unit's start. Units are a call with its preparation, a
+            yield with its RESUME, and a delegation loop.
     """
 
     cells: tuple[str, ...]
@@ -162,7 +164,7 @@ class Analysis:
 
     @property
     def code(self) -> types.CodeType:
-        """The code object, which whoever analyses or builds holds."""
+        """Returns the code object; the caller keeps it alive."""
         code = self._held()
         assert code is not None
         return code
@@ -179,8 +181,8 @@ class Analysis:
         self.names = (*code.co_varnames, *extra, *code.co_freevars)
         cellvars = set(code.co_cellvars)
         self.cells = code.co_cellvars + code.co_freevars
-        self.fast = 0  # bits of the locals that are no cells
-        self.held = 0  # bits of the cells
+        self.fast = 0  # bitmask of the locals that are not cells
+        self.held = 0  # bitmask of the cells
         for i, name in enumerate(self.names):
             if i < self.locals and name not in cellvars:
                 self.fast |= 1 << i
@@ -204,7 +206,7 @@ class Analysis:
         if self.first >= size:
             raise NotResumable("nothing but a prologue")
         self.start = stream.begin[self.first] * 2
-        self.cover = [-1] * (size + 1)  # the exception entry of each instruction
+        self.cover = [-1] * (size + 1)  # the exception table entry of each instruction
         leaders = {0, self.first}
         self.landing: list[int] = []
         for number, (start, end, target, _, _) in enumerate(self.table):
@@ -213,10 +215,10 @@ class Analysis:
             self.landing.append(stream.at(target))
             self.cover[low:high] = [number] * (high - low)
         leaders.update(self.landing)
-        # Where a jump really goes: FOR_ITER at the end of its iterator to after what removes it.
+        # The actual target of a jump: FOR_ITER, when its iterator ends, skips the instructions that remove it.
         skip = D.loop_ends
         self.goes = goes = [target if op in JUMPS else -1 for op, target in zip(ops, stream.target, strict=True)]
-        bars: dict[int, int] = {}  # instructions that are no points, with the unit's start
+        bars: dict[int, int] = {}  # instructions that are not points, with their unit's start
         for i, op in enumerate(ops):
             if goes[i] >= 0:
                 if op == _FOR_ITER and skip:
@@ -255,8 +257,8 @@ class Analysis:
         self.bars = bars
         self.blocks = sorted(leader for leader in leaders if leader < size)
 
-    def ways(self, i: int) -> tuple[int, ...]:
-        """The instructions that may run right after one, handlers left out."""
+    def next_of(self, i: int) -> tuple[int, ...]:
+        """Returns the possible next instructions, handlers excluded."""
         op, target = self.stream.ops[i], self.goes[i]
         if op in _ENDS:
             return ()
@@ -267,16 +269,16 @@ class Analysis:
         return (i + 1, target)
 
     def callable_at(self, i: int) -> bool:
-        """Whether a region may be called before the instruction: what it raises must find everything put back."""
+        """Whether a region may be called before the instruction: a handler must find the stack restored."""
         stack = self.stacks[i]
         assert stack is not None
         entry = self.cover[i]
         return KEPT.isdisjoint(stack[self.table[entry][3] :] if entry >= 0 else stack)
 
     def successors(self, offset: int) -> tuple[int, ...]:
-        """Original offsets that may run right after the instruction at ``offset``, handlers left out."""
+        """Returns the original offsets that may run right after the instruction at ``offset``, handlers excluded."""
         begin = self.stream.begin
-        return tuple(begin[i] * 2 for i in self.ways(self.stream.index[offset]))
+        return tuple(begin[i] * 2 for i in self.next_of(self.stream.index[offset]))
 
     # -- forward: kinds of stack items, bound locals --
 
@@ -287,7 +289,7 @@ class Analysis:
         given = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
         everything = (1 << len(self.names)) - 1
         bound = (1 << given) - 1 & self.fast
-        # The state before a block: kinds, locals that may be bound, locals that may be unbound.
+        # The state before a block: stack kinds, locals that may be bound, locals that may be unbound.
         states: list[tuple[Stack, int, int] | None] = [None] * len(blocks)
         states[0] = ((), bound, everything & ~bound)
         self.stacks: list[Stack | None] = [None] * size
@@ -320,13 +322,13 @@ class Analysis:
     def _run(
         self, begin: int, end: int, stack: Stack, bound: int, unbound: int
     ) -> Iterator[tuple[int, tuple[Stack, int, int]]]:
-        """Runs one block, and yields each state that it leaves, with the instruction that it is left to."""
+        """Runs one block, and yields each outgoing state with the instruction that receives it."""
         ops, args = self.stream.ops, self.stream.args
         stacks, bounds, unbounds = self.stacks, self.bound, self.unbound
         any_bound, any_unbound = bound, unbound
         entry = self.cover[begin]
         depth = self.table[entry][3] if entry >= 0 else 0
-        floor: Stack | None = None  # what of the stack the handler keeps
+        floor: Stack | None = None  # the part of the stack that the handler keeps
         for i in range(begin, end):
             op, arg = ops[i], args[i]
             stacks[i], bounds[i], unbounds[i] = stack, bound, unbound
@@ -337,7 +339,7 @@ class Analysis:
                     if op not in PLAIN:
                         raise NotResumable("a handler deeper than the stack")
                     self.bars.setdefault(i, i)
-                elif op != _PUSH_EXC_INFO and stack[:depth] != floor:  # that one cannot raise, nor is it a point
+                elif op != _PUSH_EXC_INFO and stack[:depth] != floor:  # it cannot raise, and is not a point
                     if floor is not None:
                         yield self._caught(entry, floor, any_bound, any_unbound)
                     floor = stack[:depth]
@@ -420,7 +422,7 @@ class Analysis:
                     raise NotResumable("an exception left in an unknown way")
                 stack = stack[:-1]
             elif action == _MAKE_CELL:
-                if i < self.first:  # later ones make a comprehension's own cell, which is not the function's
+                if i < self.first:  # later ones make a comprehension's own cell, not the function's
                     bound, unbound = bound | 1 << arg, unbound & ~(1 << arg)
             elif action == _FREE:
                 mask = (1 << len(self.names)) - (1 << len(self.names) - arg)
@@ -433,14 +435,14 @@ class Analysis:
             yield self._caught(entry, floor, any_bound, any_unbound)
 
     def _caught(self, entry: int, floor: Stack, bound: int, unbound: int) -> tuple[int, tuple[Stack, int, int]]:
-        """The handler of an exception entry, and the state in which it starts."""
+        """Returns the handler of an exception table entry, and the state in which it starts."""
         raising = (TAGGED if D.tagged_ints else VALUE,) * self.table[entry][4]
         return self.landing[entry], ((*floor, *raising, VALUE), bound, unbound)
 
     def _branch(
         self, i: int, op: int, target: int, stack: Stack, bound: int, unbound: int
     ) -> Iterator[tuple[int, tuple[Stack, int, int]]]:
-        """Both ways of a jump."""
+        """Returns both successors of a jump."""
         if op in _TESTS:
             taken = on = stack[:-1]
         elif op in _JUMPS:
@@ -458,7 +460,7 @@ class Analysis:
         yield target, (taken, bound, unbound)
 
     def _store(self, kind: int, bit: int, bound: int, unbound: int) -> tuple[int, int]:
-        """The bound and the unbound locals after something of that kind was stored."""
+        """Returns the bound and the unbound locals after a store of an item of that kind."""
         if kind in (NULL, BARE) or (bit & self.held and kind != CELL):
             return bound & ~bit, unbound | bit
         if kind == MAYBE:
@@ -472,13 +474,13 @@ class Analysis:
         ops, args, cover, landing = stream.ops, stream.args, self.cover, self.landing
         code, fast = self.code, self.fast
         self.live = live = [0] * (size + 1)
-        if _looks(code):
+        if _may_read_frame(code):
             self.live = [fast] * (size + 1)
             return
-        # super() without arguments looks at the frame's first argument when it is called.
+        # super() without arguments reads the frame's first argument when it is called.
         looked = fast & 1 if "super" in code.co_names else 0
         reads, writes = [looked] * size, [0] * size
-        # At its start a function gives all its parameters, as its caller does; a loop may go back there.
+        # At its start a function passes all its parameters, as its caller does; a loop may jump back there.
         parameters = code.co_argcount + code.co_kwonlyargcount
         parameters += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
         reads[self.first] |= (1 << parameters) - 1 & fast
@@ -504,7 +506,7 @@ class Analysis:
             for begin in reversed(blocks):
                 last = end - 1
                 alive = 0
-                for way in self.ways(last):
+                for way in self.next_of(last):
                     alive |= live[way]
                 entry = cover[begin]
                 raised = live[landing[entry]] if entry >= 0 else 0
@@ -519,7 +521,7 @@ class Analysis:
 
     @cached_property
     def spans(self) -> list[positions.ListSlice]:
-        """The entries of the table of lines, of which only rewritten code needs to know. Raises NotResumable."""
+        """Returns the entries of the line table, which only rewritten code needs. Raises NotResumable."""
         spans: list[positions.ListSlice] = _read(positions.parse, self.code.co_linetable)
         if spans and spans[-1][-1] > len(self.code.co_code) // 2:
             raise NotResumable("the table of lines is longer than the code")
@@ -528,23 +530,23 @@ class Analysis:
     @cached_property
     def _lines(self) -> tuple[list[int | None], int]:
         lines, last = positions.lines(self.spans, self.code.co_firstlineno)
-        return lines + [None] * (len(self.code.co_code) // 2 - len(lines)), last  # of a table that is cut short
+        return lines + [None] * (len(self.code.co_code) // 2 - len(lines)), last  # for a truncated table
 
     @property
     def last_line(self) -> int:
-        """The last line that the code has something of."""
+        """Returns the line number of the last instruction that has one."""
         return self._lines[1]
 
     @property
     def return_line(self) -> int:
-        """The line of the last instruction that returns, for a return that stands for all of them."""
+        """Returns the line of the last instruction that returns, for a return that represents all of them."""
         lines, stream = self._lines[0], self.stream
         found = (lines[stream.begin[i]] for i in range(stream.size - 1, -1, -1) if stream.ops[i] in _RETURNS)
         return next(filter(None, found), self.code.co_firstlineno)
 
     @cached_property
     def points(self) -> dict[int, Point]:
-        """Every resumable offset; a function that is captured as a whole needs none."""
+        """Returns every resumable point by offset; a function that is captured whole needs none."""
         stream, first, bars = self.stream, self.first, self.bars
         stacks, begin, names, held = self.stacks, stream.begin, self.names, self.held
         spans: dict[int, tuple[str, ...]] = {}
@@ -594,10 +596,10 @@ class Analysis:
 
 
 def analyse(code: types.CodeType) -> Analysis:
-    """The analysis of a code object.
+    """Analyses a code object.
 
     Raises:
-        NotResumable: the code has something that is not understood; run it as it is.
+        NotResumable: the code contains an unknown construct; run it unchanged.
 
     >>> def f(x):
     ...     return x + 1
@@ -608,7 +610,7 @@ def analyse(code: types.CodeType) -> Analysis:
 
 
 def _read(parse: Callable[[bytes], Any], table: bytes) -> Any:
-    """The entries of a table: bytes that anybody may have put there."""
+    """Returns the entries of a table, whose bytes may be malformed."""
     try:
         return parse(table)
     except IndexError as error:
@@ -634,7 +636,7 @@ def _join(old: tuple[Stack, int, int], new: tuple[Stack, int, int]) -> tuple[Sta
 
 
 def _shape(stack: Stack) -> tuple[tuple[bool, ...], int] | None:
-    """Which items are values, and how many are saved exceptions; None where that is not known."""
+    """Returns which items are values, and the number of saved exceptions; None if unknown."""
     if MAYBE in stack or TAGGED in stack:
         return None
     slots = tuple(bool(kind & 1) if kind >= METHOD else kind not in (NULL, BARE) for kind in stack)

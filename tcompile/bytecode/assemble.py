@@ -1,7 +1,8 @@
-"""Pieces of machine-readable bytecode: single instructions with their prefixes and caches, and stack permutations.
+"""Assembles bytecode: single instructions with their prefixes and caches, and stack permutations.
 
-What enters is an opcode's name and an argument; what leaves is bytes. Jumps between pieces have a fixed width, so that
-the size of a piece is known before its place is.
+Input: an opcode's name and an argument.
+Output: bytes.
+Why: jumps between pieces have a fixed width, so the size of a piece is known before its position.
 """
 
 from __future__ import annotations
@@ -13,13 +14,13 @@ from tcompile.bytecode.decode import CACHES, EXTENDED_ARG, OP
 from tcompile.bytecode.dialect import D
 
 JUMP_IF_TRUE, JUMP_IF_NOT_NONE = D.jump_if_true, D.jump_if_not_none
-JUMP_BACK = "JUMP_BACKWARD_NO_INTERRUPT"  # looks at no pending signal, so that nothing can raise there
+JUMP_BACK = "JUMP_BACKWARD_NO_INTERRUPT"  # checks for no pending signal, so it cannot raise
 JUMP_ON = "JUMP_FORWARD"
 
 
 @functools.lru_cache(maxsize=4096)
 def op(name: str, arg: int = 0) -> bytes:
-    """One instruction.
+    """Returns one instruction.
 
     >>> list(op("COPY", 1)) == [OP["COPY"], 1]
     True
@@ -28,7 +29,7 @@ def op(name: str, arg: int = 0) -> bytes:
 
 
 def encode(number: int, arg: int, width: int) -> bytes:
-    """One instruction whose argument takes at least ``width`` bytes."""
+    """Returns one instruction whose argument takes at least ``width`` bytes."""
     out = bytearray()
     while width < 4 and arg >> 8 * width:
         width += 1
@@ -39,12 +40,12 @@ def encode(number: int, arg: int, width: int) -> bytes:
 
 
 def units(name: str, width: int) -> int:
-    """The units of an instruction whose argument takes ``width`` bytes."""
+    """Returns the units of an instruction whose argument takes ``width`` bytes."""
     return width + CACHES[OP[name]]
 
 
 def arrange(now: Sequence[int], wanted: Sequence[int]) -> bytes:
-    """SWAPs that bring the top of the stack, items named ``now`` (deepest first), into the order ``wanted``.
+    """Returns SWAPs that reorder the top of the stack from ``now`` (deepest first) to ``wanted``.
 
     >>> [byte for byte in arrange([1, 2, 3], [1, 2, 3])]
     []

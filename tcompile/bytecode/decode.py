@@ -1,7 +1,9 @@
-"""A code object's bytes become flat lists of instructions: opcodes, arguments, positions, jump targets.
+"""Decodes a code object into flat lists: opcodes, arguments, positions, jump targets.
 
-What enters is a ``types.CodeType``; what leaves is a `Stream`. Analysing and rewriting a function must take about a
-microsecond an instruction, so an instruction is an index into parallel lists, and never an object.
+Input: a ``types.CodeType``.
+Output: a `Stream`.
+Why: analysing and rewriting a function must take about a microsecond per instruction. So an instruction is an index
+into parallel lists, not an object.
 
 A *unit* is one 16-bit word of bytecode. An instruction here is its EXTENDED_ARG prefixes, its own unit and its inline
 caches together; its offset is that of its first unit.
@@ -34,7 +36,7 @@ def _caches() -> list[int]:
 
 
 CACHES: list[int] = _caches()
-_NAMES_A_PLACE = frozenset({"END_ASYNC_FOR"})  # without ever going there: tools that monitor the loop read it
+_NAMES_A_PLACE = frozenset({"END_ASYNC_FOR"})  # the specialised forms that only monitoring tools cause
 _RELATIVE = frozenset(op for op in dis.hasjrel if op < 256)
 _BACKWARD = frozenset(op for op in _RELATIVE if "BACKWARD" in NAME[op] or NAME[op] in _NAMES_A_PLACE)
 _FORWARD = _RELATIVE - _BACKWARD
@@ -42,7 +44,7 @@ JUMPS = frozenset(op for op in _RELATIVE if NAME[op] not in _NAMES_A_PLACE)
 
 
 def numbers(*names: str) -> frozenset[int]:
-    """The opcodes of this Python that mean what one of those names does."""
+    """Returns the opcodes of this Python with the meaning of one of these names."""
     return frozenset(number for name, number in OP.items() if same_as(name) in names)
 
 
@@ -52,7 +54,7 @@ class Stream:
     Attributes:
         ops, args: opcode and full argument.
         begin, end: first unit, and the unit after the last cache.
-        target: index of the instruction that one names by its distance, as jumps do; -1 where there is none.
+        target: index of the instruction at a relative jump's target; -1 if there is none.
         index: instruction by the byte offset of its first unit.
     """
 
@@ -88,7 +90,7 @@ class Stream:
                 self.target[i] = self.at(end[i] - args[i])
 
     def at(self, unit: int) -> int:
-        """The index of the instruction that starts at ``unit``; NotResumable where none does."""
+        """Returns the index of the instruction that starts at ``unit``. Raises NotResumable."""
         found = self.index.get(unit * 2)
         if found is None:
             raise NotResumable(f"a jump into an instruction, at {unit * 2}")
@@ -99,7 +101,7 @@ _RESUME, _RETURN_GENERATOR = OP["RESUME"], OP["RETURN_GENERATOR"]
 
 
 def end_of_prologue(ops: Sequence[int]) -> int:
-    """The place of the RESUME after which a function's own code begins: before it, cells and generators are made.
+    """Returns the position of the RESUME at which a function's body begins: before it, cells and generators are made.
 
     >>> end_of_prologue([OP["RETURN_GENERATOR"], OP["POP_TOP"], OP["RESUME"], OP["LOAD_CONST"]])
     2
@@ -112,5 +114,5 @@ def end_of_prologue(ops: Sequence[int]) -> int:
 
 
 def is_backward(op: int) -> bool:
-    """Whether the argument of the opcode is a distance that counts backwards."""
+    """Whether the opcode's argument is a backward distance."""
     return op in _BACKWARD

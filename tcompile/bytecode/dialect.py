@@ -1,7 +1,8 @@
-"""The versions of CPython's bytecode: all in which they differ, as one table.
+"""Differences between the bytecode of CPython's versions, as one table.
 
-Input: the version that runs. Output: `D`, its row of the table, and `same_as`, the instructions that mean what another
-one means. Why: everything else speaks one vocabulary, and asks for a fact by its name where versions differ in it.
+Input: the version that runs.
+Output: `D`, its row of the table, and `same_as`, which maps equivalent instructions to one name.
+Why: all other code uses one vocabulary, and reads a named fact where versions differ.
 """
 
 from __future__ import annotations
@@ -75,13 +76,12 @@ _ROWS = {(3, 11): _3_11, (3, 12): _3_12, (3, 13): _3_13, (3, 14): _3_14, (3, 15)
 NEWEST = max(_ROWS)
 D = _ROWS.get(VERSION, _ROWS[NEWEST])
 
-# Instructions that differ from another only in what they cost, in references that they borrow, or in what monitoring
-# tools see of them.
+# Instructions that differ from another only in cost, in borrowed references, or in monitoring.
 _SAME_AS = {
     "LOAD_FAST_BORROW": "LOAD_FAST", "LOAD_FAST_BORROW_LOAD_FAST_BORROW": "LOAD_FAST_LOAD_FAST",
     "LOAD_SMALL_INT": "LOAD_CONST", "LOAD_COMMON_CONSTANT": "LOAD_CONST", "NOT_TAKEN": "NOP",
 }  # fmt: skip
-_ITEM_SIGN = "[]"  # of BINARY_OP, where there is no BINARY_SUBSCR
+_ITEM_SIGN = "[]"  # BINARY_OP's argument for subscripts, in versions without BINARY_SUBSCR
 COMMON_CONSTANTS: list[Any] = getattr(opcode, "_common_constants", [])
 SPECIAL_METHODS: list[str] = getattr(opcode, "_special_method_names", [])
 OPERATORS: list[str] = [sign for _, sign in opcode._nb_ops]  # type: ignore[attr-defined]
@@ -89,12 +89,12 @@ INTRINSICS: list[str] = getattr(opcode, "_intrinsic_1_descs", [])
 
 
 def is_known() -> bool:
-    """Whether the bytecode of the version that runs is known."""
+    """Whether the running version's bytecode is known."""
     return VERSION <= NEWEST
 
 
 def same_as(name: str) -> str:
-    """The instruction whose meaning an instruction has, whatever its argument.
+    """Returns the canonical name of an instruction, for any argument.
 
     >>> same_as("LOAD_FAST_BORROW"), same_as("RETURN_VALUE")
     ('LOAD_FAST', 'RETURN_VALUE')
@@ -103,7 +103,7 @@ def same_as(name: str) -> str:
 
 
 def meaning(name: str, arg: int) -> str:
-    """The same for one with this argument.
+    """Returns the canonical name of an instruction with this argument.
 
     >>> meaning("BINARY_OP", 0)
     'BINARY_OP'

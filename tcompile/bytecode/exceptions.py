@@ -1,19 +1,21 @@
-"""Exception tables: bytes to entries, and back.
+"""Reads and writes exception tables.
 
-What enters and leaves is ``co_exceptiontable``: for each protected range where its handler starts, how deep the stack
-is there, and whether the index of the raising instruction is pushed. All numbers are big-endian in groups of six bits.
+Input: ``co_exceptiontable``, or entries.
+Output: entries, or a table. An entry holds a protected range, its handler, the stack depth there, and whether the
+raising instruction's index is pushed.
+Why: inserted code moves ranges and handlers. Numbers are big-endian in groups of six bits.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-# start, end, target: in units. depth: of the stack, in items. lasti: 1 where the raising instruction's index is pushed.
+# start, end, target: in units. depth: of the stack, in items. lasti: 1 if the raising instruction's index is pushed.
 Entry = tuple[int, int, int, int, int]
 
 
 def parse(table: bytes) -> list[Entry]:
-    """The entries of an exception table, in its order.
+    """Returns the entries of an exception table, in order.
 
     >>> parse(write([(2, 5, 300, 3, 1)]))
     [(2, 5, 300, 3, 1)]
@@ -44,7 +46,7 @@ def _number(value: int, first: int) -> bytes:
 
 
 def write(entries: Iterable[Entry]) -> bytes:
-    """An exception table of the entries, which must be in ascending order and apart."""
+    """Returns an exception table of the entries, which must be ascending and disjoint."""
     parts: list[bytes] = []
     for start, end, target, depth, lasti in entries:
         if end > start:

@@ -1,7 +1,8 @@
-"""The instructions of a code object with what they name: what capture walks through.
+"""The instructions of a code object with their decoded arguments, for capture.
 
-What enters is a ``types.CodeType``; what leaves is a list of `Instruction`. Why: ``dis`` takes several
-microseconds an instruction, most of them for texts that only people read.
+Input: a ``types.CodeType``.
+Output: a list of `Instruction`.
+Why: ``dis`` takes several microseconds per instruction, most of them for texts for people.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ Positions: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 
 
 class Instruction(NamedTuple):
-    """One instruction, its EXTENDED_ARG prefixes within.
+    """One instruction, its EXTENDED_ARG prefixes included.
 
     Attributes:
-        opname: what it means, in the vocabulary that all versions share.
-        opcode: which it is in this version.
-        arg: the full argument, None where it has none.
-        argval: what that means: a constant, a name, two names, or the offset that a jump leads to.
-        argrepr: for an operator, a comparison or an intrinsic function its sign or name, as ``dis`` has it.
+        opname: its meaning, in the vocabulary that all versions share.
+        opcode: the opcode in this version.
+        arg: the full argument; None if it has none.
+        argval: the decoded argument: a constant, a name, two names, or a jump's target offset.
+        argrepr: for an operator, a comparison or an intrinsic function its sign or name, as in ``dis``.
         start, offset: where it begins, and where its own unit is, after the prefixes; in bytes.
         is_jump_target: whether a jump leads here.
         positions: first and last line, first and last column.
@@ -48,7 +49,7 @@ for _op, _flags in {
     "LOAD_GLOBAL": 1, "LOAD_ATTR": int(D.attributes_load_methods), "LOAD_SUPER_ATTR": 2, "IMPORT_NAME": D.import_shift,
 }.items():  # fmt: skip
     if _op in OP:
-        _NAMES[OP[_op]] = _flags  # bits beneath the name's number
+        _NAMES[OP[_op]] = _flags  # flag bits below the name's index
 _PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
 _VARIABLES = frozenset((*dis.haslocal, *dis.hasfree)) - _PAIRS
 _COMPARES = frozenset(dis.hascompare)
@@ -57,10 +58,10 @@ _BINARY_OP, _INTRINSIC = OP["BINARY_OP"], OP.get("CALL_INTRINSIC_1", -1)
 
 
 def read(code: types.CodeType) -> list[Instruction]:
-    """The instructions of ``code``.
+    """Returns the instructions of ``code``.
 
     Raises:
-        NotResumable, IndexError: the code was made by hand, and not well.
+        NotResumable, IndexError: the code was made by hand and is malformed.
 
     >>> [(i.opname, i.argval) for i in read((lambda x: x.real).__code__)][-2:]
     [('LOAD_ATTR', 'real'), ('RETURN_VALUE', None)]

@@ -1,7 +1,9 @@
-"""Line tables: where each unit came from, kept exact while instructions move apart.
+"""Reads and rewrites line tables, so that positions stay exact when instructions move.
 
-What enters is ``co_linetable`` and the new place of every unit; what leaves is the table of the rewritten code. Entries
-are copied as they are: only their lengths change, and only a line difference that was split off is rewritten.
+Input: ``co_linetable`` and the new place of every unit.
+Output: the table of the rewritten code.
+Why: tracebacks and debuggers must show the original positions. Entries are copied; only lengths change, and a line
+difference that was split off is rewritten.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ ListSlice = tuple[int, int, bytes, int, int]
 
 
 def parse(table: bytes) -> list[ListSlice]:
-    """The entries of a line table."""
+    """Returns the entries of a line table."""
     spans: list[ListSlice] = []
     at, unit, stop = 0, 0, len(table)
     while at < stop:
@@ -63,7 +65,7 @@ def parse(table: bytes) -> list[ListSlice]:
 
 
 def lines(spans: Iterable[ListSlice], first: int) -> tuple[list[int | None], int]:
-    """The line of every unit (None where it has none), and the line that the last entry left."""
+    """Returns the line of every unit (None if it has none), and the line after the last entry."""
     found: list[int | None] = []
     line = first
     for code, delta, _, start, end in spans:
@@ -73,7 +75,7 @@ def lines(spans: Iterable[ListSlice], first: int) -> tuple[list[int | None], int
 
 
 def move(spans: Iterable[ListSlice], place: Callable[[int], int]) -> list[bytes]:
-    """The entries again, where unit ``u`` now starts at ``place(u)``."""
+    """Returns the entries for units moved from ``u`` to ``place(u)``."""
     parts: list[bytes] = []
     for code, delta, payload, start, end in spans:
         left = place(end) - place(start)
@@ -93,7 +95,7 @@ def move(spans: Iterable[ListSlice], place: Callable[[int], int]) -> list[bytes]
 
 
 def plain(line: int, before: int, units: int) -> bytes:
-    """Entries for ``units`` units of one line without columns; ``before`` is the line so far."""
+    """Returns entries for ``units`` units of one line without columns; ``before`` is the line so far."""
     head = _signed(line - before)
     parts = []
     while units > 0:

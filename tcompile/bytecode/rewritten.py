@@ -1,18 +1,20 @@
-"""A function's code with resume points: the place where regions take over from plain Python, and give back to it.
+"""Rewrites a function's code with resume points, where regions take over from plain Python and return control.
 
-What enters is an `Analysis`; what leaves is a `Rewritten`: one code object with all the original instructions, their
-exceptions and their positions, and after them, out of line, what the resume points need:
+Input: an `Analysis`.
+Output: a `Rewritten`: one code object with all original instructions, exception handlers and positions, followed by
+out-of-line code for the resume points.
+Why: after a graph break the rest of the function runs in the same frame.
 
-    resume point  before an instruction: `if resume point: goto stub`. An empty list is an inactive resume point.
-    stub        calls the region with cells, live locals and stack items. It answers None: back after the resume point.
-    tails       drop the stack items of the point that was left, one piece for each shape of stack.
+    resume point  before an instruction: `if resume point: goto stub`. An empty list is a closed resume point.
+    stub        calls the region with cells, live locals and stack items. On None it jumps back after the resume point.
+    tails       pop the stack items of the point that was left, one piece for each shape of stack.
     dispatch    unpacks the answer `(extras, *bits, values)`, and walks a binary tree of jumps by the bits.
-    leaves      of the tree: put locals and stack items of one target in place, and jump to it, after its resume point.
-    extras      stores into locals that are dead at the target but may be looked at.
+    leaves      of the tree: restore locals and stack items of one target, and jump to it, after its resume point.
+    extras      stores into locals that are dead at the target but may be inspected.
 
-Nothing of this opens or closes a block: loops, handlers, ``with`` and generators go on in the same frame. A stub's call
-is covered by the handler of its point, and the point's stack stays in place until the call has returned; after that
-nothing can raise.
+No block is opened or closed here: loops, handlers, ``with`` and generators continue in the same frame. A stub's call is
+covered by the handler of its point. The point's stack stays in place until the call has returned; after that nothing
+can raise.
 """
 
 from __future__ import annotations
@@ -37,8 +39,8 @@ from tcompile.bytecode.assemble import (
 from tcompile.bytecode.decode import CACHES, EXTENDED_ARG, NAME, OP, NotResumable, is_backward, numbers
 from tcompile.bytecode.dialect import D, same_as
 
-_HIDDEN = ".dropped"  # a local that is never bound: NULLs are put away in it
-_LIMIT = 65_000  # units; CPython keeps the distance that a loop over a generator jumps in 16 bits
+_HIDDEN = ".dropped"  # a local that is never bound: NULLs are stored in it
+_LIMIT = 65_000  # units; CPython keeps the jump distance of a loop over a generator in 16 bits
 _LIMITED = numbers("FOR_ITER", "SEND")
 
 _CELL_OPS = numbers(
@@ -46,7 +48,7 @@ _CELL_OPS = numbers(
     "LOAD_FROM_DICT_OR_DEREF", "LOAD_FAST", "LOAD_FAST_CHECK", "STORE_FAST", "LOAD_FAST_AND_CLEAR", "DELETE_FAST",
 )  # fmt: skip
 _PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST")
-_CALL_ONE = op("SWAP", 2) + op("PUSH_NULL") + op("SWAP", 2) + op("CALL", 1)  # the function, with what is below it
+_CALL_ONE = op("SWAP", 2) + op("PUSH_NULL") + op("SWAP", 2) + op("CALL", 1)  # the function, with the item below it
 _LOAD_CHECKED = "LOAD_FAST_CHECK" if "LOAD_FAST_CHECK" in OP else "LOAD_FAST"
 _LOAD_CELL = "LOAD_CLOSURE" if "LOAD_CLOSURE" in OP else "LOAD_FAST"
 _RETURNS = numbers("RETURN_VALUE", "RETURN_CONST", "RERAISE")
@@ -70,10 +72,10 @@ KEEP: Any = _Marker("KEEP")
 
 
 class ResumeSlot(list[Any]):
-    """Tested by the code before an instruction: empty is closed, anything in it opens it.
+    """The list that code tests before an instruction: empty is closed, any item opens it.
 
-    >>> resume point = Resume point()
-    >>> hash(resume point) == hash(resume point), resume point == Resume point()
+    >>> slot = ResumeSlot()
+    >>> hash(slot) == hash(slot), slot == ResumeSlot()
     (True, False)
     """
 
@@ -93,7 +95,7 @@ class Rewritten:
     Attributes:
         analysis: of the original code.
         code: the rewritten code.
-        resume points: by original offset.
+        resume_points: by original offset.
         targets: original offsets that a region may resume at.
         returned: the bits that lead to a return.
         every: whether it was built with resume points at every point.
@@ -117,14 +119,13 @@ class Rewritten:
         self._routes = routes
 
     def route(self, offset: int) -> tuple[bool, ...]:
-        """The bits that lead to the instruction at ``offset``; KeyError where it is not one of ``targets``."""
+        """Returns the bits that lead to the instruction at ``offset``; KeyError unless it is one of ``targets``."""
         return self._routes[offset]
 
     def following(self, offset: int) -> tuple[int, ...]:
-        """The resume points that are met first when the instruction at ``offset`` has run, on each way that it may
-        take.
+        """Returns the first resume points on each path after the instruction at ``offset``.
 
-        Ways into handlers are left out: see `Point.handlers`.
+        Paths into handlers are excluded: see `Point.handlers`.
         """
         found: dict[int, None] = {}
         seen = {offset}
@@ -146,23 +147,22 @@ def build(
     every: bool = False,
     only: Collection[int] | None = None,
 ) -> Rewritten:
-    """The rewritten code of a function.
+    """Returns the rewritten code of a function.
 
     Args:
         analysis: of its code.
-        call: gives, for a resume point's original offset, the callable which the resume point's stub calls with the
-        cells, the live
-            locals (UNBOUND where there is none) and the values on the stack, deepest first. It returns None to go on
-            natively, or ``(extras, *bits, values)``: ``bits`` are ``host.route(target)`` or ``host.returned``;
-            ``values`` holds the target's live locals, then its stack values, deepest first, or the one value to return;
-            ``extras`` is None, or has KEEP, UNBOUND or a value for each fast local that is no cell.
-        every: resume points at every point, and not only where a capture has a reason to start.
-        only: of these resume points, those at these offsets, for code that runs faster where nothing starts. Targets
-        and
-            routes are the same as without it, for the same ``every``.
+        call: gives, for a resume point's original offset, the callable that its stub calls. The arguments are the
+            cells, the live locals (UNBOUND if unbound) and the values on the stack, deepest first. It returns None to
+            continue plainly, or ``(extras, *bits, values)``: ``bits`` are ``rewritten.route(target)`` or
+            ``rewritten.returned``. ``values`` holds the target's live locals, then its stack values, deepest first, or
+            the one value to return. ``extras`` is None, or has KEEP, UNBOUND or a value for each fast local that is
+            not a cell.
+        every: resume points at every point, not only where capture has a reason to start.
+        only: the subset of resume points at these offsets; the code is faster. Targets and routes are the same as
+            without it, for the same ``every``.
 
-    What ``call`` gives lives as long as the code does, and code objects take no part in garbage collection: it should
-    not itself keep the rewritten code's code alive.
+    What ``call`` returns lives as long as the code. Code objects take no part in garbage collection, so it should not
+    keep the rewritten code alive itself.
 
     Raises:
         NotResumable: the rewritten code would not fit.
@@ -188,7 +188,7 @@ class _Builder:
             self.resumable = [i for i in self.resumable if begin[i] * 2 in only]
         self.resume_frames = [points[begin[i] * 2] for i in self.resumable]
         self.target_points = [points[begin[i] * 2] for i in self.targets]
-        self.deepest = 0  # items that the code out of line has on the stack at most
+        self.deepest = 0  # the maximum of stack items in out-of-line code
         self.plain_loads: set[int] = set()  # method loads that must leave a known NULL
         for i in {*self.resumable, *self.targets}:
             stack = analysis.stacks[i]
@@ -198,17 +198,17 @@ class _Builder:
                     self.plain_loads.add((kind - METHOD) >> 1)
         special = any(self.stream.ops[i] == _SPECIAL for i in self.plain_loads)
         hidden = special or (not D.pops_null and any(False in point.slots for point in self.resume_frames))
-        self.shift = 1 if hidden else 0  # of the cells' places, when a local comes before them
+        self.shift = 1 if hidden else 0  # of the cells' slots, when a local comes before them
         self.hidden = analysis.locals
         self.place = {name: i + self.shift if i >= analysis.locals else i for i, name in enumerate(analysis.names)}
 
     # -- where --
 
     def choose(self, every: bool) -> None:
-        """Which instructions get resume points, and which can be resumed at."""
+        """Chooses the instructions with resume points, and the possible targets."""
         analysis, stream = self.analysis, self.stream
         points, begin, ops = analysis.points, stream.begin, stream.ops
-        # Outside functions a hidden local could be seen, where only that can put away a NULL.
+        # Outside functions a hidden local could be seen, but only a local can store a NULL.
         nulls = D.pops_null or bool(analysis.code.co_flags & CO_OPTIMIZED)
 
         def allowed(i: int) -> bool:
@@ -226,10 +226,10 @@ class _Builder:
             return i < stream.size and begin[i] * 2 in points and i not in zones
 
         def resume_point(i: int) -> None:
-            """Finds the first place for a resume point from the instruction on."""
+            """Returns the first possible place of a resume point from the instruction on."""
             while not (can_resume(i) and allowed(i)):
                 if i >= stream.size or ops[i] not in PLAIN or ops[i] in _RETURNS or stream.target[i] >= 0:
-                    return  # after anything else that runs on there is a resume point anyway
+                    return  # after any other instruction that falls through there is a resume point anyway
                 i += 1
             while ops[i] in SINKS and can_resume(i + 1) and allowed(i + 1):
                 i += 1
@@ -242,15 +242,15 @@ class _Builder:
                 continue
             if can_resume(i):
                 targets.add(i)
-            for way in analysis.ways(i):
+            for way in analysis.next_of(i):
                 resume_point(way)
         self.resumable = sorted(resumable)
         self.targets = sorted(resumable | targets)
 
     def zones(self) -> set[int]:
-        """Instructions between a method's load and its call that hold nothing but plain moves.
+        """Returns instructions between a method's load and its call that only move values.
 
-        A point there would cost every such call its fast path, and a region can as well end at the load. The start of a
+        A point there would cost every such call its fast path, and a region can end at the load. The start of a
         ``with`` block is one step, too.
         """
         ops, args, stacks = self.stream.ops, self.stream.args, self.analysis.stacks
@@ -273,7 +273,9 @@ class _Builder:
     # -- the pieces out of line --
 
     def loads(self, point: Point) -> tuple[bytes, list[tuple[int, int, int, int]]]:
-        """Pushes cells and live locals. Also: ranges that may find a local unbound, with handler and items pushed."""
+        """Pushes cells and live locals. Also returns ranges that may find a local unbound, with handler and items
+        pushed.
+        """
         analysis = self.analysis
         bit = analysis.fast_bit
         index = self.stream.index[point.offset]
@@ -318,7 +320,7 @@ class _Builder:
         return found
 
     def put(self, local: int) -> bytes:
-        """Stores the top of the stack, or unbinds the local where it is UNBOUND."""
+        """Stores the top of the stack, or unbinds the local if it is UNBOUND."""
         found = self.put_cache.get(local)
         if found is None:
             store, unbind = op("STORE_FAST", local), op("POP_TOP") + op("PUSH_NULL") + op("STORE_FAST", local)
@@ -330,7 +332,7 @@ class _Builder:
         return found
 
     def restores(self, point: Point) -> bytes:
-        """Turns the tuple of values on the stack into the target's locals and stack."""
+        """Unpacks the tuple of values on the stack into the target's locals and stack."""
         index = self.stream.index[point.offset]
         mask = self.analysis.live[index]
         key = mask, mask & self.analysis.unbound[index], point.slots
@@ -344,7 +346,7 @@ class _Builder:
                 parts.append(self.put(bit[name]) if name in point.maybe else op("STORE_FAST", bit[name]))
             nulls = point.depth - values
             parts.append(op("PUSH_NULL") * nulls)
-            # Unpacking leaves the deepest on top; NULLs have negative names.
+            # Unpacking leaves the deepest item on top; NULLs have negative names.
             given, empty = iter(range(values)), iter(range(-nulls, 0))
             wanted = [next(given) if value else next(empty) for value in point.slots]
             parts.append(arrange([*range(values - 1, -1, -1), *range(-nulls, 0)], wanted))
@@ -353,10 +355,10 @@ class _Builder:
         return found
 
     def out_of_line(self, width: int) -> None:
-        """Everything after the original code, as one run of bytes with places to patch.
+        """Returns everything after the original code, as one run of bytes with jumps to patch.
 
-        A jump out of a piece has ``width`` bytes of distance. ``fixes`` holds where each stands (unit), and where it
-        goes: an instruction's index (back, after its resume point), or a place in this code (on).
+        A jump out of a piece has ``width`` bytes of distance. ``fixes`` holds where each stands (unit) and its target:
+        an instruction's index (back, after its resume point), or a place in this code (on).
         """
         self.load_cache: dict[tuple[int, int, int], tuple[bytes, list[tuple[int, int, int, int]]]] = {}
         self.copy_cache: dict[tuple[tuple[bool, ...], int], bytes] = {}
@@ -369,9 +371,9 @@ class _Builder:
         ons: list[tuple[int, str, object]] = []  # unit, opcode, label
         labels: dict[object, int] = {}
         ranges: list[exceptions.Entry] = []  # targets relative to this code; those of points get their handler later
-        handlers: list[int] = []  # for each range the exception entry it stands for, or -1
+        handlers: list[int] = []  # for each range, its exception table entry, or -1
         rows: list[tuple[int, int]] = []  # the line of each piece, and its units
-        shared = analysis.code.co_firstlineno  # the line of what belongs to no instruction alone
+        shared = analysis.code.co_firstlineno  # the line of code that belongs to no single instruction
         self.stubs: list[int] = []
         at = 0
         back_units, on_units, test_units = units(JUMP_BACK, width), units(JUMP_ON, width), units(JUMP_IF_TRUE, width)
@@ -404,7 +406,7 @@ class _Builder:
             emit(self.copies(point))
             count = cells + len(point.live) + sum(point.slots)
             self.deepest = max(self.deepest, point.depth + 2 + count, point.depth + 3)
-            covered = at - 1  # 3.13 looks one unit before a call for the handler of what a Python function raised
+            covered = at - 1  # 3.13 searches one unit before a call for the handler of a Python function's exception
             if D.splits_calls:
                 emit(op("PRECALL", count))
             emit(op("CALL", count))
@@ -429,7 +431,7 @@ class _Builder:
                 emit(top if value else away)
             ons.append((at, JUMP_ON, "dispatch"))
             hole(on_units)
-        # The tree: every route has the same number of bits, the first of them the most significant of a leaf's number.
+        # The tree: every route has the same number of bits; the first is the most significant of a leaf's number.
         leaves = len(self.target_points) + 1
         bits = (leaves - 1).bit_length()
         labels["dispatch"] = at
@@ -486,7 +488,7 @@ class _Builder:
         self.patch(back[0], JUMP_BACK, at - back[1], width)
 
     def patch(self, unit: int, name: str, distance: int, width: int) -> None:
-        at = 2 * unit  # the caches after it are zero already
+        at = 2 * unit  # its caches are zero already
         for byte in range(width - 1, 0, -1):
             self.outside[at] = EXTENDED_ARG
             self.outside[at + 1] = distance >> 8 * byte & 255
@@ -497,7 +499,7 @@ class _Builder:
     # -- the original code with resume points --
 
     def replaced(self) -> dict[int, bytes]:
-        """Instructions that do not stay as they are, jumps left out."""
+        """Returns instructions that are changed, jumps excluded."""
         stream, analysis = self.stream, self.analysis
         found: dict[int, bytes] = {}
         for i in self.plain_loads:
@@ -526,9 +528,10 @@ class _Builder:
         return found
 
     def bound_method(self, i: int, at: int) -> bytes:
-        """Turns (method, self) into (bound method, NULL), and leaves (attribute, NULL); ``at`` is how far after ``i``.
+        """Turns (method, self) into (bound method, NULL), and keeps (attribute, NULL); ``at`` is the distance from
+        ``i``.
 
-        Only a load of a local can ask for NULL: it raises, and ``inner`` has the handler.
+        Only a load of a local can test for NULL: it raises, and ``inner`` has the handler.
         """
         put, load = op("STORE_FAST", self.hidden), op("LOAD_FAST_CHECK", self.hidden)
         start = at + (len(put) >> 1)
@@ -544,7 +547,7 @@ class _Builder:
         return put + load + bind + op("POP_TOP") + op("PUSH_NULL")
 
     def pair(self, number: int, high: int, low: int) -> bytes:
-        """A paired instruction whose places move; two instructions where a place no longer fits."""
+        """Returns a paired instruction whose slots move; two instructions if a slot no longer fits."""
         first = self.analysis.locals
         high, low = high + (high >= first), low + (low >= first)
         if high < 16 and low < 16:
@@ -553,7 +556,9 @@ class _Builder:
         return op(f"{one}_FAST", high) + op(f"{two}_FAST", low)
 
     def inline(self, width: int) -> bytes:
-        """The original instructions, each after its resume point; sets ``resume_at`` and ``body``: where both begin."""
+        """Returns the original instructions, each after its resume point; sets ``resume_at`` and ``body``, their
+        positions.
+        """
         stream = self.stream
         size, begin, end, target, ops = stream.size, stream.begin, stream.end, stream.target, stream.ops
         resume_size = [0] * size
@@ -594,7 +599,7 @@ class _Builder:
         total = resume_at[size]
         raw = stream.raw
         parts: list[bytes] = []
-        start = 0  # of the units that can be copied as they are
+        start = 0  # of runs of units that can be copied unchanged
         for i in sorted({*resume_points, *replaced, *jumps}):
             if i in resume_points:
                 parts.append(raw[2 * start : 2 * begin[i]])
@@ -626,12 +631,12 @@ class _Builder:
         self.keep_const = self.unbound_const + 1
         self.iter_const = self.keep_const + 1
         self.method_const = self.iter_const + 1
-        # For each load that has a handler of its own its first unit, the one after it, the handler, and how many items
-        # are on the stack there; units are counted from the instruction's own.
+        # For each load with a handler of its own: its first unit, the unit after it, the handler, and the stack depth
+        # there. Units are counted from the instruction's own.
         self.inner: dict[int, tuple[int, int, int, int]] = {}
         calls = (self.call(offset) for offset in offsets)
         consts = (*code.co_consts, *resume_points.values(), *calls, UNBOUND, KEEP, iter, types.MethodType)
-        for width in (2, 3):  # one would do for the smallest functions, and not be worth a try in all the others
+        for width in (2, 3):  # 1 would suffice for the smallest functions only, and fail for all others
             self.out_of_line(width)
             inside = self.inline(width)
             total = len(inside) >> 1
@@ -666,7 +671,7 @@ class _Builder:
         return b"".join(parts)
 
     def unit_places(self) -> list[int]:
-        """Where each original unit starts now; a resume point belongs to the instruction after it."""
+        """Returns the new position of each original unit; a resume point belongs to the instruction after it."""
         stream = self.stream
         places: list[int] = []
         for i in range(stream.size):
@@ -702,7 +707,7 @@ class _Builder:
 
 
 def _cut_out(entries: list[exceptions.Entry], inner: exceptions.Entry) -> list[exceptions.Entry]:
-    """The entries of an exception table in order, with one that replaces them where it is.
+    """Returns the sorted entries of an exception table, with ``inner`` replacing those in its range.
 
     >>> _cut_out([(0, 9, 20, 1, 0)], (3, 4, 7, 2, 0))
     [(0, 3, 20, 1, 0), (3, 4, 7, 2, 0), (4, 9, 20, 1, 0)]

@@ -1,13 +1,13 @@
-"""The CuPy frontend: NumPy's calls, operators and views on arrays that lie on a GPU, where CuPy means the same by them.
+"""The CuPy frontend: NumPy's calls, operators and views on GPU arrays, where CuPy's semantics are the same.
 
-Input: CuPy arrays and functions, and NumPy's functions called with CuPy arrays. Output: nodes, whose types name the
-GPU. Exists so that CuPy code is captured as NumPy code is, and stays where its arrays are. It knows CuPy as the module
-that the user has imported.
+Input: CuPy arrays and functions, and NumPy's functions called with CuPy arrays.
+Output: nodes, whose types name the GPU.
+Why: CuPy code is captured like NumPy code, and stays on its device. CuPy is the module that the user has imported.
 
-What an operation computes is the NumPy frontend's to say; here stands where CuPy differs. It has no scalars: whatever
-has no axes is an array, and ``x[0]`` of a vector a view. New arrays lie in C order. Floating-point errors, and integers
-that wrap, are never reported. What CuPy computes in another way than NumPy, or leaves to the hardware, is not captured:
-such a call runs in CuPy, between compiled stretches.
+The NumPy frontend defines what an operation computes; this file holds CuPy's differences. CuPy has no scalars: a value
+without axes is an array, and ``x[0]`` of a vector a view. New arrays are in C order. Floating-point errors and integer
+overflow are never reported. Functions that CuPy computes differently, or leaves to the hardware, are not captured: the
+call runs in CuPy, between compiled stretches.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from tcompile.graph import TensorType, ops
 from tcompile.graph.sizes import SymInt
 from tcompile.graph.types import DType
 
-_OLDEST = 14  # of CuPy: the first version whose dtypes are promoted as NumPy 2 does
+_OLDEST = 14  # the first version of CuPy that promotes dtypes like NumPy 2
 
-# Universal functions whose loops take and give the same dtypes in CuPy, and whose elements are the same.
+# Ufuncs with the same dtypes and the same elements in CuPy.
 _UFUNCS = (
     "add", "subtract", "multiply", "divide", "true_divide", "negative", "positive", "absolute", "sign",
     "sqrt", "square", "cbrt", "reciprocal", "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin",
@@ -42,10 +42,11 @@ _UFUNCS = (
     "floor", "ceil", "trunc", "rint",
 )  # fmt: skip
 _COMPLEX = frozenset({"add", "subtract", "multiply", "negative", "positive", "equal", "not_equal"})
-_ONLY_FLOATS = frozenset({"reciprocal", "power"})  # integers by zero, and to negative powers, are CuPy's own
+# CuPy defines integers divided by zero, and negative powers, by itself
+_ONLY_FLOATS = frozenset({"reciprocal", "power"})
 _COMPARISONS = frozenset({"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"})
 _REDUCTIONS = ["sum", "prod", "max", "min", "amax", "amin", "mean", "var", "std", "any", "all", "argmax", "argmin"]
-_OF_NOTHING = frozenset({"sum", "prod", "any", "all"})  # what reductions of no elements are taken of
+_OF_NOTHING = frozenset({"sum", "prod", "any", "all"})  # reductions that accept no elements
 _VIEWS = ["transpose", "swapaxes", "moveaxis", "expand_dims", "squeeze", "broadcast_to", "reshape", "ravel"]
 _NEW = ["where", "nonzero", "flatnonzero", "zeros_like", "ones_like", "full_like", "copy"]
 _CREATED = ["zeros", "ones", "full", "empty", "eye", "identity", "arange"]
@@ -57,11 +58,11 @@ _METHODS = frozenset(
 )  # fmt: skip
 _ATTRIBUTES = frozenset({"shape", "ndim", "size", "dtype", "itemsize", "nbytes", "T", "mT"})
 _NOT_CAPTURED = "unknown-function"
-_ASKED = "tcompile.frontends.numpy.quiet.refuse_if_any"  # what is called only to end the graph, with any arrays
+_ASKED = "tcompile.frontends.numpy.quiet.refuse_if_any"  # calls that only end the graph, for any arrays
 
 
 def too_old(cupy: Any) -> str | None:
-    """Why this CuPy is not captured; None where it is.
+    """Returns why this CuPy is not captured; None if it is.
 
     >>> too_old(types.SimpleNamespace(__version__="13.6.0"))
     'CuPy 13.6.0 promotes dtypes in its own way; from CuPy 14 on its arrays are captured'
@@ -74,12 +75,12 @@ def too_old(cupy: Any) -> str | None:
 
 @functools.lru_cache(maxsize=1)
 def cupy_frontend(cupy: Any) -> CuPyFrontend:
-    """The frontend for this module ``cupy``."""
+    """Returns the frontend for this module ``cupy``."""
     return CuPyFrontend(cupy)
 
 
 def overlap(a: Any, b: Any) -> bool:
-    """Whether the stretches of memory in which two arrays lie have anything in common."""
+    """Whether the memory ranges of two arrays overlap."""
     (first, last), (start, end) = _stretch(a), _stretch(b)
     return first < end and start < last
 
@@ -93,7 +94,7 @@ def _stretch(array: Any) -> tuple[int, int]:
 
 
 class CuPyFrontend:
-    """What CuPy's calls mean in the graph."""
+    """The CuPy frontend: builds CuPy's calls in the graph."""
 
     name = "cupy"
     device = "cuda"
@@ -101,11 +102,11 @@ class CuPyFrontend:
     def __init__(self, cupy: Any) -> None:
         self.cupy = cupy
         self.numpy = NumPyFrontend()
-        self.functions: dict[Any, Any] = {}  # NumPy's functions, by themselves and by CuPy's of that name
+        self.functions: dict[Any, Any] = {}  # NumPy's functions, by identity and by CuPy's function of that name
         names = (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW, *_CREATED, *_SCANS, *_JOINED, "take", "clip")
         wanted = {*(getattr(np, name) for name in names), *routines.ROUTINES}
         for theirs, ours in ((np, cupy), (np.linalg, getattr(cupy, "linalg", None))):
-            for name in dir(theirs):  # NumPy has one object for several names, and CuPy may have several
+            for name in dir(theirs):  # NumPy has one object for several names, where CuPy may have several
                 own, known = getattr(ours, name, None), getattr(theirs, name)
                 if own is not None and callable(known) and not isinstance(known, type) and known in wanted:
                     self.functions[own] = self.functions[known] = known
@@ -117,7 +118,7 @@ class CuPyFrontend:
         return bool(value.device.id == self.cupy.cuda.Device().id)
 
     def type_of(self, value: object) -> TensorType | None:
-        """The type of an array of exactly CuPy's class, of a dtype that we take, on the current GPU."""
+        """Returns the type of an array of exactly CuPy's class, of a supported dtype, on the current GPU."""
         if type(value) is not self.cupy.ndarray:
             return None
         array: Any = value
@@ -127,11 +128,11 @@ class CuPyFrontend:
         return TensorType(dtype, tuple(array.shape), values.layout_of(array), f"cuda:{array.device.id}")
 
     def is_scalar(self, value: object) -> bool:
-        """CuPy has no scalars."""
+        """Returns False: CuPy has no scalars."""
         return False
 
     def python_type(self, x: Traced) -> type:
-        """The class of CuPy's arrays."""
+        """Returns the class of CuPy's arrays."""
         cls: type = self.cupy.ndarray
         return cls
 
@@ -144,7 +145,7 @@ class CuPyFrontend:
         constant: Callable[[Any], str],
         own_dtype: bool = False,
     ) -> list[Check]:
-        """How an entry recognises an array of this type, on the same GPU, where that is the current one."""
+        """Returns the guards for an array of this type, on the same GPU, if that is the current one."""
         contiguous = "{}._c_contiguous"  # which is there before the flags are an object
         found = checks.checks(name, type, scalar, open_axes, constant, self.cupy.ndarray, contiguous)
         number = type.device.partition(":")[2]
@@ -152,10 +153,10 @@ class CuPyFrontend:
         return [*found, Check(code, f"{name} is on GPU {number}, the current one", f"GPU {number}", "device")]
 
     def copied_dtype(self, value: object) -> None:
-        """Arrays with such dtypes are not taken, and dtypes are NumPy's."""
+        """Returns None: arrays with such dtypes are refused, and dtypes are NumPy's."""
 
     def is_fixed(self, value: object) -> bool:
-        """Functions, universal functions and classes of CuPy."""
+        """Whether it is a function, ufunc or class of CuPy."""
         return callable(value) and self.knows(value)
 
     def is_constant_scalar(self, value: object) -> bool:
@@ -163,18 +164,18 @@ class CuPyFrontend:
         return False
 
     def knows(self, function: object) -> bool:
-        """Whether ``function`` is CuPy's: a function, universal function or class."""
+        """Whether ``function`` is CuPy's: a function, ufunc or class."""
         itself = isinstance(function, types.FunctionType | types.BuiltinFunctionType | type)
         module = getattr(function if itself else type(function), "__module__", None)
         return isinstance(module, str) and module.partition(".")[0] == "cupy"
 
     def form(self, function: object) -> types.FunctionType | None:
-        """None of CuPy's functions is followed."""
+        """Returns None: no CuPy function is inlined."""
         return None
 
     # -- what is computed -----------------------------------------------------------------------------------------
     def call(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The meaning of ``function(*args, **kwargs)`` for a function of CuPy's, or of NumPy's called on its arrays."""
+        """Builds ``function(*args, **kwargs)`` for a function of CuPy's, or of NumPy's called on its arrays."""
         try:
             known = self.functions.get(function)
         except TypeError:
@@ -207,7 +208,7 @@ class CuPyFrontend:
                           known.__name__ in (*_REDUCTIONS, *_SCANS) or known is np.where)  # fmt: skip
 
     def _own(self, known: Any) -> Any:
-        """CuPy's function of the same name as NumPy's."""
+        """Returns CuPy's function of the same name as NumPy's."""
         at = self.cupy.linalg if routines.ROUTINES.get(known, "").startswith("cupy.linalg") else self.cupy
         return getattr(at, known.__name__)
 
@@ -218,7 +219,7 @@ class CuPyFrontend:
         return self._made(b, lambda: self.numpy.call(b, known, args, kwargs), (*parts, *args[1:]), True)
 
     def _of_one(self, b: Builder, name: str, *args: Any, **kwargs: Any) -> Any:
-        """``take`` or ``clip``, without the arguments that only CuPy's have."""
+        """Builds ``take`` or ``clip``, without CuPy's additional arguments."""
         made = self._taken if name == "take" else self._clipped
         _bind(name, made, (b, *args), kwargs)
         return made(b, *args, **kwargs)
@@ -229,12 +230,12 @@ class CuPyFrontend:
         return self.getitem(b, a, routines.taken(a, indices, axis))
 
     def _clipped(self, b: Builder, x: Any, a_min: Any = None, a_max: Any = None) -> Any:
-        """``clip`` between numbers, whose zeros and NaNs are those of CuPy's comparisons."""
+        """Builds ``clip`` between numbers; zeros and NaNs follow CuPy's comparisons."""
         if not isinstance(x, Traced) or x.type.dtype.kind not in "iuf":
             raise CannotCapture("unsupported-argument", f"cupy.clip of {type(x).__name__}")
         known = (int,) if x.type.dtype.kind in "iu" else (int, float)
         bounds = [bound for bound in (a_min, a_max) if bound is not None]
-        in_order = all(type(bound) in known and bounds[0] <= bound for bound in bounds)  # no NaNs either
+        in_order = all(type(bound) in known and bounds[0] <= bound for bound in bounds)  # also excludes NaNs
         if not bounds or not in_order:
             raise CannotCapture("unsupported-argument", "cupy.clip between other than two numbers in order")
 
@@ -249,7 +250,7 @@ class CuPyFrontend:
         return self._made(b, build, (x,), True)
 
     def _created(self, b: Builder, known: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """An array made of sizes and numbers, on the current GPU: which it is, the arrays that are given say."""
+        """Builds an array of sizes and numbers, on the GPU of the given arrays."""
         device = f"{self.device}:{self.cupy.cuda.Device().id}"
         if not any(isinstance(node.type, TensorType) and node.device == device for node in b.graph.inputs):
             raise CannotCapture("unsupported-argument", f"cupy.{known.__name__} without an array on the same GPU")
@@ -269,7 +270,7 @@ class CuPyFrontend:
     def _made(
         self, b: Builder, build: Callable[[], Any], given: Sequence[Any], is_new: bool, device: str | None = None
     ) -> Any:
-        """What ``build`` adds to the graph, on the GPU of ``given``; ``is_new``: it gives an array that it computes."""
+        """Returns what ``build`` adds to the graph, on the GPU of ``given``; ``is_new``: the result is a new array."""
         device, first = device or _common_device(given), len(b.graph.nodes)
         made = build()
         for node in b.graph.nodes[first:]:
@@ -286,13 +287,13 @@ class CuPyFrontend:
         return Traced(node) if made.scalar or node is not made.node else made
 
     def subscript(self, b: Builder, owner: object, key: Any) -> Any:
-        """``cupy.r_`` and its relatives are not captured."""
+        """Refuses ``cupy.r_`` and its relatives."""
         raise CannotCapture("unsupported-object", f"A {type(owner).__name__} is subscripted.")
 
     def method(
         self, b: Builder, x: Traced | Selected, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
-        """The meaning of ``x.name(*args, **kwargs)``."""
+        """Builds ``x.name(*args, **kwargs)``."""
         if name not in _METHODS:
             raise CannotCapture(_NOT_CAPTURED, f"cupy.ndarray.{name}")
         if any(argument in kwargs for argument in ("out", "where", "initial", "device")):
@@ -315,7 +316,7 @@ class CuPyFrontend:
         return self._made(b, lambda: self.numpy.method(b, x, name, args, kwargs), given, is_new)
 
     def attribute(self, b: Builder, x: Traced | Selected, name: str) -> Any:
-        """The meaning of ``x.name`` for data attributes."""
+        """Builds ``x.name`` for data attributes."""
         if name not in _ATTRIBUTES:
             raise CannotCapture(_NOT_CAPTURED, f"cupy.ndarray.{name}")
         if isinstance(x, Selected):
@@ -331,7 +332,7 @@ class CuPyFrontend:
         raise CannotCapture("data-dependent-shape", "the number of elements under a mask")
 
     def binary(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
-        """``left sign right``."""
+        """Builds ``left sign right``."""
         if sign == "@":
             return self.call(b, np.matmul, (left, right), {})
         name = BINARY[sign].__name__ if sign in BINARY else ""
@@ -340,15 +341,15 @@ class CuPyFrontend:
         return self._ufunc(b, name, (left, right), {})
 
     def takes_memory(self, sign: str, left: Any, right: Any, result: Any) -> list[int]:
-        """CuPy always makes a new array."""
+        """Returns nothing: CuPy always makes a new array."""
         return []
 
     def laid_out(self, b: Builder, x: Traced, like: Traced) -> Traced:
-        """``x`` in the memory order of ``like``."""
+        """Returns ``x`` in the memory order of ``like``."""
         return self.numpy.laid_out(b, x, like)
 
     def inplace(self, b: Builder, sign: str, left: Traced | Selected, right: Any) -> Any:
-        """The new contents of ``left`` after ``left sign= right``."""
+        """Builds the new contents of ``left`` after ``left sign= right``."""
         name = BINARY[sign].__name__ if sign in BINARY else ""
         if name not in _UFUNCS or name == "power":
             raise CannotCapture(_NOT_CAPTURED, f"the operator {sign}= on CuPy arrays")
@@ -356,12 +357,12 @@ class CuPyFrontend:
         return self._made(b, lambda: self.numpy.inplace(b, sign, left, right), (left, right), False)
 
     def unary(self, b: Builder, sign: str, x: Traced | Selected) -> Any:
-        """``sign x``."""
+        """Builds ``sign x``."""
         return self._ufunc(b, UNARY[sign].__name__, (x,), {})
 
     # -- elements -------------------------------------------------------------------------------------------------
     def getitem(self, b: Builder, x: Traced | Selected, key: Any) -> Any:
-        """``x[key]`` for whole numbers and slices, always a view, for arrays of integers, and for a mask."""
+        """Builds ``x[key]`` for whole numbers and slices, always a view, for arrays of integers, and for a mask."""
         if isinstance(x, Selected):
             raise masks.refused("of which some are picked")
         if _has_mask(key):
@@ -372,9 +373,9 @@ class CuPyFrontend:
         return self._made(b, lambda: self.numpy.getitem(b, x, _basic(key)), (x,), False)
 
     def setitem(self, b: Builder, x: Traced, key: Any, value: Any) -> None:
-        """``x[key] = value`` for whole numbers and slices, for arrays of integers, and for a mask.
+        """Builds ``x[key] = value`` for whole numbers and slices, for arrays of integers, and for a mask.
 
-        Under a mask go numbers, and what was computed from elements under it.
+        A mask accepts numbers, and results computed from elements under it.
         """
         if _has_mask(key):
             if isinstance(value, Traced) and value.type.ndim:
@@ -389,7 +390,7 @@ class CuPyFrontend:
         self._made(b, lambda: self.numpy.setitem(b, x, key, value), (x, *_items(key), value), False)
 
     def write_checks(self, value: Any, name: str, constant: Callable[[Any], str]) -> list[Check]:
-        """Each of the array's elements lies in a place of its own; there are no read-only arrays."""
+        """Returns the guard that elements do not overlap; CuPy has no read-only arrays."""
         if overlaps_itself(value):
             raise CannotCapture("writes-to-array", f"Writing to `{name}`, some of whose elements lie in one place,")
         code, text = f"not {constant(overlaps_itself)}({{}})", f"each element of {name} has its own place"
@@ -401,7 +402,7 @@ class CuPyFrontend:
 
 
 def _bind(name: str, function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Refuses arguments that CuPy's function does not have, and ``out``."""
+    """Refuses arguments that CuPy's function lacks, and ``out``."""
     try:
         inspect.signature(function).bind(*args, **kwargs)
     except (TypeError, ValueError) as error:
@@ -411,7 +412,7 @@ def _bind(name: str, function: Any, args: Sequence[Any], kwargs: Mapping[str, An
 
 
 def _check_ufunc(name: str, operands: Sequence[Any]) -> None:
-    """Refuses dtypes for which CuPy's loops are others than NumPy's."""
+    """Refuses dtypes for which CuPy's loops differ from NumPy's."""
     dtypes = [dtype for x in operands if (dtype := _dtype_of(x)) is not None]
     if any(dtype.kind == "c" for dtype in dtypes) and name not in _COMPLEX:
         raise CannotCapture("unsupported-dtype", f"cupy.{name} of complex numbers")
@@ -422,7 +423,7 @@ def _check_ufunc(name: str, operands: Sequence[Any]) -> None:
 
 
 def _check_reduced(name: str, x: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """Refuses what CuPy reduces in its own way, or not at all; only the first of ``args`` is the same in both."""
+    """Refuses reductions that CuPy lacks or computes differently; only the first of ``args`` is the same in both."""
     if not isinstance(x, Traced | Selected) or len(args) > 1:
         raise CannotCapture("unsupported-argument", f"cupy.{name} of {type(x).__name__} and {len(args)} others")
     if _type(x).dtype.kind == "c" and name != "sum":
@@ -434,19 +435,19 @@ def _check_reduced(name: str, x: Any, args: Sequence[Any], kwargs: Mapping[str, 
 
 
 def _check_cast(x: Traced | Selected, dtype: Any) -> None:
-    """Refuses casts that lose more than digits: CuPy leaves to the GPU what becomes of a float as an integer."""
+    """Refuses casts that lose more than digits: CuPy leaves a float's conversion to integer to the GPU."""
     target, own = values.dtype_of(dtype), _type(x).dtype
     if not np.can_cast(own, target, "same_kind") and (own.kind in "fc" and target.kind != "b"):
         raise CannotCapture("unsupported-dtype", f"{own} becomes {target}")
 
 
 def _type(x: Traced | Selected) -> TensorType:
-    """The type of an array, or of the whole array of which elements under a mask are."""
+    """Returns the type of an array, or of the whole array of elements under a mask."""
     return x.whole.tensor if isinstance(x, Selected) else x.type
 
 
 def _dtype_of(x: Any) -> DType | None:
-    """The dtype of an operand; a Python complex number or float counts as one of its kind, other numbers as none."""
+    """Returns the dtype of an operand. A Python complex number or float counts as its kind, other numbers as none."""
     if isinstance(x, Traced | Selected):
         return _type(x).dtype
     if isinstance(x, np.generic):
@@ -457,7 +458,7 @@ def _dtype_of(x: Any) -> DType | None:
 
 
 def _common_device(given: Sequence[Any]) -> str:
-    """The GPU of the traced arrays among arguments. Refuses those that are on several devices."""
+    """Returns the GPU of the traced arrays among arguments. Refuses several devices."""
     found: list[str] = []
     for x in given:
         if isinstance(x, Traced | Selected):
@@ -472,14 +473,14 @@ def _common_device(given: Sequence[Any]) -> str:
 
 
 def _has_arrays(key: Any) -> bool:
-    """Whether arrays of integers are in a key."""
+    """Whether a key contains arrays of integers."""
     return any(isinstance(item, Traced) and item.type.dtype.kind in "iu" for item in _items(key))
 
 
 def _has_mask(key: Any) -> bool:
-    """Whether a key is one mask, or the indices of what one selects, with whole slices and an ellipsis about it.
+    """Whether a key is one mask, or the indices that one selects, with whole slices and an ellipsis around it.
 
-    CuPy takes ints beside a mask first, NumPy as arrays.
+    CuPy applies ints beside a mask first, NumPy treats them as arrays.
     """
     items = _items(key)
     found = [k for k in items if isinstance(k, Selected) or (isinstance(k, Traced) and k.type.dtype.kind == "b")]
@@ -492,12 +493,12 @@ def _has_mask(key: Any) -> bool:
 
 
 def _items(key: Any) -> tuple[Any, ...]:
-    """The items of a key."""
+    """Returns the items of a key."""
     return key if type(key) is tuple else (key,)
 
 
 def _in_c_order(b: Builder, x: Any) -> Traced:
-    """An array as CuPy scans it."""
+    """Returns an array in the form that CuPy scans."""
     if not isinstance(x, Traced) or x.type.dtype.kind == "c":
         raise CannotCapture("unsupported-argument", f"a scan of {type(x).__name__}")
     if x.type.c_contiguous:
@@ -506,7 +507,7 @@ def _in_c_order(b: Builder, x: Any) -> Traced:
 
 
 def _basic(key: Any) -> tuple[Any, ...]:
-    """A key of whole numbers and slices, with an ellipsis: so that what it gives is an array and a view."""
+    """Returns a key of whole numbers and slices, with an ellipsis: the result is an array and a view."""
     items = _items(key)
     for item in items:
         known = item is None or item is Ellipsis or type(item) in (int, slice)

@@ -1,10 +1,11 @@
-"""CuPy's own routines as calls in the graph, and arrays of integers as indices into CuPy's arrays.
+"""CuPy's own routines as calls in the graph, and integer arrays as indices into CuPy's arrays.
 
-Input: a function of NumPy's that CuPy has under the same name, and its arguments. Output: one ``call`` of CuPy's
-function (cuBLAS, cuSOLVER and Thrust are after these), or a ``gather``. Exists apart from ``cupy``, which says what
-kernels compute: here CuPy computes, and only the type of what it gives is ours to state. Shapes and dtypes are those
-that NumPy gives; every result lies in C order. Whoever runs the graph compares, and lets plain CuPy go on where that
-does not hold, or where CuPy raises.
+Input: a NumPy function that CuPy has under the same name, and its arguments.
+Output: one ``call`` of CuPy's function (implemented by cuBLAS, cuSOLVER and Thrust), or a ``gather``.
+Why: separate from ``cupy``, which describes kernels. Here CuPy computes, and only the result's type is stated.
+
+Shapes and dtypes are NumPy's; every result is in C order. The running graph compares them, and plain CuPy takes over on
+a difference or an exception.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from tcompile.frontends.numpy.values import axis_in
 from tcompile.graph import TensorType, ops
 from tcompile.graph.sizes import Size, SymInt
 
-_PRODUCTS = ("matmul", "dot", "inner", "outer", "vdot", "tensordot")  # in C order, however the factors lie
+_PRODUCTS = ("matmul", "dot", "inner", "outer", "vdot", "tensordot")  # in C order, whatever the layout of the factors
 _OTHERS = ("sort", "argsort", "searchsorted", "take_along_axis", "roll", "tile", "repeat", "einsum", "kron")
-_LINEAR = ("norm", "det", "cholesky", "inv", "solve")  # of floats: CuPy takes no others
+_LINEAR = ("norm", "det", "cholesky", "inv", "solve")  # floats only, as in CuPy
 ROUTINES: dict[Any, str] = {
     **{getattr(np, name): f"cupy.{name}" for name in (*_PRODUCTS, *_OTHERS)},
     **{getattr(np.linalg, name): f"cupy.linalg.{name}" for name in _LINEAR},
@@ -32,7 +33,7 @@ METHODS = {name: getattr(np, name) for name in ("dot", "argsort", "searchsorted"
 
 
 def routine(b: Builder, known: Any, args: Sequence[Any], kwargs: Mapping[str, Any], device: str) -> Traced:
-    """One call of CuPy's function of the name that ``known`` has in NumPy, on arrays of ``device``."""
+    """Builds a call of CuPy's function with the name of ``known`` in NumPy, on arrays of ``device``."""
     target = ROUTINES[known]
     for x in (*args, *kwargs.values()):
         if not isinstance(x, Traced):
@@ -46,7 +47,7 @@ def routine(b: Builder, known: Any, args: Sequence[Any], kwargs: Mapping[str, An
     first = len(b.graph.nodes)
     library_call(b, RULES[known], args, kwargs)
     node, *shown = b.graph.nodes[first:]
-    del b.graph.nodes[first + 1 :]  # the views in which NumPy hands out its result
+    del b.graph.nodes[first + 1 :]  # NumPy returns its result as these views
     if node.op is not ops.CALL or isinstance(node.type, tuple) or any(n.op is ops.CALL for n in shown):
         raise CannotCapture("unsupported-argument", f"{target} of lists, or with several results")
     node.attrs["target"] = target
@@ -55,7 +56,7 @@ def routine(b: Builder, known: Any, args: Sequence[Any], kwargs: Mapping[str, An
 
 
 def wrapped(b: Builder, numpy: NumPyFrontend, x: Traced, key: Any) -> tuple[Any, ...]:
-    """A key with arrays of integers in it: from beyond an end CuPy goes on at the other one, as often as it takes."""
+    """Builds a key with integer arrays: an index out of bounds wraps around, as in CuPy."""
     items = key if type(key) is tuple else (key,)
     missing = x.type.ndim - sum(item is not None and item is not Ellipsis for item in items)
     found: list[Any] = []
@@ -72,7 +73,7 @@ def wrapped(b: Builder, numpy: NumPyFrontend, x: Traced, key: Any) -> tuple[Any,
 
 
 def _holds(shape: Sequence[Size], index: Any) -> bool:
-    """Whether the first axis certainly has an element of this number."""
+    """Whether the first axis certainly has an element of this index."""
     size = shape[0] if shape else 0
     return type(index) is int and isinstance(size, int) and -size <= index < size
 
@@ -94,7 +95,7 @@ def _within(b: Builder, numpy: NumPyFrontend, index: Traced, x: Traced, axis: in
 
 
 def taken(x: Traced, indices: Any, axis: Any) -> tuple[Any, ...]:
-    """The key of ``take`` along an axis."""
+    """Returns the key of ``take`` along an axis."""
     if not isinstance(indices, Traced) or (axis is None and x.type.ndim != 1):
         raise CannotCapture("unsupported-argument", "cupy.take of other than arrays, or through all axes")
     return (*(slice(None),) * (axis_in(axis, x.type.ndim) if axis is not None else 0), indices)

@@ -1,8 +1,8 @@
-"""The bus: carries events from the compiler to whoever listens.
+"""The event bus: passes events from the compiler to listeners.
 
-Input: events (``emit``). Output: calls of the listeners, in the order in which they subscribed, in the
-thread that emitted. Exists so that a stage never knows its readers. Emitting with no listener is one truth
-test.
+Input: events (``emit``).
+Output: calls of the listeners, in the order of subscription, in the emitting thread.
+Why: a stage never knows its readers. Emitting without a listener is one truth test.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ Listener = Callable[[Event], None]
 
 _listeners: tuple[Listener, ...] = ()
 _background: tuple[Listener, ...] = ()
-listened = array.array("q", [0])  # how many listeners want calls timed: machine code reads it
+listened = array.array("q", [0])  # number of listeners that want calls timed: machine code reads it
 
 
 def active() -> bool:
-    """Whether anybody listens. Who makes an event that costs something asks first."""
+    """Whether there are listeners. Check it before making an event that costs time."""
     return bool(_listeners)
 
 
-_STEADY = 64  # calls that are all timed, from when a listener comes
-_SHORT_MS = 0.5  # of shorter ones, later, one of so many
+_STEADY = 64  # calls that are all timed, once a listener subscribes
+_SHORT_MS = 0.5  # afterwards, one in this many short calls is timed
 _OF_SHORT = 64
-_left = 1  # calls until one is timed
+_left = 1  # calls until the next timed one
 _timed = 0
 
 
 def times_call() -> int:
-    """For how many calls the one that now starts is to stand if it is timed; 0: it is not to be timed.
+    """Returns the number of calls that this call represents if timed; 0: do not time it.
 
-    Every call is timed at first, later every long one and a sample of the short ones, so that who listens does not
-    slow a loop down.
+    Every call is timed at first, later every long one and a sample of the short ones, so that listeners do not slow a
+    loop down.
     """
     global _left
     if not listened[0]:
@@ -55,8 +55,8 @@ def times_call() -> int:
 _stride = 1
 
 
-def tell_call(function: str, cell: str | None, ms: float, calls: int) -> None:
-    """Emits the time of a call for which ``times_call`` gave ``calls``."""
+def emit_call(function: str, cell: str | None, ms: float, calls: int) -> None:
+    """Emits the time of a call for which ``times_call`` returned ``calls``."""
     global _timed, _stride
     _timed += 1
     _stride = _OF_SHORT if _timed > _STEADY and ms < _SHORT_MS else 1
@@ -64,7 +64,7 @@ def tell_call(function: str, cell: str | None, ms: float, calls: int) -> None:
 
 
 def emit(event: Event) -> None:
-    """Hands ``event`` to every listener. A listener's error is printed, and never reaches the user's call."""
+    """Passes ``event`` to every listener. A listener's error is printed, and never reaches the user's call."""
     for listener in _background + _listeners:
         try:
             listener(event)
@@ -77,8 +77,8 @@ def emit(event: Event) -> None:
 def subscribe(listener: Listener, *, background: bool = False, calls: bool = True) -> Callable[[], None]:
     """Adds a listener and returns the function that removes it.
 
-    One with ``calls=False`` has no calls timed for it: it costs them nothing, and is told of everything else. A
-    ``background`` listener hears only what is emitted anyway, for it does not make ``active()`` true.
+    With ``calls=False`` no calls are timed for it: it costs them nothing, and receives all other events. A
+    ``background`` listener does not make ``active()`` true, so it receives only events that are emitted anyway.
     """
     global _listeners, _background, _left, _stride, _timed
     timed = calls and not background
@@ -112,4 +112,4 @@ def listening(listener: Listener, *, calls: bool = True) -> Iterator[None]:
         unsubscribe()
 
 
-__all__ = ["Listener", "active", "current_cell", "emit", "listening", "subscribe", "tell_call", "times_call"]
+__all__ = ["Listener", "active", "current_cell", "emit", "emit_call", "listening", "subscribe", "times_call"]

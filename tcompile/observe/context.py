@@ -1,9 +1,9 @@
-"""What an event belongs to: the compile that is going on, and the notebook cells after it.
+"""The context of an event: the current compile, and the notebook cells involved.
 
-Input: what the compiler is at (``compiling``), which cell runs (``current_cell``), and how a front end names the cell
-that a file of code came from (``name_cells``). Output: the values with which an event fills what its sender does not
-say, and how far a long compile is (``running``). Exists so that a pass or a kernel writer need not know for whom it
-works.
+Input: the current compile (``compiling``), the running cell (``current_cell``), and the front end's names for cells
+(``name_cells``).
+Output: the fields that an event's sender leaves out, and the progress of a long compile (``running``).
+Why: a pass or a kernel writer need not know for which compile it works.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from tcompile import strict
 from tcompile.records import dataclass
 
 current_cell: contextvars.ContextVar[str | None] = contextvars.ContextVar("tcompile_cell", default=None)
-"""The cell that runs: JupyterLab's id of it, or ``In[3]`` where the front end sends none."""
+"""The running cell: JupyterLab's id of it, or ``In[3]`` if the front end sends none."""
 
 
 @dataclass(eq=False)
 class Work:
-    """A compile that is going on: what it is of, since when (``time.perf_counter``), and how far it is.
+    """A compile in progress: of what, since when (``time.perf_counter``), and its phase.
 
     ``count`` says how much of the phase is done, in a few words.
     """
@@ -38,12 +38,12 @@ class Work:
 _NOTHING = Work()
 _work: contextvars.ContextVar[Work] = contextvars.ContextVar("tcompile_work", default=_NOTHING)
 _running: list[Work] = []
-_followers: list[tuple[Callable[[], None], Callable[[Work], None]]] = []  # called when a compile begins, and ends
+_followers: list[tuple[Callable[[], None], Callable[[Work], None]]] = []  # called at the begin and end of each compile
 
 
 @contextlib.contextmanager
 def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterator[None]:
-    """Says for the length of a ``with`` block what is being compiled, and which cell defined it.
+    """Declares what is being compiled for the length of a ``with`` block, and which cell defined it.
 
     >>> with compiling("f", "0/0"):
     ...     function(), compile_id(), defined_in(), running()[-1].function
@@ -51,7 +51,7 @@ def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterat
     """
     work = Work(function, compile_id, cell, time.perf_counter())
     token, put_back = None, strict.state()
-    try:  # from here on: an interrupt at any place leaves nothing behind
+    try:  # from here on, an interrupt at any place leaves no state behind
         token = _work.set(work)
         _running.append(work)
         for begins, _ in _followers:
@@ -68,36 +68,38 @@ def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterat
 
 
 def running() -> list[Work]:
-    """The compiles that are going on, in all threads, outermost first."""
+    """Returns the compiles in progress, in all threads, outermost first."""
     return list(_running)
 
 
 def enter(phase: str, count: Callable[[], str] | None = None) -> None:
-    """The compile that is going on has come to a phase, of which ``count`` says how much is done."""
+    """Sets the phase of the current compile; ``count`` says how much of it is done."""
     work = _work.get()
     if work is not _NOTHING:
         work.phase, work.count = phase, count
 
 
 def follow(begins: Callable[[], None], ends: Callable[[Work], None]) -> Callable[[], None]:
-    """Calls ``begins()`` whenever a compile begins, and ``ends(work)`` when it has ended. Returns what undoes it."""
+    """Calls ``begins()`` at the begin of each compile, and ``ends(work)`` at its end. Returns a function that undoes
+    it.
+    """
     pair = begins, ends
     _followers.append(pair)
     return lambda: _followers.remove(pair) if pair in _followers else None
 
 
 def function() -> str:
-    """The function that is being compiled; "" while none is."""
+    """Returns the name of the function being compiled; "" outside a compile."""
     return _work.get().function
 
 
 def compile_id() -> str:
-    """The id of the compile that is going on; "" while none is."""
+    """Returns the id of the current compile; "" outside a compile."""
     return _work.get().compile_id
 
 
 def defined_in() -> str | None:
-    """The cell that defined the function that is being compiled."""
+    """Returns the cell that defined the function being compiled."""
     return _work.get().defined_in
 
 
@@ -105,7 +107,7 @@ _namers: tuple[Callable[[str], str | None], ...] = ()
 
 
 def name_cells(namer: Callable[[str], str | None]) -> Callable[[], None]:
-    """Lets ``namer(file)`` say which cell a file of code came from (None: it is no cell's). Returns what undoes it."""
+    """Registers ``namer(file)``, which returns the cell of a code file, or None. Returns a function that undoes it."""
     global _namers
     _namers = (*_namers, namer)
 
@@ -117,7 +119,7 @@ def name_cells(namer: Callable[[str], str | None]) -> Callable[[], None]:
 
 
 def cell_of(file: str) -> str | None:
-    """The cell that a file of code came from; None for a file that is no cell's.
+    """Returns the cell that a file of code came from; None for any other file.
 
     >>> remove = name_cells({"/tmp/1234.py": "In[3]"}.get)
     >>> cell_of("/tmp/1234.py"), cell_of("a.py")

@@ -1,14 +1,14 @@
-"""The events: the only way in which the compiler tells anything.
+"""The events: the only output channel of the compiler.
 
-Input: what a stage knows when something happens. Output: frozen records that become JSON. Exists so that
-logs, ``explain``, profilers, notebook displays and the JupyterLab panel read one stream and nothing else.
+Input: facts from a stage when something happens.
+Output: frozen records that become JSON.
+Why: logs, ``explain``, profilers, notebook displays and the JupyterLab panel read one stream and nothing else.
 
-Every record has an id that grows within the process, a time (seconds since the epoch), a thread id, the qualified
-name of the function it speaks of, the id of the compile it belongs to (``"3/1"``: the fourth function seen, its second
-entry), the notebook cell that was running and the one that defined the function, where known.
+Every record has an id that grows within the process, a time (seconds since the epoch), a thread id, and the qualified
+name of its function. It names its compile (``"3/1"``: the fourth function seen, its second entry), the notebook cell
+that was running and the cell that defined the function, if known.
 
-Fields named ``get_…`` make something large when a reader in this process asks for it (``Lazy``); they are no part of
-the JSON.
+Fields named ``get_…`` compute large values for readers in this process (``Lazy``); they are not part of the JSON.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ E = TypeVar("E", bound="Event")
 
 
 class Lazy:
-    """A function without arguments: ``read(owner)``, or ``owner`` itself. What it reads can be let go of.
+    """A function without arguments: ``read(owner)``, or ``owner`` itself. The owner may be held weakly.
 
     >>> Lazy("abc", len)()
     3
@@ -45,12 +45,12 @@ class Lazy:
         self._read = read
 
     def __call__(self) -> Any:
-        """What the owner gives; None where it is gone."""
+        """Returns the value; None if the owner is gone."""
         owner = self._held()
         return owner if owner is None or self._read is None else self._read(owner)
 
     def weak(self) -> Lazy | None:
-        """The same without keeping the owner alive; None where the owner cannot be referred to weakly."""
+        """Returns the same without keeping the owner alive; None if it does not support weak references."""
         try:
             reference = weakref.ref(self._held())
         except TypeError:
@@ -65,10 +65,10 @@ NOWHERE = UserLine()
 
 @dataclass(frozen=True, kw_only=True)
 class Event:
-    """What every event carries."""
+    """The fields of every event."""
 
     kind: ClassVar[str] = "event"
-    texts: ClassVar[tuple[str, ...]] = ()  # properties that are made when asked for, and are part of the JSON
+    texts: ClassVar[tuple[str, ...]] = ()  # properties that are computed on access, and are part of the JSON
     id: int = field(default_factory=itertools.count().__next__)
     time: float = field(default_factory=time.time)
     thread: int = field(default_factory=threading.get_ident)
@@ -78,17 +78,17 @@ class Event:
     defined_in: str | None = field(default_factory=context.defined_in)
 
     def as_dict(self) -> dict[str, Any]:
-        """The record as JSON-able values, with ``kind`` and ``schema``, in the form that ``schema.schema()`` states."""
+        """Returns the record as JSON-able values, with ``kind`` and ``schema``; ``schema.schema()`` states the form."""
         names = [f.name for f in dataclasses.fields(self) if not f.name.startswith("get_")]
         values = {name: _plain(getattr(self, name)) for name in (*names, *self.texts)}
         return {"kind": self.kind, "schema": SCHEMA_VERSION, **values}
 
     def light(self: E) -> E:
-        """The same record, keeping nothing large alive: what its ``get_`` fields read is held weakly, or not at all."""
+        """Returns the same record without large objects: owners of ``get_`` fields are held weakly, or not at all."""
         held = {name: value for name, value in vars(self).items() if value is not None and name.startswith("get_")}
         if not held:
             return self
-        made = copy.copy(self)  # by its dict: events are frozen
+        made = copy.copy(self)  # through __dict__: events are frozen
         made.__dict__.update({name: get.weak() if isinstance(get, Lazy) else None for name, get in held.items()})
         return made
 
@@ -114,9 +114,9 @@ class CompileStarted(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class GraphCaptured(Event):
-    """A graph came out of capture. ``get_graph`` gives the Graph itself to readers in this process.
+    """Capture finished a graph. ``get_graph`` gives the Graph itself to readers in this process.
 
-    The texts ``readable`` and ``code`` are made when a reader asks for them, and are empty once the graph is gone.
+    The texts ``readable`` and ``code`` are made on access, and are empty once the graph is gone.
     """
 
     kind: ClassVar[str] = "graph_captured"
@@ -129,7 +129,7 @@ class GraphCaptured(Event):
 
     @property
     def readable(self) -> str:
-        """The graph as a person reads it."""
+        """The graph as a listing."""
         graph = self.get_graph() if self.get_graph is not None else None
         return graph.readable() if graph is not None else ""
 
@@ -162,10 +162,10 @@ class GraphBroke(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class LoopDecided(Event):
-    """What became of a loop, and why: ``outcome`` is "one node", "unrolled" or "python".
+    """The outcome of a loop, and the reason: ``outcome`` is "one node", "unrolled" or "python".
 
-    Of a node of the graph a backend tells besides who runs its iterations: "machine code" or "python iterations";
-    ``iterations`` is "branch" where the node is one side of a branch.
+    For a node of the graph a backend also reports how its iterations run: in "machine code" or as "python iterations".
+    ``iterations`` is "branch" if the node is one side of a branch.
     """
 
     kind: ClassVar[str] = "loop_decided"
@@ -197,7 +197,7 @@ class GuardFailed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class RecompileStarted(Event):
-    """No entry fitted a call, a new one is being compiled. ``reasons`` has one text for each entry tried."""
+    """No entry fitted a call, so another one is being compiled. ``reasons`` has one text for each entry tried."""
 
     kind: ClassVar[str] = "recompile_started"
     number: int = 0
@@ -218,9 +218,9 @@ class PassFinished(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class KernelCompiled(Event):
-    """A kernel became machine code. ``nodes`` are the graph nodes in it; the ``get_`` fields make text.
+    """A kernel was compiled to machine code. ``nodes`` are its graph nodes; the ``get_`` fields return text.
 
-    ``language`` is what the text of ``get_ir`` is written in.
+    ``language`` is the language of ``get_ir``.
     """
 
     kind: ClassVar[str] = "kernel_compiled"
@@ -239,8 +239,8 @@ class KernelCompiled(Event):
 class CompileFinished(Event):
     """A compile ended. ``phases`` maps phase names to milliseconds; ``outcome`` is "compiled" or "plain".
 
-    ``get_entry_code`` gives the text of the program that checks the guards and runs the graph, ``get_graph_code`` that
-    of the program around the graph's kernels, "" where there is none.
+    ``get_entry_code`` gives the program that checks the guards and runs the graph, ``get_graph_code`` the program
+    around the graph's kernels, "" if there is none.
     """
 
     kind: ClassVar[str] = "compile_finished"
@@ -283,7 +283,7 @@ class FellBack(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CudaGraphSkipped(Event):
-    """A graph's kernels are started one by one, although CUDA graphs were asked for."""
+    """A graph's kernels are launched one by one, although CUDA graphs were requested."""
 
     kind: ClassVar[str] = "cuda_graph_skipped"
     graph: str = ""
@@ -292,7 +292,7 @@ class CudaGraphSkipped(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CallTimed(Event):
-    """One call was timed (only while somebody listens). Of many short calls it is one that stands for ``calls``."""
+    """One call was timed (only while there are listeners). A sampled short call represents ``calls`` calls."""
 
     kind: ClassVar[str] = "call_timed"
     path: str = "compiled"
@@ -302,7 +302,9 @@ class CallTimed(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class LoopTimed(Event):
-    """A loop of a graph was run (only while somebody listens): so often, with so many iterations in all, in so long."""
+    """A loop of a graph ran (only while there are listeners): ``runs`` times, with so many iterations in all, in
+    ``ms``.
+    """
 
     kind: ClassVar[str] = "loop_timed"
     where: UserLine = UserLine()

@@ -1,7 +1,9 @@
-"""What ``explain`` answers: graphs, breaks, guards and times of a call, put together from events.
+"""The result of ``explain``: graphs, breaks, guards and times of a call, gathered from events.
 
-Input: the events that a call emitted. Output: an ``ExplainOutput``, which prints as text and draws itself
-in a notebook. Knows graphs only as objects with a name, nodes and pictures of their own.
+Input: the events that a call emitted.
+Output: an ``ExplainOutput``, which prints as text and displays itself in a notebook.
+Why: one call answers why a function is fast or slow. This module knows graphs only as objects with a name, nodes and
+drawings.
 """
 
 from __future__ import annotations
@@ -24,9 +26,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class BreakReason:
-    """One graph break: ``reason`` in a line, the user's lines outermost first, why, what to do, and the reason's id.
+    """One graph break: a one-line ``reason``, the user's lines outermost first, the explanation, hints, and the id.
 
-    ``graph_break`` is always true here: that a function returns is no reason why a graph ended.
+    ``graph_break`` is always true here: a return is not a reason for which a graph ends.
     """
 
     reason: str
@@ -53,12 +55,11 @@ class BreakReason:
 
 @dataclass(frozen=True)
 class ExplainOutput:
-    """What compiling a call did.
+    """The results of compiling a call.
 
-    ``ops_per_graph`` names the operations of each graph, ``out_guards`` are the checks under which the
-    compiled code is used again, ``compile_times`` are milliseconds for each phase and in ``total``,
-    ``fell_back`` says why calls ran in plain Python, ``loops`` what became of each loop, why, and how long its
-    iterations took.
+    ``ops_per_graph`` names the operations of each graph. ``out_guards`` are the guards of the compiled code.
+    ``compile_times`` are milliseconds for each phase and in ``total``. ``fell_back`` says why calls ran in plain
+    Python, ``loops`` the outcome of each loop, the reason, and the time of its iterations.
     """
 
     function: str
@@ -76,12 +77,12 @@ class ExplainOutput:
 
     @classmethod
     def of(cls, events: Iterable[Event], function: str = "") -> ExplainOutput:
-        """Puts the events of a call together. ``function`` is by default the first one that they name."""
+        """Gathers the events of a call. ``function`` is by default the first one that they name."""
         graphs, listings, operations = [], [], []
         reasons: list[BreakReason] = []
         guards: dict[str, None] = {}
         fell_back: dict[str, None] = {}
-        loops: dict[tuple[str, int], dict[str, None]] = {}  # what is told of the loop at each line
+        loops: dict[tuple[str, int], dict[str, None]] = {}  # the outcomes of the loop at each line
         op_count = 0
         timed: dict[tuple[str, int], LoopTimed] = {}
         times: defaultdict[str, float] = defaultdict(float)
@@ -102,7 +103,7 @@ class ExplainOutput:
                 loops.setdefault(place, {format_line(event.where): None})[_indent(loop_text(event))] = None
             elif isinstance(event, LoopTimed):
                 place = event.where.file, event.where.line
-                timed[place] = event if place not in timed else together(timed[place], event)
+                timed[place] = event if place not in timed else merged(timed[place], event)
             elif isinstance(event, FellBack):
                 fell_back[f"{event.reason}: {event.detail}" if event.detail else event.reason] = None
             elif isinstance(event, CompileFinished):
@@ -120,7 +121,7 @@ class ExplainOutput:
 
     @property
     def headline(self) -> str:
-        """The counts, in a line."""
+        """Returns the counts, in a line."""
         return ", ".join(
             (
                 _count(self.graph_count, "graph"),
@@ -153,7 +154,7 @@ class ExplainOutput:
         return f"<ExplainOutput of {self.function}: {self.headline}>"
 
     def view(self) -> ExplainView:
-        """The data of its display."""
+        """Returns the data of its display."""
         from tcompile.observe.display.explained import ExplainView
         from tcompile.observe.display.graphs import GraphView
         from tcompile.observe.display.places import GraphBreakView
@@ -183,7 +184,7 @@ class ExplainOutput:
 
 
 def loop_text(event: LoopDecided) -> str:
-    """What became of a loop, or who runs its iterations, in a line."""
+    """Returns the outcome of a loop, or how its iterations run, in a line."""
     outcome = {
         "one node": f"stays a loop: one node of the graph, {event.iterations} iterations",
         "unrolled": "is unrolled", "python": "runs in Python, its body compiled where it can be",
@@ -196,15 +197,15 @@ def loop_text(event: LoopDecided) -> str:
     return f"This loop {outcome}{': ' if event.reason else ''}{event.reason}."
 
 
-def together(one: LoopTimed, two: LoopTimed) -> LoopTimed:
-    """What two events tell of one loop."""
+def merged(one: LoopTimed, two: LoopTimed) -> LoopTimed:
+    """Merges two events about one loop."""
     return dataclasses.replace(
         one, runs=one.runs + two.runs, iterations=one.iterations + two.iterations, ms=one.ms + two.ms
     )
 
 
 def iterations_text(event: LoopTimed) -> str:
-    """How long the iterations of a loop took, in words."""
+    """Returns the time of a loop's iterations, in words."""
     each = f", {event.ms / event.iterations * 1e3:.3g} µs each" if event.iterations else ""
     return f"{event.ms:.3g} ms for {_count(event.iterations, 'iteration')}{each}"
 
@@ -224,4 +225,4 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-__all__ = ["BreakReason", "ExplainOutput", "Recorder", "iterations_text", "loop_text", "together"]
+__all__ = ["BreakReason", "ExplainOutput", "Recorder", "iterations_text", "loop_text", "merged"]

@@ -1,12 +1,13 @@
 """The debug folder: everything about each compile, as files to read and run.
 
-Input: events, while ``writing(folder)`` is on, or all of a process under ``TCOMPILE_DEBUG``. Output: one folder for
-each compile, and an ``index.html`` over all of them. The graph and the kernels' IR are written as soon as they are
-there, so that a crash leaves what led to it; the rest when the compile has ended, so that its times are its own.
+Input: events, while ``writing(folder)`` is on, or all of a process under ``TCOMPILE_DEBUG``.
+Output: one folder for each compile, and an ``index.html`` over all of them.
+Why: a crash must leave evidence. The graph and the kernels' IR are written at once, the rest after the compile, so that
+the compile's times exclude it.
 
 In the folder of a compile: ``graph.py`` (the captured graph as a script that runs, and compares the backends on it),
 ``graph.txt``, ``graph.svg``, ``pass_<n>_<name>.txt`` (the graph after each transform), ``kernels.txt``, ``kernels.ll``
-and ``kernels.s`` (which operations are in which kernel, their LLVM IR, or ``kernels.triton``, and their assembly),
+and ``kernels.s`` (the operations of each kernel, their LLVM IR, or ``kernels.triton``, and their assembly),
 ``kernels.py`` (the program around them), ``entry.py`` (the program that checks the guards and calls it),
 ``guards.txt``, ``breaks.txt``, ``times.json``, ``events.jsonl`` and ``index.html``.
 """
@@ -42,7 +43,7 @@ from tcompile.observe.events import (
 from tcompile.observe.source_location import UserLine, format_line, format_stack
 
 FOLDER = "tcompile_debug"  # where TCOMPILE_DEBUG=1 writes
-_REST = 0.5  # seconds between two versions of the index, at least
+_REST = 0.5  # minimum seconds between two versions of the index
 
 
 class DebugFolder:
@@ -59,14 +60,14 @@ class DebugFolder:
         taken = len(list(self._parent.glob(f"{name}*"))) if self._parent.exists() else 0
         self.folder = self._parent / (f"{name}-{taken}" if taken else name)
         self.folder.mkdir(parents=True)
-        self._running: dict[str, Compile] = {}
+        self._running: dict[str, CompileFolder] = {}
         self._rows: list[page.PageRow] = []
         self._fallbacks: list[FellBack] = []
         self._written = 0.0
         self.write_index()
 
     def __call__(self, event: Event) -> None:
-        """Writes what ``event`` brings."""
+        """Writes the files of ``event``."""
         with self._lock:
             if os.getpid() != self._process:
                 self._open()
@@ -74,7 +75,7 @@ class DebugFolder:
                 number = len(self._rows)
                 row = page.PageRow(f"{number:03}_{_file_name(event.function)}", event)
                 self._rows.append(row)
-                self._running[event.compile_id] = Compile(self.folder / row.name, row)
+                self._running[event.compile_id] = CompileFolder(self.folder / row.name, row)
             elif isinstance(event, FellBack):
                 self._fallbacks.append(event)
             compile = self._running.get(event.compile_id)
@@ -86,13 +87,13 @@ class DebugFolder:
                     self.write_index()
 
     def write_index(self) -> None:
-        """Writes the page over all compiles, which it otherwise lags half a second after."""
+        """Writes the index page, which otherwise lags by up to half a second."""
         text = page.index(self.folder.name, self._rows, self._fallbacks)
         _write(self.folder / "index.html", text)
         self._written = time.monotonic()
 
 
-class Compile:
+class CompileFolder:
     """One compile, and its folder."""
 
     def __init__(self, folder: Path, row: page.PageRow) -> None:
@@ -104,7 +105,7 @@ class Compile:
         folder.mkdir()
 
     def take(self, event: Event) -> None:
-        """Writes what one event brings."""
+        """Writes the files of one event."""
         with (self.folder / "events.jsonl").open("a", encoding="utf-8") as file:
             file.write(json.dumps(event.as_dict()) + "\n")
         match event:
@@ -164,7 +165,7 @@ class Compile:
         rows += dict.fromkeys(format_line(line, caret=False) for line in event.lines)
         self._append("kernels.txt", "\n".join(rows) + "\n")
         self.page.kernels.append(event)
-        # The kernels of a graph share a module, so that the texts of the first are those of all.
+        # The kernels of a graph share a module: the text of the first contains all.
         ir = event.get_ir() if event.get_ir is not None else ""
         if ir and ir not in self.page.ir:
             self.page.ir.append(ir)
@@ -203,12 +204,12 @@ def _write(path: Path, text: str) -> None:
 
 
 def _file_name(text: str) -> str:
-    """A function's name as a part of a path."""
+    """Returns a function's name as part of a path."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", text).strip("._")[-40:] or "function"
 
 
 def _source(where: UserLine) -> list[tuple[int, str]]:
-    """The lines of the function that begins at ``where``, with their numbers; none where its file cannot be read."""
+    """Returns the numbered lines of the function that begins at ``where``; none if its file cannot be read."""
     try:
         lines = linecache.getlines(where.file)[where.line - 1 :]
         block = inspect.getblock(lines) if lines else []
@@ -219,9 +220,9 @@ def _source(where: UserLine) -> list[tuple[int, str]]:
 
 @contextlib.contextmanager
 def writing(folder: str | os.PathLike[str]) -> Iterator[DebugFolder]:
-    """Writes the compiles of the block's length into a new folder inside ``folder``; yields the writer.
+    """Writes the compiles of a block into a new folder inside ``folder``; yields the writer.
 
-    ``writer.folder`` is that folder, in which ``index.html`` is the page to open.
+    ``writer.folder`` is that folder; open its ``index.html``.
     """
     made = DebugFolder(folder)
     try:
@@ -232,7 +233,7 @@ def writing(folder: str | os.PathLike[str]) -> Iterator[DebugFolder]:
 
 
 class _Traced:
-    """The folder into which compiles that ask for it are written: one for a process, told when it is made."""
+    """The folder for compiles that ask for one: one for each process, reported when it is made."""
 
     def __init__(self) -> None:
         self._lock = process.lock()
@@ -241,18 +242,19 @@ class _Traced:
         self._stop: Callable[[], None] = lambda: None
 
     def begin(self) -> None:
-        """Events are written from here on."""
+        """Starts writing events."""
         with self._lock:
             if self._made is None:
-                self._made = DebugFolder(Path(FOLDER).absolute())  # wherever the process goes
+                # an absolute path: the process may change its directory
+                self._made = DebugFolder(Path(FOLDER).absolute())
                 atexit.register(self._made.write_index)
-                _tell(self._made)
+                _report(self._made)
             self._users += 1
             if self._users == 1:
                 self._stop = bus.subscribe(self._made, calls=False)
 
     def end(self) -> None:
-        """Until all that have begun are done."""
+        """Stops writing when all that have begun are done."""
         with self._lock:
             self._users -= 1
             if not self._users:
@@ -264,7 +266,7 @@ _of_process = _Traced()
 
 @contextlib.contextmanager
 def traced() -> Iterator[None]:
-    """Writes what is compiled in the block into ``tcompile_debug``. Where it cannot be written, that is told."""
+    """Writes the compiles of a block into ``tcompile_debug``. If it cannot be written, that is reported."""
     try:
         _of_process.begin()
     except OSError as error:
@@ -282,10 +284,10 @@ def follow(value: str) -> None:
     made = DebugFolder(FOLDER if value == "1" else value)
     bus.subscribe(made, calls=False)
     atexit.register(made.write_index)
-    _tell(made)
+    _report(made)
 
 
-def _tell(made: DebugFolder) -> None:
+def _report(made: DebugFolder) -> None:
     print(f"tcompile: see {made.folder / 'index.html'}", file=sys.stderr)
 
 

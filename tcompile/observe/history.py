@@ -1,9 +1,11 @@
-"""The last compile-time events, kept always.
+"""The history: the last compile-time events, always kept.
 
-Input: every event but the timings of calls. Output: ``history``, a ``Recorder`` of the last 512. Exists so
-that a report asked for afterwards (why was this slow? what was recompiled?) has something to look back on,
-without anybody having listened. It costs nothing on the call path, where no event is emitted for it, and it keeps no
-graph alive: what is gone from the caches can be read about here, not looked at.
+Input: every event except timings of calls.
+Output: ``history``, a ``Recorder`` of the last 512.
+Why: a later report (why was this slow? what was recompiled?) needs past events, even without listeners at the time.
+
+It costs nothing per call, as no event is emitted for it then, and it keeps no graph alive: events of discarded graphs
+remain as text.
 """
 
 from __future__ import annotations

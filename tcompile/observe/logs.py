@@ -1,8 +1,9 @@
 """Logs: the event stream as text, switched on and off by artefact.
 
-Input: ``set_logs(graph=True)``, or the variable ``TCOMPILE_LOGS`` when tcompile is imported. Leaves:
-records of the standard loggers ``tcompile.<artefact>``. They go to stderr with no configuration, notebooks
-included, and wherever the program's own logging sends them.
+Input: ``set_logs(graph=True)``, or the variable ``TCOMPILE_LOGS`` when tcompile is imported.
+Output: records of the standard loggers ``tcompile.<artefact>``.
+Why: users read what happened without code. Records go to stderr without configuration, notebooks included, and wherever
+the program's own logging sends them.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ ARTIFACTS = {
     "calls": "the time of each call",
 }
 VARIABLE = "TCOMPILE_LOGS"
-# Names that torch.compile's users type, and the log here that tells the same or comes nearest.
+# torch.compile's names for logs, with the closest log here.
 _KNOWN_ELSEWHERE = {
     "aot": "passes", "aot_graphs": "passes", "post_grad_graphs": "passes", "pre_grad_graphs": "passes",
     "bytecode": "output_code", "caching": "cache", "compilation_metrics": "compiles", "dynamic": "guards",
@@ -90,7 +91,7 @@ def set_logs(
     calls: Switch = None,
     **unknown: Switch,
 ) -> None:
-    """Switches logs on (True), on in detail ("+") or off (False); what is not named stays as it is.
+    """Switches logs on (True), on in detail ("+") or off (False); logs not named stay as they are.
 
     Parameters
     ----------
@@ -156,7 +157,7 @@ def _checked(name: str, value: Any) -> Switch:
 
 
 def _listen() -> None:
-    """Listens while there is something to log."""
+    """Subscribes while a log is on."""
     global _unsubscribe
     if _unsubscribe is not None:
         _unsubscribe()
@@ -170,7 +171,7 @@ def _listen() -> None:
 
 
 class _ToStderr(logging.StreamHandler[TextIO]):
-    """Writes to the ``sys.stderr`` of the moment, unless the program's own logging shows the record there."""
+    """Writes to the current ``sys.stderr``, unless the program's own logging shows the record there."""
 
     def __init__(self) -> None:
         logging.Handler.__init__(self)
@@ -198,7 +199,7 @@ def _log(event: Event) -> None:
                 logging.getLogger(f"tcompile.{artifact}").info("%s%s%s", compile_id, who, body)
 
 
-# -- one function a text: the first line goes after "[compile id] function: " ----------------------
+# -- one function per text: the first line goes after "[compile id] function: " --------------------
 
 
 def _graph(event: GraphCaptured, detail: bool) -> str:
@@ -344,7 +345,7 @@ def _count(number: int, noun: str) -> str:
 
 
 def _read_variable() -> None:
-    """Follows TCOMPILE_LOGS. A wrong value is told once, and never keeps tcompile from being imported."""
+    """Follows TCOMPILE_LOGS. A wrong value is reported once, and never prevents importing tcompile."""
     text = os.environ.get(VARIABLE, "")
     try:
         set_logs(text)

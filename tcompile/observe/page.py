@@ -1,8 +1,9 @@
 """The pages of the debug folder.
 
-Input: what ``folder`` has gathered about a compile, and a row for each compile. Output: HTML that needs nothing beside
-it: no script, no file from elsewhere, light or dark as the reader's system is. Knows graphs only as objects that draw
-and print themselves.
+Input: the facts that ``folder`` has gathered about a compile, and a row for each compile.
+Output: self-contained HTML: no scripts, no external files, light or dark like the reader's system.
+Why: the folder can be sent and opened anywhere. This module knows graphs only as objects that draw and print
+themselves.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ _COLOURS = ("var(--a)", "var(--b)", "var(--c)", "var(--d)", "var(--e)")
 
 @dataclass
 class PageRow:
-    """One compile in the index: its folder's name, how it began, and what is known of it so far."""
+    """One compile in the index: its folder's name, its first event, and its facts so far."""
 
     name: str
     started: CompileStarted
@@ -57,13 +58,13 @@ class PageRow:
 
 
 def kernels_file(language: str) -> str:
-    """The file that holds the kernels' text in this language."""
+    """Returns the name of the file with the kernels' text in this language."""
     return "kernels.ll" if language == "LLVM IR" else "kernels.triton"
 
 
 @dataclass
 class CompilePage:
-    """What the page of one compile shows."""
+    """The contents of the page of one compile."""
 
     row: PageRow
     source: list[tuple[int, str]] = field(default_factory=list)
@@ -71,7 +72,7 @@ class CompilePage:
     captured: Any = None
     final: Any = None
     guards: str = ""
-    # each with the listing, "" where nothing changed, and the file that has it
+    # each with its listing ("" if nothing changed) and the listing's file
     passes: list[tuple[PassFinished, str, str]] = field(default_factory=list)
     kernels: list[KernelCompiled] = field(default_factory=list)
     ir: list[str] = field(default_factory=list)
@@ -84,7 +85,7 @@ class CompilePage:
         self.notes.append((title, text, file, opened))
 
     def html(self) -> str:
-        """The page."""
+        """Returns the page."""
         return _document(self.row.started.function, self._sections())
 
     def _sections(self) -> Iterator[str]:
@@ -167,7 +168,7 @@ class CompilePage:
 
 
 def index(name: str, rows: Iterable[PageRow], fallbacks: Iterable[FellBack]) -> str:
-    """The page over all compiles."""
+    """Returns the page over all compiles."""
     rows = list(rows)
     longest = max((row.finished.ms for row in rows if row.finished is not None), default=1.0)
     total = sum(row.finished.ms for row in rows if row.finished is not None)
@@ -183,9 +184,9 @@ def index(name: str, rows: Iterable[PageRow], fallbacks: Iterable[FellBack]) -> 
             "<th class='n'>breaks</th><th class='n'>ms</th><th style='width:18%'></th></tr>"
         )
         parts.append(f"<table>{head}{''.join(_row(row, longest) for row in rows)}</table>")
-    told = list(dict.fromkeys(f"{event.function}: {event.reason}: {event.detail}" for event in fallbacks))
-    if told:
-        parts.append("<h2>Ran in plain Python</h2>" + _pre("\n".join(told)))
+    lines = list(dict.fromkeys(f"{event.function}: {event.reason}: {event.detail}" for event in fallbacks))
+    if lines:
+        parts.append("<h2>Ran in plain Python</h2>" + _pre("\n".join(lines)))
     return _document("tcompile", parts)
 
 
@@ -208,7 +209,7 @@ def _row(row: PageRow, longest: float) -> str:
 
 
 def _bar(phases: dict[str, float], total: float) -> str:
-    """The phases as parts of one bar."""
+    """Returns the phases as parts of one bar."""
     colours = [_COLOURS[n % len(_COLOURS)] for n in range(len(phases))]
     pairs = list(zip(phases.items(), colours, strict=True))
     bar = "".join(

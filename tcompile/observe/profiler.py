@@ -1,8 +1,9 @@
-"""Statistics over a stretch of a program: what was compiled, how often again and why, what ran in plain Python.
+"""Statistics over a period of a program: compiles, recompiles and their reasons, fallbacks.
 
-Input: the events emitted in a ``with`` block. Output: ``CompileProfiler.report()``, a text with a table of functions
-and, under it, each graph break, guard failure and fallback with how often it happened. Exists for the question "why is
-this slow?" asked of a program that runs on for a while; ``explain`` answers it for one call.
+Input: the events emitted in a ``with`` block.
+Output: ``CompileProfiler.report()``, a text with a table of functions and, below it, each graph break, guard failure
+and fallback with its count.
+Why: it answers "why is this slow?" for a long-running program; ``explain`` answers it for one call.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tcompile.observe.events import (
     GuardFailed,
     LoopTimed,
 )
-from tcompile.observe.explain import together
+from tcompile.observe.explain import merged
 from tcompile.observe.html_form import html_form
 from tcompile.observe.source_location import file_label
 from tcompile.observe.tables import table
@@ -33,10 +34,10 @@ from tcompile.records import dataclass
 
 @dataclass
 class FunctionProfile:
-    """What happened to one function. Times are milliseconds.
+    """The statistics of one function. Times are milliseconds.
 
-    ``calls`` and ``call_ms`` count calls that were answered by compiled code; of many short calls they are estimates
-    from a sample.
+    ``calls`` and ``call_ms`` count calls answered by compiled code; for many short calls they are estimates from a
+    sample.
     """
 
     name: str
@@ -50,10 +51,10 @@ class FunctionProfile:
     breaks: Counter[str] = field(default_factory=Counter)
     guard_failures: Counter[str] = field(default_factory=Counter)
     fallbacks: Counter[str] = field(default_factory=Counter)
-    hints: dict[str, str] = field(default_factory=dict)  # for a break or a guard failure, what to do
+    hints: dict[str, str] = field(default_factory=dict)  # for a break or a guard failure, its advice
 
     def counters(self) -> tuple[tuple[str, Counter[str]], ...]:
-        """What went otherwise than hoped, by what it is called."""
+        """Returns the counts of breaks, guard failures and fallbacks, by name."""
         return (
             ("graph breaks", self.breaks), ("guard failures", self.guard_failures),
             ("ran in plain Python", self.fallbacks),
@@ -61,15 +62,15 @@ class FunctionProfile:
 
     @property
     def empty(self) -> bool:
-        """Whether there is nothing to tell."""
+        """Whether there is nothing to report."""
         return not (self.compiles or self.calls or self.breaks or self.guard_failures or self.fallbacks)
 
 
 class CompileProfiler:
-    """Collects statistics while its ``with`` block runs, of all compiled functions of the process.
+    """Collects statistics of all compiled functions of the process while its ``with`` block runs.
 
-    Given as a backend, it only observes: it runs the captured graphs in NumPy, so that what is captured and recompiled
-    shows without code being generated.
+    Used as a backend, it only observes: it runs the captured graphs in NumPy. So captures and recompiles show without
+    code generation.
 
     >>> import numpy as np, tcompile
     >>> with CompileProfiler() as prof:
@@ -82,7 +83,7 @@ class CompileProfiler:
     '1 function, 2 compiles in ... ms, 1 guard failure'
     """
 
-    __name__ = "CompileProfiler"  # as which a backend is shown
+    __name__ = "CompileProfiler"  # the name of this backend in displays
 
     def __init__(self) -> None:
         self.functions: dict[str, FunctionProfile] = {}
@@ -98,14 +99,14 @@ class CompileProfiler:
         self._stops.pop()()
 
     def __call__(self, graph: Any, example_inputs: Sequence[Any]) -> Any:
-        """The backend that only observes: the graph itself, which runs in NumPy."""
+        """Compiles a graph as the observing backend: the graph itself, which runs in NumPy."""
         return graph
 
     def _take(self, event: Event) -> None:
         with self._lock:
             if isinstance(event, LoopTimed):
                 key = event.where.file, event.where.line
-                self.loops[key] = event if key not in self.loops else together(self.loops[key], event)
+                self.loops[key] = event if key not in self.loops else merged(self.loops[key], event)
                 return
             about = self.functions.setdefault(event.function, FunctionProfile(event.function))
             match event:
@@ -136,29 +137,29 @@ class CompileProfiler:
             about.hints[text] = "\n".join(filter(None, hints))
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Discards all statistics."""
         with self._lock:
             self.functions.clear()
             self.loops.clear()
 
     def report(self) -> str:
-        """The statistics as text, functions that took longest to compile first."""
-        told = self._told()
-        if not told:
+        """Returns the statistics as text, functions with the longest compile times first."""
+        reported = self._reported()
+        if not reported:
             return "nothing was compiled"
-        parts = [self._headline(told), table(_HEAD, [_row(about) for about in told])]
+        parts = [self._headline(reported), table(_HEAD, [_row(about) for about in reported])]
         if self.loops:
             parts.append(table(_LOOPS, self._loop_rows()))
-        parts += [_details(about) for about in told]
+        parts += [_details(about) for about in reported]
         return "\n\n".join(filter(None, parts))
 
-    def _told(self) -> list[FunctionProfile]:
+    def _reported(self) -> list[FunctionProfile]:
         with self._lock:
-            told = [about for about in self.functions.values() if not about.empty]
-        return sorted(told, key=lambda about: (-about.compile_ms, about.name))
+            reported = [about for about in self.functions.values() if not about.empty]
+        return sorted(reported, key=lambda about: (-about.compile_ms, about.name))
 
     def _loop_rows(self) -> list[tuple[str, ...]]:
-        """A row for each loop of a graph, those that took longest first."""
+        """Returns a row for each loop of a graph, the longest running first."""
         with self._lock:
             loops = sorted(self.loops.values(), key=lambda loop: -loop.ms)
         return [
@@ -171,16 +172,16 @@ class CompileProfiler:
         ]  # fmt: skip
 
     @staticmethod
-    def _headline(told: list[FunctionProfile]) -> str:
-        compiles = sum(about.compiles for about in told)
+    def _headline(reported: list[FunctionProfile]) -> str:
+        compiles = sum(about.compiles for about in reported)
         parts = [
-            f"{_number(len(told), 'function')}, {_number(compiles, 'compile')} in "
-            f"{sum(about.compile_ms for about in told):.1f} ms"
+            f"{_number(len(reported), 'function')}, {_number(compiles, 'compile')} in "
+            f"{sum(about.compile_ms for about in reported):.1f} ms"
         ]
         for noun, counts in (
-            ("graph break", [about.breaks for about in told]),
-            ("guard failure", [about.guard_failures for about in told]),
-            ("fallback", [about.fallbacks for about in told]),
+            ("graph break", [about.breaks for about in reported]),
+            ("guard failure", [about.guard_failures for about in reported]),
+            ("fallback", [about.fallbacks for about in reported]),
         ):
             total = sum(counter.total() for counter in counts)
             parts += [_number(total, noun)] if total else []
@@ -190,7 +191,7 @@ class CompileProfiler:
         return self.report()
 
     def __repr__(self) -> str:
-        return f"<CompileProfiler: {self._headline(self._told())}>"
+        return f"<CompileProfiler: {self._headline(self._reported())}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         from tcompile.observe.display import html
@@ -200,19 +201,19 @@ class CompileProfiler:
     _repr_html_ = html_form
 
     def body(self) -> str:
-        """The report as HTML, without its frame."""
+        """Returns the report as HTML, without its frame."""
         from tcompile.observe.display import html
 
-        told = self._told()
-        if not told:
+        reported = self._reported()
+        if not reported:
             return html.title("profile", "nothing was compiled")
-        rows = [(f"<code>{html.short(name)}</code>", *figures) for name, *figures in map(_row, told)]
-        parts = [html.title("profile", f'<span class="tcd-dim">{html.text(self._headline(told))}</span>')]
+        rows = [(f"<code>{html.short(name)}</code>", *figures) for name, *figures in map(_row, reported)]
+        parts = [html.title("profile", f'<span class="tcd-dim">{html.text(self._headline(reported))}</span>')]
         parts.append(html.table(_HEAD, rows))
         if self.loops:
             rows = [(f"<code>{html.short(name, 80)}</code>", *figures) for name, *figures in self._loop_rows()]
             parts.append(html.table(_LOOPS, rows))
-        for about in told:
+        for about in reported:
             for kind, counter in about.counters():
                 for text, count in counter.most_common():
                     hints = about.hints.get(text, "").splitlines()

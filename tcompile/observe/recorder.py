@@ -1,8 +1,8 @@
 """Collects events.
 
-Input: events from the bus. Output: the last so many of them, in order, and how many went before. Exists
-for readers that look at what happened once it is over: ``explain``, reports under a notebook cell, the
-history.
+Input: events from the bus.
+Output: the latest of them, up to a limit, in order, and the number of dropped ones.
+Why: ``explain``, reports under a notebook cell and the history read events afterwards.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ E = TypeVar("E", bound=Event)
 class Recorder:
     """A context manager that collects the events emitted inside its block, the last ``limit`` of them.
 
-    ``this_thread`` leaves out what other threads emit. The events stay readable after the block, and
-    entering it again goes on collecting.
+    ``this_thread`` leaves out events of other threads. The events stay readable after the block; entering it again
+    continues collecting.
 
     >>> with Recorder(limit=2) as seen:
     ...     for name in "abc":
@@ -40,7 +40,7 @@ class Recorder:
         self._stops: list[Callable[[], None]] = []
 
     def __call__(self, event: Event) -> None:
-        """Takes one event in."""
+        """Adds one event."""
         if self._thread is None or event.thread == self._thread:
             with self._lock:
                 self._total += 1
@@ -48,22 +48,22 @@ class Recorder:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """What is kept, oldest first."""
+        """Returns the kept events, oldest first."""
         with self._lock:
             return tuple(self._events)
 
     def of(self, kind: type[E]) -> tuple[E, ...]:
-        """The kept events of one kind."""
+        """Returns the kept events of one kind."""
         return tuple(event for event in self.events if isinstance(event, kind))
 
     @property
     def dropped(self) -> int:
-        """How many events came before the ones that are kept."""
+        """Returns the number of events dropped before the kept ones."""
         with self._lock:
             return self._total - len(self._events)
 
     def clear(self) -> None:
-        """Forgets everything."""
+        """Discards all events."""
         with self._lock:
             self._events.clear()
             self._total = 0

@@ -1,8 +1,9 @@
 """The events as a JSON Schema, for readers that are not Python.
 
-Input: the event classes. Output: a schema (draft 2020-12) of which every ``Event.as_dict()`` is an instance, with one
-definition for each kind. Exists so that the front end's types, and files of events, are checked against the classes
-themselves: ``tools/write_event_schema.py`` writes it to ``events.schema.json`` beside this file.
+Input: the event classes.
+Output: a schema (draft 2020-12) that every ``Event.as_dict()`` satisfies, with one definition for each kind.
+Why: the front end's types, and files of events, are checked against the classes themselves.
+``tools/write_event_schema.py`` writes it to ``events.schema.json`` beside this file.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", type(
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of one event.
+    """Returns the JSON Schema of one event.
 
     >>> schema()["$defs"]["FellBack"]["properties"]["kind"]
     {'const': 'fell_back'}
@@ -41,10 +42,10 @@ def schema() -> dict[str, Any]:
 
 
 def record(cls: type[Any], fixed: dict[str, Any], definitions: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a dataclass, with ``fixed`` properties before its fields.
+    """Returns the schema of a dataclass, with ``fixed`` properties before its fields.
 
-    Fields whose names begin with ``get_`` or ``draw_`` are no part of the JSON. Dataclasses among the fields are put
-    into ``definitions``.
+    Fields whose names begin with ``get_`` or ``draw_`` are not part of the JSON. Nested dataclasses are added to
+    ``definitions``.
     """
     hints = typing.get_type_hints(cls)
     names = [f.name for f in dataclasses.fields(cls) if not f.name.startswith(("get_", "draw_"))]
@@ -64,7 +65,7 @@ def _type(hint: Any, definitions: dict[str, Any]) -> dict[str, Any]:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
         if hint.__name__ not in definitions:
-            definitions[hint.__name__] = {}  # it may hold itself
+            definitions[hint.__name__] = {}  # it may contain itself
             definitions[hint.__name__] = record(hint, {}, definitions)
         return {"$ref": f"#/$defs/{hint.__name__}"}
     if hint in _PLAIN:

@@ -1,10 +1,11 @@
-"""Shows the user's own lines, with a caret under the part that matters.
+"""Formats the user's own lines, with a caret under the relevant part.
 
-Input: ``UserLine`` values. Output: text in the layout of Python's tracebacks, which editors and notebooks
-turn into links. Exists so that every error and report points at user code in one and the same way.
+Input: ``UserLine`` values.
+Output: text in the layout of Python's tracebacks, which editors and notebooks turn into links.
+Why: every error and report points at user code in the same way.
 
-Columns are those of the compiled code's positions: 0-based offsets in UTF-8 bytes of the whole line. Where ``end_line``
-is set, ``end_column`` counts in that line.
+Columns are those of the compiled code's positions: 0-based offsets in UTF-8 bytes of the whole line. If ``end_line`` is
+set, ``end_column`` counts in that line.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _MAX_TEXT = 100  # characters of one
 
 @dataclass(frozen=True, kw_only=True)
 class UserLine:
-    """A place in the user's code; columns are 0-based. ``end_line`` is set where it goes over several lines."""
+    """A place in the user's code; columns are 0-based. ``end_line`` is set if it spans several lines."""
 
     file: str = ""
     line: int = 0
@@ -38,7 +39,7 @@ class UserLine:
 
 
 def format_stack(stack: Sequence[UserLine], *, title: str = "from user code:", caret: bool = True) -> str:
-    """``stack`` (outermost first) under ``title``, the innermost line with a caret.
+    """Formats ``stack`` (outermost first) under ``title``, the innermost line with a caret.
 
     >>> line = UserLine(file="a.py", line=3, function="f", text="    return g(x)", column=11, end_column=15)
     >>> print(format_stack([line]))
@@ -54,7 +55,7 @@ def format_stack(stack: Sequence[UserLine], *, title: str = "from user code:", c
 
 
 def format_line(line: UserLine, *, caret: bool = True) -> str:
-    """One place: its file and line, then its text where it can be had, then the caret."""
+    """Formats one place: its file and line, then its text if available, then the caret."""
     label = file_label(line.file)
     file = f'File "{line.file}"' if label == line.file else label
     place = f"  {file}, line {line.line}" + (f", in {line.function}" if line.function else "")
@@ -65,14 +66,14 @@ def format_line(line: UserLine, *, caret: bool = True) -> str:
     if block:
         return "\n".join([place, *(f"    {row}" for row in block)])
     shown = f"{place}\n    {text.strip()}"
-    # Text that lost its indentation on the way can be marked only where the file gives it back.
+    # Text that has lost its indentation can be marked only if the file still has it.
     whole = text[:1].isspace() or text == _file_text(line)
     marks = caret_line(line, text) if caret and whole else ""
     return f"{shown}\n    {marks}" if marks else shown
 
 
 def _cell_of_marimo(file: str) -> str | None:
-    """marimo compiles each cell as a file of its own, and names it by the cell."""
+    """Returns the cell of a marimo file: marimo compiles each cell as a file of its own, named by the cell."""
     found = _MARIMO.search(file)
     return f"cell {found[1]}" if found else None
 
@@ -81,9 +82,9 @@ _labels: tuple[Callable[[str], str | None], ...] = (_cell_of_marimo,)
 
 
 def label_files(label: Callable[[str], str | None]) -> Callable[[], None]:
-    """Lets ``label`` name files that the user knows otherwise, such as cells. Returns what undoes it.
+    """Registers ``label``, which names files for the user, such as cells. Returns a function that undoes it.
 
-    ``label(path)`` returns the name, or None where it has none.
+    ``label(path)`` returns the name, or None if it has none.
     """
     global _labels
     _labels = (*_labels, label)
@@ -96,7 +97,7 @@ def label_files(label: Callable[[str], str | None]) -> Callable[[], None]:
 
 
 def file_label(file: str) -> str:
-    """What the user knows a file by: its path, or a name that was given to it (``Cell In[3]``).
+    """Returns the user's name of a file: its path, or a registered label (``Cell In[3]``).
 
     >>> remove = label_files({"/tmp/1234.py": "Cell In[3]"}.get)
     >>> file_label("/tmp/1234.py"), file_label("a.py")
@@ -107,14 +108,14 @@ def file_label(file: str) -> str:
 
 
 def source_text(line: UserLine) -> str:
-    """The whole source line, indentation included where the file can be read."""
+    """Returns the whole source line, with its indentation if the file can be read."""
     full = _file_text(line)
-    # A file may have changed since it was compiled: then the text that was kept counts.
+    # A file may have changed since it was compiled: then the recorded text counts.
     return full if full.strip() and (not line.text or full.strip() == line.text.strip()) else line.text
 
 
 def file_line(file: str, number: int) -> str:
-    """A line of a file, without its end; "" where it cannot be had (code objects name any file)."""
+    """Returns a line of a file, without its end; "" if unavailable (code objects may name any file)."""
     try:
         return linecache.getline(file, number).rstrip("\n")
     except Exception as error:
@@ -127,7 +128,7 @@ def _file_text(line: UserLine) -> str:
 
 
 def expression_text(line: UserLine) -> str:
-    """The expression that ``line`` marks, in one line; the whole line where it marks none.
+    """Returns the expression that ``line`` marks, in one line; the whole line if it marks none.
 
     >>> _ = linecache.cache.setdefault("b.py", (0, None, ["f(1)\\n"], "b.py"))
     >>> expression_text(UserLine(file="b.py", line=1, column=2, end_column=3))
@@ -146,7 +147,7 @@ def expression_text(line: UserLine) -> str:
 
 
 def caret_line(line: UserLine, text: str) -> str:
-    """Spaces and carets that mark ``line``'s columns under ``text.strip()``; "" where they mark nothing."""
+    """Returns spaces and carets that mark ``line``'s columns under ``text.strip()``; "" if they mark nothing."""
     if line.column is None:
         return ""
     here = line.end_column is not None and line.end_column > line.column and line.end_line <= line.line
@@ -154,9 +155,9 @@ def caret_line(line: UserLine, text: str) -> str:
 
 
 def _block(line: UserLine, first: str) -> list[str]:
-    """The lines of an expression that goes over several, each with its carets; none where the file has others.
+    """Returns the lines of an expression that spans several, each with carets; none if the file has changed.
 
-    Of a long expression, the first lines and the last one.
+    A long expression is reduced to its first lines and the last one.
     """
     texts = [first] + [_file_text(replace(line, line=number)) for number in range(line.line + 1, line.end_line + 1)]
     if line.column is None or line.end_column is None or first != _file_text(line) or not texts[-1].strip():
@@ -174,7 +175,7 @@ def _block(line: UserLine, first: str) -> list[str]:
 
 
 def _marks(text: str, indent: int, start: int, end: int | None) -> str:
-    """Carets under the bytes ``start`` to ``end`` (or to the end of the code) of ``text[indent:]``."""
+    """Returns carets under the bytes ``start`` to ``end`` (or to the end of the code) of ``text[indent:]``."""
     raw = text.rstrip().encode()
     first = max(len(raw[:start].decode(errors="ignore")), len(text) - len(text.lstrip()))
     last = len(raw[:end].decode(errors="ignore")) if end is not None else _code_end(text)
@@ -185,7 +186,7 @@ def _marks(text: str, indent: int, start: int, end: int | None) -> str:
 
 
 def _code_end(text: str) -> int:
-    """Where the code of a line ends and its comment, if any, begins."""
+    """Returns where a line's code ends and its comment, if any, begins."""
     end = len(text.rstrip())
     if "#" not in text:
         return end
@@ -193,7 +194,7 @@ def _code_end(text: str) -> int:
         for token in tokenize.generate_tokens(io.StringIO(text.strip()).readline):
             if token.type == tokenize.COMMENT:
                 return len(text[: len(text) - len(text.lstrip()) + token.start[1]].rstrip())
-    except (tokenize.TokenError, SyntaxError):  # a part of a statement: no comment was met before its end
+    except (tokenize.TokenError, SyntaxError):  # a part of a statement, without a comment before its end
         pass
     return end
 

@@ -1,6 +1,8 @@
 """Tables as text.
 
-Input: a head and rows of cells. Output: lines with columns under their heads. Exists so that all reports look alike.
+Input: a head and rows of cells.
+Output: lines with columns under their heads.
+Why: all reports look alike.
 """
 
 from __future__ import annotations
@@ -9,7 +11,8 @@ from collections.abc import Sequence
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], left: int = 1) -> str:
-    """Columns two spaces apart: the first ``left`` to the left, the others, which are numbers, to the right.
+    """Formats columns two spaces apart: the first ``left`` are left-aligned, the others, which are numbers,
+    right-aligned.
 
     >>> print(table(("phase", "ms"), [("capture", "1.5"), ("backend", "12.0")]))
     phase      ms

@@ -1,7 +1,8 @@
-"""How long compiling took, phase by phase, since the process began.
+"""Compile times by phase, since the process began.
 
-Input: the end of every compile. Output: ``compile_times()``, a table. Exists so that the question can be asked
-afterwards, of a program in which nobody listened. The last compiles are kept one by one, all of them in the totals.
+Input: the end of every compile.
+Output: ``compile_times()``, a table.
+Why: times can be read afterwards, without a listener. The last compiles are kept one by one; the totals cover all.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from tcompile.observe import bus
 from tcompile.observe.events import CompileFinished, Event
 from tcompile.observe.tables import table
 
-LIMIT = 1000  # compiles that are kept one by one
+LIMIT = 1000  # number of compiles kept one by one
 
 _lock = process.lock()
 _compiles: deque[tuple[str, str, dict[str, float], float]] = deque(maxlen=LIMIT)
-_totals: dict[str, tuple[int, float]] = {}  # by phase: how many compiles had it, and their milliseconds
+_totals: dict[str, tuple[int, float]] = {}  # by phase: the number of compiles with it, and their milliseconds
 
 
 def compile_times(repr: str = "str", aggregate: bool = False) -> str:
-    """What compiling took since the process began, or since ``reset()``, in milliseconds.
+    """Returns the compile times since the process began, or since ``reset()``, in milliseconds.
 
     Parameters
     ----------
@@ -76,7 +77,7 @@ def compile_times(repr: str = "str", aggregate: bool = False) -> str:
 
 
 def phases(compile_id: str) -> dict[str, float]:
-    """The milliseconds of each phase of one of the last 1000 compiles; nothing where it is not among them."""
+    """Returns the milliseconds of each phase of one of the last 1000 compiles; nothing for any other."""
     with _lock:
         return next((dict(times) for name, _, times, _ in _compiles if name == compile_id), {})
 
@@ -91,7 +92,7 @@ def _keep(event: Event) -> None:
 
 
 def clear() -> None:
-    """Forgets all times."""
+    """Discards all times."""
     with _lock:
         _compiles.clear()
         _totals.clear()

@@ -1,9 +1,9 @@
 """Traces: every event in a file as it happens.
 
-Input: events, while ``tracing(folder)`` is on, or all of a process under ``TCOMPILE_TRACE``. Output: two files,
-``events-<pid>.jsonl`` with one event a line, in the form that ``events.schema.json`` states, and ``trace-<pid>.json``
-in the trace event format, which ui.perfetto.dev and chrome://tracing draw as a time line. Each line is on disk before
-the next thing happens, so that a crash leaves what led to it.
+Input: events, while ``tracing(folder)`` is on, or all of a process under ``TCOMPILE_TRACE``.
+Output: ``events-<pid>.jsonl`` with one event a line, in the form that ``events.schema.json`` states; and
+``trace-<pid>.json`` in the trace event format, which ui.perfetto.dev and chrome://tracing draw as a time line.
+Why: each line is written at once, so a crash leaves the events before it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from tcompile.observe.events import (
 )
 
 FOLDER = "tcompile_trace"  # where TCOMPILE_TRACE=1 writes
-_INSIDE = {"transforms": PassFinished, "backend": KernelCompiled}  # the phase that an event is a part of
+_INSIDE = {"transforms": PassFinished, "backend": KernelCompiled}  # the phase to which an event belongs
 
 
 class Trace:
@@ -46,10 +46,10 @@ class Trace:
 
     def _open(self) -> None:
         self._process = os.getpid()
-        self._threads: dict[int, int] = {}  # by identity, small numbers: Perfetto cuts long ones
+        self._threads: dict[int, int] = {}  # by identity, as small numbers: Perfetto truncates long ones
         self._events: TextIO = (self.folder / f"events-{self._process}.jsonl").open("w", encoding="utf-8")
         self._trace: TextIO = (self.folder / f"trace-{self._process}.json").open("w", encoding="utf-8")
-        # An array whose end is missing is valid in this format: what is here can be opened at any time.
+        # An array without its end is valid in this format: the file can be opened at any time.
         self._trace.write("[\n")
         name = f"tcompile, {Path(sys.argv[0]).name or 'interactive'}" if sys.argv else "tcompile"
         self._line(self._mark("process_name", 0, {"name": name}))
@@ -79,7 +79,7 @@ class Trace:
         self._trace.write(json.dumps(row) + ",\n")
 
     def _rows(self, event: Event, data: dict[str, Any]) -> Iterator[dict[str, Any]]:
-        """What the time line shows of an event."""
+        """Returns an event's rows on the time line."""
         if event.thread not in self._threads:
             self._threads[event.thread] = number = len(self._threads) + 1
             alive = next((thread for thread in threading.enumerate() if thread.ident == event.thread), None)
@@ -106,9 +106,9 @@ class Trace:
                 }  # fmt: skip
 
     def _compile(self, event: CompileFinished) -> Iterator[dict[str, Any]]:
-        """The slice of a compile, its phases inside it, and inside these the passes and the kernels.
+        """Returns the slice of a compile, its phases inside it, and inside these the passes and the kernels.
 
-        Parts are laid end to end, and never out of what holds them: clocks are not that exact.
+        Parts are laid end to end, and clipped to their parent: clocks are not that exact.
         """
         begin = self._start(event, event.ms)
         about = {
@@ -156,7 +156,7 @@ def _of_part(part: PassFinished | KernelCompiled) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def tracing(folder: str | os.PathLike[str]) -> Iterator[Trace]:
-    """Writes the events of the block's length into ``folder``, which is made where it is not there."""
+    """Writes the events of a block into ``folder``, which is created if missing."""
     trace = Trace(folder)
     try:
         with bus.listening(trace):

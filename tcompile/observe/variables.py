@@ -1,7 +1,8 @@
-"""The environment variables that make a whole process write files about itself.
+"""Environment variables that make a whole process write files about itself.
 
-Input: the environment, when tcompile is imported. Output: the readers that it asks for, listening. Exists so that a
-program need not be changed to be looked at, and that nothing of the readers is loaded where nobody asks.
+Input: the environment, when tcompile is imported.
+Output: the readers that it asks for, subscribed.
+Why: a program can be inspected without changes, and readers are loaded only on request.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tcompile.errors import InvalidArgument
 def follow(readers: Mapping[str, str]) -> None:
     """Starts those of ``readers``, modules by variable, that the environment asks for.
 
-    A wrong value, or a folder that cannot be written, is told once, and keeps nobody from working.
+    A wrong value, or a folder that cannot be written, is reported once, and the program continues.
     """
     for variable, reader in readers.items():
         value = os.environ.get(variable, "")

@@ -1,8 +1,9 @@
 """tcompile's own warnings: shown at the user's line, and never raised into the user's program.
 
-Input: a text. Output: a warning; a line on standard error where the program's filters, or what it has put in the
-place of ``warnings.showwarning``, would raise it. Why: a program may run under ``simplefilter("error")`` for
-the sake of its own warnings: one of ours, raised, would be a difference to plain Python.
+Input: a text.
+Output: a warning; a line on standard error if the program's filters or its ``warnings.showwarning`` would raise it.
+Why: a program may run under ``simplefilter("error")`` for its own warnings. A raised warning of tcompile's would differ
+from plain Python.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 def warn(text: str) -> None:
-    """Warns with a ``UserWarning`` that names the nearest line that is not ours.
+    """Warns with a ``UserWarning`` at the nearest line outside tcompile.
 
     >>> import contextlib, io, warnings
     >>> with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()) as shown:

@@ -1,8 +1,8 @@
-"""Binding a call's arguments to a function's parameters.
+"""Binds a call's arguments to a function's parameters.
 
-Input: a function. Output: a callable that takes the call's arguments and returns the values of the parameters in the
-order of the locals. Made once for each function by Python's own binder, so that defaults, keyword-only parameters and
-errors are exactly those of the function.
+Input: a function.
+Output: a callable that takes the call's arguments and returns the parameters' values in the order of the locals.
+Why: Python's own binder does it, so defaults, keyword-only parameters and errors are exactly the function's.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from tcompile.graph.names import is_plain
 
 
 def binder(function: types.FunctionType) -> types.FunctionType:
-    """A function with the parameters of ``function`` that returns their values.
+    """Returns a function with the parameters of ``function`` that returns their values.
 
     >>> def f(a, b=2, *c, d=4, **e): ...
     >>> binder(f)(1, d=5, z=6)
@@ -23,7 +23,7 @@ def binder(function: types.FunctionType) -> types.FunctionType:
     """
     code = function.__code__
     names = local_names(code)
-    # Comprehensions' ``.0`` is no identifier, and code objects made by hand may have any names: number those.
+    # A comprehension's ``.0`` is not an identifier, and hand-made code objects may have any names: number those.
     names = tuple(
         name if is_plain(name) and name not in names[:i] else f"_tcompile_{i}" for i, name in enumerate(names)
     )

@@ -1,9 +1,9 @@
 """Runs module-level statements (a notebook cell) with their array work compiled.
 
-Input: statements, a namespace, settings. Output: the statements' effects in the namespace, in program order. A cell is
-code like any other: it is captured from its start, and where something cannot be captured its host goes on in plain
-Python. What differs is that its variables are globals, and that a call of an already compiled function is not followed:
-that function has entries of its own, and following it here would hide them.
+Input: statements, a namespace, settings.
+Output: the statements' effects in the namespace, in program order.
+Why: a cell is captured like a function, but its variables are globals. Calls of compiled functions are not inlined:
+they have entries of their own, which inlining would hide.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from typing import Any
 from tcompile import interpreter
 from tcompile.capture.guards.entry_protocol import PLAIN
 from tcompile.runtime import refused
-from tcompile.runtime.cache import FunctionCache, Settings
+from tcompile.runtime.cache import CompileSettings, FunctionCache
 from tcompile.runtime.dispatch import compiler_for
 from tcompile.runtime.regions import CompileFunction
 from tcompile.stance import current
 
 CELL = "<cell>"
-"""The name of a cell's own statements in events and texts, which no function of the user's bears."""
+"""The name of a cell's own statements in events and texts; no function of the user's has it."""
 
-_cells: dict[tuple[types.CodeType, str, int, Settings], tuple[types.CodeType, FunctionCache]] = {}
+_cells: dict[tuple[types.CodeType, str, int, CompileSettings], tuple[types.CodeType, FunctionCache]] = {}
 _MAX_CELLS = 256
 
 
 def run_statements(
-    code: types.CodeType, namespace: dict[str, Any], settings: Settings, compile: CompileFunction
+    code: types.CodeType, namespace: dict[str, Any], settings: CompileSettings, compile: CompileFunction
 ) -> None:
-    """Executes ``code`` in ``namespace``, compiling what it can. Errors are raised from the statements' own lines.
+    """Executes ``code`` in ``namespace``, compiled where possible. Errors are raised from the statements' own lines.
 
-    Raises Unsupported under ``settings.fullgraph`` where the statements cannot be captured.
+    Raises Unsupported under ``settings.fullgraph`` if the statements cannot be captured.
     """
     code, cache = _cache(code, namespace, settings)
     stance = current()
@@ -43,7 +43,7 @@ def run_statements(
         return
     compiler = compiler_for(compile)
     if cache.rewritten is None:
-        # From CPython 3.14 on annotated statements have a cell, for a name that their code stores in the namespace.
+        # From CPython 3.14 on, annotated statements have a cell for a name that their code stores in the namespace.
         cells = tuple(types.CellType() for _ in code.co_cellvars)
         found = compiler.select(cache, cache.first, cells, stance, in_rewritten=False)
         if found is not None and found[1] is not PLAIN and cache.rewritten is None:
@@ -51,8 +51,10 @@ def run_statements(
     exec(cache.rewritten.code if cache.rewritten is not None else code, namespace)
 
 
-def _cache(code: types.CodeType, namespace: dict[str, Any], settings: Settings) -> tuple[types.CodeType, FunctionCache]:
-    """The code of a cell and its cache; a cell that is run again has equal code and finds its entries."""
+def _cache(
+    code: types.CodeType, namespace: dict[str, Any], settings: CompileSettings
+) -> tuple[types.CodeType, FunctionCache]:
+    """Returns a cell's code and cache; a cell that runs again has equal code and finds its entries."""
     key = (code, code.co_filename, id(namespace), settings)
     if key not in _cells:
         if len(_cells) >= _MAX_CELLS:
@@ -65,13 +67,13 @@ def _cache(code: types.CodeType, namespace: dict[str, Any], settings: Settings) 
 
 
 def forget(namespace: dict[str, Any]) -> None:
-    """Forgets the entries of the cells that ran in ``namespace``, which ends with them if nothing else holds it."""
+    """Discards the entries of the cells that ran in ``namespace``, so that nothing here keeps it alive."""
     for key in [key for key in list(_cells) if key[2] == id(namespace)]:
         _cells.pop(key, None)
 
 
 def reset() -> None:
-    """Forgets the entries of all cells."""
+    """Discards the entries of all cells."""
     _cells.clear()
 
 

@@ -1,14 +1,15 @@
-"""Changes that others make while a captured loop runs.
+"""Detects changes by others to objects that a running captured loop has read.
 
-Input: the polls of running loops. Output: whether anything that the running entry has read has changed since, and then
-a frame that goes on in plain Python with the loop's next iteration. Why: a signal handler or another thread that sets
-``stop = True`` ends a loop of plain Python at its next test, and the captured loop has read ``stop`` once, before its
-first iteration.
+Input: the polls of running loops.
+Output: whether anything that the running entry has read has changed; then a frame that continues in plain Python with
+the loop's next iteration.
+Why: a signal handler or another thread that sets ``stop = True`` ends a plain loop at its next test. The captured loop
+has read ``stop`` once, before its first iteration.
 
-The first poll of a run writes the program that leads to the next iteration (``capture.continuation``): everything is
-still as the run has read it. It is kept with the entry, and what it loads with the run's frame. When a later poll sees
-a change, the loop ends with an iteration of its own; the program then takes the node's results as they are. Where there
-is no such program, the stretch is done again from its start, as if the change had come before the loop.
+The first poll of a run captures the program that leads to the next iteration (``capture.continuation``), while nothing
+has changed. The program is kept with the entry, its loaded values with the run's frame. When a later poll sees a
+change, the loop ends after a whole iteration, and the program takes the node's results as they are. Without such a
+program, the stretch runs again from its start, as if the change had come before the loop.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ if TYPE_CHECKING:
     from tcompile.capture.entry.codegen import Captured
     from tcompile.runtime.continuations import Continuation
 
-_KEPT = "continuation"  # the variable of an entry program's frame that holds the run's continuations
+_KEPT = "continuation"  # the local variable of an entry program's frame that holds the run's continuations
 
 
 @dataclass(frozen=True)
 class Resumed:
-    """A run that was paused.
+    """The outcome of a paused run.
 
     Attributes:
-        answer: what leads the function's host to the loop's next iteration, given what the frame holds where the
-            stretch starts: its cells may be others than those that the run was given.
+        answer: maps the frame's values at the start of the stretch to where the rewritten code resumes. The
+            frame's cells may differ from those of the run.
     """
 
     answer: Callable[[Sequence[Any]], tuple[Any, ...]]
-    is_scalar: bool  # the loop's iterations are scalar code, which plain Python does sooner than stretches one by one
+    is_scalar: bool  # plain Python runs scalar code faster than one captured stretch at a time
 
 
 def _has_changed() -> bool:
-    """Looks again at what the innermost entry has read that runs in this thread."""
+    """Re-checks what the innermost entry of this thread has read."""
     frame: types.FrameType | None = sys._getframe(1)
     below = []
     while frame is not None and not _is_entry(frame):
@@ -73,7 +74,8 @@ def _has_changed() -> bool:
         return True
     if here is not None and here.loop not in kept and not reentry.is_inside():
         kept.update(_prepared(captured, here.loop, parameters))
-        if captured.reread.has_changed(parameters, known):  # meanwhile: what was prepared may be of the new state
+        # changed meanwhile: the continuation may have loaded the new state
+        if captured.reread.has_changed(parameters, known):
             kept[here.loop] = None
             captured.continuations.pop(here.loop, None)
             return True
@@ -88,23 +90,23 @@ polls.register(_has_changed)
 
 
 def _prepared(captured: Captured, loop: str, parameters: Sequence[Any]) -> dict[str, Continuation | None]:
-    """The continuations of a run: that of the loop which it is in, and those of others that are known already.
+    """Returns the continuations of a run: for its current loop, and for others if known.
 
-    It is captured by a thread of its own: what a signal handler raises meanwhile is not lost there. The thread may wait
-    for the lock of a function's cache, which this one does not hold unless it is inside a compile.
+    Another thread captures it, so that an exception of a signal handler is not lost there. That thread may wait for the
+    lock of a function's cache; this one holds it only inside a compile.
     """
-    from tcompile.backends.llvm.native.target import uninterrupted  # loops that run for long are few
+    from tcompile.backends.llvm.native.target import uninterrupted  # imported late: loops that run for long are rare
     from tcompile.runtime.continuations import prepare
 
     if loop in captured.continuations:
         return {name: prepare(captured, name, parameters) for name in [*captured.continuations]}
-    context = contextvars.copy_context()  # with NumPy's error state, which guards may ask for
-    given = [parameters]  # taken out, as the thread may end a little later
+    context = contextvars.copy_context()  # includes NumPy's error state, which guards may read
+    given = [parameters]  # popped, because the thread may outlive this call
     return {loop: uninterrupted(lambda: context.run(prepare, captured, loop, given.pop()))}
 
 
-def go_on(error: Changed, cache: FunctionCache) -> Any:
-    """What a run that was paused comes to: Resumed, or MISS where the stretch is to be done again."""
+def resume_run(error: Changed, cache: FunctionCache) -> Any:
+    """Returns the outcome of a paused run: Resumed, or MISS if the stretch must run again."""
     answer = None
     found = _continuation_of(error) if error.loop else None
     if found is not None:
@@ -117,13 +119,13 @@ def go_on(error: Changed, cache: FunctionCache) -> Any:
     is_scalar = bool(len(error.variables))
     if found is not None and answer is not None and not is_scalar:
         open_resume_points(cache, found.captured, cache.first)
-    how = "does the stretch again" if answer is None else "goes on in plain Python with the next iteration"
-    bus.emit(FellBack(**cache.about, reason="what a loop reads has changed", detail=f"the call {how}"))
+    how = "runs this stretch again" if answer is None else "continues in plain Python with the next iteration"
+    bus.emit(FellBack(**cache.about, reason="something that a loop reads has changed", detail=f"the call {how}"))
     return MISS if answer is None else Resumed(answer, is_scalar)
 
 
 def _continuation_of(error: Changed) -> Continuation | None:
-    """What the paused run has prepared, from the frame of its entry program."""
+    """Returns the paused run's continuation, from the frame of its entry program."""
     traceback = error.__traceback__
     while traceback is not None:
         if _is_entry(traceback.tb_frame):
@@ -133,4 +135,4 @@ def _continuation_of(error: Changed) -> Continuation | None:
     return None
 
 
-__all__ = ["Resumed", "go_on"]
+__all__ = ["Resumed", "resume_run"]

@@ -1,8 +1,8 @@
-"""What a loop goes on with when something that it reads has changed: the next iteration, in a frame of plain Python.
+"""Resumes a paused loop: evaluates its continuation and returns where the frame continues.
 
-Input: an entry while its loop runs, and later what the loop was worth after its last iteration. Output: where the
-function's host goes on, and with which locals and stack. Why: it is apart from ``changes`` so that a process in which
-nothing changes does not load it.
+Input: an entry while its loop runs, and later the loop's results after its last iteration.
+Output: where the rewritten code resumes, with which locals and stack.
+Why: separate from ``changes``, so that a process without such changes does not load it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from tcompile.runtime.cache import FunctionCache
 
 @dataclass(frozen=True)
 class Continuation:
-    """The program that leads to the next iteration, and what it has loaded while nothing had changed.
+    """The program that leads to the next iteration, with the values loaded before any change.
 
-    ``earlier`` are results of loops that the run has done before, by their names and the numbers of the results.
+    ``earlier`` holds results of loops that the run has finished, by loop name and result number.
     """
 
     captured: Captured
@@ -38,13 +38,13 @@ class Continuation:
 
 
 def prepare(captured: Captured, loop: str, parameters: Sequence[Any]) -> Continuation | None:
-    """The continuation of a run with these parameters; None where the run cannot go on in the middle of its loop."""
+    """Returns the continuation of a run with these parameters; None if its loop cannot be resumed in the middle."""
     if captured.continue_in is None:
         return None
     if loop not in captured.continuations:
         try:
             made = captured.continue_in(loop, parameters)
-        except Exception as error:  # what is not known here is not needed to be right
+        except Exception as error:  # an optimisation: any failure means no continuation
             raise_if_callers(error)
             made = None
         captured.continuations[loop] = made
@@ -63,24 +63,24 @@ def _named(parameters: Sequence[Any]) -> dict[str, Any]:
 
 
 class Unlike(Exception):
-    """The node of the continuation is another one than that of the run."""
+    """The continuation's node differs from the one that ran."""
 
 
 def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """What gives, for the parameters of the frame that goes on, where that is, and with which locals and stack.
+    """Returns a function from the resumed frame's parameters to the resume point, locals and stack.
 
-    The frame has cells of its own. Raises Unlike where the results are of no use.
+    The frame has cells of its own. Raises Unlike if the results cannot be used.
     """
     captured, graph = found.captured, found.captured.graph
     assert graph is not None and captured.exit is not None and cache.built is not None
     node = next((node for node in graph.nodes if node.name == error.loop), None)
     if node is None:
         raise Unlike
-    known = [_known(graph, node, error, found.earlier)]  # taken out once: the program's names hold one another
+    known = [_known(graph, node, error, found.earlier)]  # popped once: the program's names reference one another
     late = _late_numbers(captured, error)
     given = {f"p{captured.arity + place}": value for place, value in enumerate(late)}
     variables = {**found.loaded, **given}
-    for step in captured.prologue.steps:  # what was loaded in place of these parameters
+    for step in captured.prologue.steps:  # values loaded from these parameters
         code = getattr(step, "variable", None) and step.code
         if code in given:
             variables[step.variable] = given[code]  # type: ignore[union-attr]
@@ -101,9 +101,9 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callabl
 
 
 def _known(graph: Graph, node: Node, error: Changed, earlier: Mapping[tuple[str, int], Any]) -> dict[Node, Any]:
-    """The values of the paused loop's node, and of others that are known or not needed.
+    """Returns the values of the paused loop's node, and of others that are known or not needed.
 
-    Raises Unlike where another loop would have to run again.
+    Raises Unlike if another loop would have to run again.
     """
     known: dict[Node, Any] = {node: _results(graph, node, error)}
     for get in graph.nodes:
@@ -123,7 +123,7 @@ def _known(graph: Graph, node: Node, error: Changed, earlier: Mapping[tuple[str,
 
 
 def _results(graph: Graph, node: Node, error: Changed) -> tuple[Any, ...]:
-    """The results of the node, those of an ``exit_loop`` followed by the iteration count and the way out."""
+    """Returns the node's results; those of an ``exit_loop`` end with the iteration count and the exit taken."""
     results = list(error.results)
     if node.op is ops.EXIT_LOOP:
         results += [np.asarray(error.iterations), np.asarray(0)]
@@ -145,7 +145,7 @@ def _fits(value: Any, type: Any) -> bool:
 
 
 def _late_numbers(captured: Captured, error: Changed) -> list[Any]:
-    """The parameters after the entry's own: the iterations, and the numbers that a scalar loop holds."""
+    """Returns the parameters after the entry's own: the iterations, and the numbers that a scalar loop holds."""
     kinds = captured.late_kinds or ()
     words = error.variables
     if not len(words):

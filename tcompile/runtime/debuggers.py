@@ -1,9 +1,9 @@
-"""Debuggers and coverage tools: what watches a thread, and what compiled calls owe it.
+"""Debuggers and coverage tools: detects them, and reports captured lines to them.
 
 Input: the thread's trace function, the tools of ``sys.monitoring``, and the functions that a call goes through.
-Output: whether a debugger may stop in one of these functions, which then run in plain Python; lines, which a coverage
-tool hears of as if captured code had been run by Python.
-Why: captured code runs no line of Python's. Breakpoints in it would be missed, and its lines would count as never run.
+Output: whether a debugger may stop in one of these functions, which then run in plain Python; line events for coverage
+tools.
+Why: captured code runs no Python lines. Breakpoints in it would be missed, and its lines would count as never run.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
     from tcompile.capture.context.followed import Followed
 
-# Trace functions by the package of their class that stop nowhere: those that count, measure, or are our own.
+# Packages whose trace functions never stop: they count or measure, or are tcompile's own.
 _COUNTING = {"coverage"}
 _NEVER_STOP = {*COUNTERS, "tcompile"}
 _PYDEVD = {"_pydevd_bundle", "_pydevd_frame_eval", "_pydevd_sys_monitoring", "pydevd", "debugpy"}
 _HOLDERS = ("_pydevd_bundle.pydevd_constants", "_pydevd_bundle.pydevd_comm", "pydevd")  # newer ones first
-# Steps of pydevd that end in the frame where they began, or in its caller: over, return, each also in "my code" only.
+# Steps of pydevd that end in the frame where they began or in its caller: over and return, each also as "my code".
 _STEPS_OVER = {108, 109, 159, 160}
 _NO_STEP = -1
 _WHEN = ("trace_dispatch", "dispatch_call", "stop_here", "break_anywhere", "break_here")  # methods of Bdb
@@ -38,7 +38,7 @@ if sys.version_info >= (3, 12):
     _coverage_tool: Callable[[], Any] = functools.partial(sys.monitoring.get_tool, sys.monitoring.COVERAGE_ID)
 else:
     debugger_tool = _coverage_tool = cast("Callable[[], Any]", type(None))
-# Beside a trace function; on CPython 3.11 that is a profiler, for which calls must be seen to begin.
+# The tool beside a trace function; on CPython 3.11 a profiler, which must see calls begin.
 other_watcher = sys.getprofile if sys.version_info < (3, 12) else debugger_tool
 
 
@@ -48,10 +48,9 @@ def is_watched() -> bool:
 
 
 def may_stop(functions: Iterable[Followed], frame: types.FrameType | None = None) -> bool:
-    """Whether a debugger of this thread may stop in one of the functions, called now; or in ``frame``, which goes on.
+    """Whether a debugger of this thread may stop in one of the functions, called now, or in ``frame``, which continues.
 
-    It may where it steps into whatever comes next, or has a breakpoint there. A debugger that cannot be asked may stop
-    anywhere.
+    It may if it steps into the next call or has a breakpoint there. A debugger of an unknown kind may stop anywhere.
     """
     tracer = sys.gettrace()
     if tracer is not None:
@@ -74,10 +73,10 @@ def counts_lines() -> bool:
     return (tracer is not None and _owner(tracer)[1] in _COUNTING) or _coverage_tool() is not None
 
 
-def tell_lines(functions: Iterable[Followed]) -> None:
-    """Has a coverage tool hear of the lines that capture has followed, in their order, once for each call.
+def report_lines(functions: Iterable[Followed]) -> None:
+    """Reports the captured lines to a coverage tool, in their order, once for each call.
 
-    They are passed by code that does nothing, and has the lines of the function for its own.
+    Code that does nothing runs through them: its line table is the function's.
     """
     for function in functions:
         calls, function.calls = function.calls, []
@@ -87,7 +86,7 @@ def tell_lines(functions: Iterable[Followed]) -> None:
 
 
 def _passing(function: Followed, lines: list[int]) -> types.CodeType:
-    """Code that passes lines and does nothing."""
+    """Returns code that passes lines and does nothing."""
     from tcompile.bytecode import positions
     from tcompile.bytecode.assemble import op, units
 
@@ -104,11 +103,11 @@ def _passing(function: Followed, lines: list[int]) -> types.CodeType:
 
 
 def _nothing() -> None:
-    """What ``_passing`` is made of."""
+    """The template of ``_passing``."""
 
 
 def _owner(tracer: Any) -> tuple[Any, str]:
-    """The object after a trace function, and the package that it comes from."""
+    """Returns the object that owns a trace function, and its package."""
     owner = tracer.__self__ if isinstance(tracer, types.MethodType) else tracer
     about = owner if isinstance(owner, types.FunctionType) else type(owner)
     return owner, str(about.__module__).partition(".")[0]
@@ -121,12 +120,12 @@ def _has_line(functions: Iterable[Followed], lines_of: Callable[[str], Iterable[
 
 
 def _bdb_stops(debugger: bdb.Bdb, functions: Iterable[Followed], frame: types.FrameType | None) -> bool:
-    """What ``Bdb.stop_here`` and ``Bdb.break_here`` will say of pdb, IPython's debugger and others of their kind."""
+    """Predicts ``Bdb.stop_here`` and ``Bdb.break_here`` of pdb, IPython's debugger and similar ones."""
     kind = type(debugger)
     if any(getattr(kind, name).__module__ not in _BDB for name in _WHEN):
         return True
     stop = getattr(debugger, "stopframe", None)
-    if stop is None:  # it steps into everything
+    if stop is None:  # it steps into every call
         return True
     goes_on = getattr(debugger, "stoplineno", 0) == _NO_STEP
     if frame is not None and not goes_on and frame in (stop, getattr(debugger, "returnframe", None)):
@@ -136,7 +135,7 @@ def _bdb_stops(debugger: bdb.Bdb, functions: Iterable[Followed], frame: types.Fr
 
 
 def _pydevd_stops(functions: Iterable[Followed], frame: types.FrameType | None) -> bool:
-    """The same of pydevd: debugpy, the kernels of JupyterLab and VS Code, and PyCharm."""
+    """The same for pydevd: debugpy, the kernels of JupyterLab and VS Code, and PyCharm."""
     try:
         debugger = _pydevd()
         step = getattr(getattr(threading.current_thread(), "additional_info", None), "pydev_step_cmd", _NO_STEP)
@@ -149,12 +148,12 @@ def _pydevd_stops(functions: Iterable[Followed], frame: types.FrameType | None) 
             return False
         name_of = sys.modules["pydevd_file_utils"].get_abs_path_real_path_and_base_from_file
         return _has_line(functions, lambda file: breaks.get(name_of(file)[1], ()))
-    except Exception:  # a debugger of another kind, or of another version
+    except Exception:  # a debugger of another kind or version
         return True
 
 
 def _pydevd() -> Any:
-    """The one debugger of pydevd. LookupError: there is none."""
+    """Returns pydevd's only debugger. Raises LookupError if there is none."""
     for name in _HOLDERS:
         ask = getattr(sys.modules.get(name), "get_global_debugger", None)
         if ask is not None and (found := ask()) is not None:
@@ -163,9 +162,9 @@ def _pydevd() -> Any:
 
 
 def passes_line_again(frame: types.FrameType) -> None:
-    """Keeps from a debugger that a frame has come back to the line where it is, from code that is out of line.
+    """Hides from a debugger that a frame returns to its current line from out-of-line code.
 
-    CPython 3.11 says that a line begins whenever a frame goes back to it.
+    CPython 3.11 reports a new line whenever a frame jumps back to it.
     """
     trace, line, at = frame.f_trace, frame.f_lineno, frame.f_lasti
     if sys.version_info >= (3, 12) or trace is None:
@@ -179,5 +178,5 @@ def passes_line_again(frame: types.FrameType) -> None:
 
 
 __all__ = [
-    "counts_lines", "debugger_tool", "is_watched", "may_stop", "other_watcher", "passes_line_again", "tell_lines",
+    "counts_lines", "debugger_tool", "is_watched", "may_stop", "other_watcher", "passes_line_again", "report_lines",
 ]  # fmt: skip

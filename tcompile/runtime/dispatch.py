@@ -1,8 +1,9 @@
-"""Dispatch: what happens when a compiled function is called.
+"""Dispatch: the call of a compiled function.
 
-Input: a call. Output: its result. A function whose entries all run from its start to its end is called through them
-directly. One that has a graph break, or that is a generator or coroutine, is called through its host: the rewritten
-code object in which captured stretches and plain Python take turns in one frame.
+Input: a call.
+Output: its result.
+Why: a function whose entries all run to its end is called through them directly. One with a graph break, a generator or
+a coroutine is called through its rewritten code, in which captured stretches and plain Python alternate in one frame.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from tcompile.observe.html_form import html_form
 from tcompile.runtime import cache as caches
 from tcompile.runtime import interrupted, native, refused
 from tcompile.runtime.binding import binder
-from tcompile.runtime.cache import SUSPENDS, Entry, FunctionCache, Settings, function_cache
+from tcompile.runtime.cache import SUSPENDS, CompileSettings, Entry, FunctionCache, function_cache
 from tcompile.runtime.changes import Resumed
 from tcompile.runtime.debuggers import may_stop, other_watcher
 from tcompile.runtime.frames import look_at_callers
 from tcompile.runtime.native import stack
 from tcompile.runtime.pickled import reduction
 from tcompile.runtime.regions import CompileFunction, Compiler, after_interrupt, note_replay
-from tcompile.runtime.rewritten import goes_on, rewritten_of, settle, take_defaults
+from tcompile.runtime.rewritten import copy_defaults, resumed_function, rewritten_of, settle
 from tcompile.runtime.run import Run, carry_out, carry_out_unseen
-from tcompile.runtime.unseen import go_on, is_counted, pause, thread, unseen
+from tcompile.runtime.unseen import is_counted, pause, resume_tracing, thread, unseen
 from tcompile.stance import DEFAULT, Stance, current
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 
 
 class _OfFunction:
-    """An attribute that the plain function works out when it is asked for; of the class itself there is nothing."""
+    """An attribute that the plain function computes on access; the class itself has none."""
 
     def __init__(self, name: str, of_class: Any) -> None:
         self.name, self.of_class = name, of_class
@@ -67,7 +68,7 @@ _Read = TypeVar("_Read")
 
 
 class _Shown(Generic[_Read]):
-    """What a compiled function tells of itself, unless the user's function has an attribute of that name."""
+    """An attribute of compiled functions, unless the user's function has one of that name."""
 
     def __init__(self, read: Callable[[CompiledFunction], _Read]) -> None:
         self.read = read
@@ -86,8 +87,8 @@ class _Shown(Generic[_Read]):
 _IMPLIED = {"__new__": staticmethod, "__init_subclass__": classmethod, "__class_getitem__": classmethod}
 
 
-class _Told:
-    """Tells how long a call has taken that ran in the function's host."""
+class _ReportsTime:
+    """Reports the duration of a call that ran in the function's rewritten code."""
 
     __slots__ = ("calls", "compiled", "started")
 
@@ -95,22 +96,22 @@ class _Told:
         self.compiled, self.started, self.calls = compiled, started, calls
 
     def begin(self) -> None:
-        """It has begun before."""
+        """Does nothing: the call has begun before."""
 
     def end(self, returned: bool) -> None:
-        """Tells it of a call that has returned."""
+        """Reports a call that has returned."""
         if returned:
-            self.compiled._tell_call(self.started, self.calls)
+            self.compiled._report_call(self.started, self.calls)
 
 
 class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
-    """A function whose array work runs as compiled graphs. Called, bound and shown like the function itself."""
+    """A function whose array work runs as compiled graphs; it is called, bound and shown like the function itself."""
 
-    if "__annotate__" in functools.WRAPPER_ASSIGNMENTS:  # from 3.14 on; before, ``__dict__`` has what the function has
+    if "__annotate__" in functools.WRAPPER_ASSIGNMENTS:  # from 3.14 on; before, ``__dict__`` holds it
         __annotations__ = _OfFunction("__annotations__", {})
         __annotate__ = _OfFunction("__annotate__", None)
-    # What is in ``__dict__`` belongs to the function: functools.wraps copies it. The machine code knows where the first
-    # slot is: CPython puts them in the order of their names.
+    # ``__dict__`` belongs to the function: functools.wraps copies it. Machine code knows the offset of the first slot:
+    # CPython orders them by name.
     __slots__ = (
         "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
         "__function", "__generation", "__in_rewritten", "__once", "__plain", "__plain_code", "__private", "__settings",
@@ -120,24 +121,24 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     def __init__(
         self,
         function: types.FunctionType,
-        settings: Settings,
+        settings: CompileSettings,
         compile: CompileFunction,
         private: FunctionCache | None = None,
         once: bool = False,
     ) -> None:
-        self.__once = once  # nobody sees it, and it is called no more than this time
+        self.__once = once  # made for a single call; no other code can reach it
         if not once:
             functools.update_wrapper(self, function, _COPIED)
-            if "__wrapped__" in function.__dict__:  # it shows what it wraps itself, as the function does
+            if "__wrapped__" in function.__dict__:  # like the function, it shows what that one wraps
                 self.__wrapped__ = function.__dict__["__wrapped__"]
         self.__function = function
         self.__settings = settings
         self.__compiler = compiler_for(compile)
-        self.__private = private  # a cache of its own, which shares nothing with other callables
-        self.__bind: types.FunctionType | None = None  # made when a call first needs it
+        self.__private = private  # a cache that no other callable shares
+        self.__bind: types.FunctionType | None = None  # made on first use
         self.__plain, self.__timed = Run(function), Run(function)
         self.__in_rewritten: tuple[types.CodeType | None, Run] = (None, self.__plain)
-        self.__attached: tuple[Entry, ...] = ()  # the entries whose plans the machine code has
+        self.__attached: tuple[Entry, ...] = ()  # the entries for which machine code has plans
         self._refresh()
 
     # -- calling -------------------------------------------------------------------------------------------------------
@@ -153,7 +154,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 stops = not interrupted.pending and may_stop(self._functions())
                 counted = is_counted()
             finally:
-                go_on(thread())
+                resume_tracing(thread())
             if stops:
                 return self.__function(*args, **kwargs)
         if not counted:
@@ -168,7 +169,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return carry_out(found, args, kwargs) if type(found) is Run else found
 
     def _answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """What the entries answer to a call, or the ``Run`` that is to answer it."""
+        """Returns the entries' result for a call, or the ``Run`` that is to compute it."""
         if interrupted.pending:
             resumed = after_interrupt(self.__cache, self.__cache.first.entries)
             if resumed is not MISS:
@@ -181,7 +182,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             self._refresh()
         cache = self.__cache
         trial = cache.trial
-        if trial is not None and not trial.inside:  # inside of a compiled call that is timed: as usual
+        if trial is not None and not trial.inside:  # a call inside a timed compiled call runs as usual
             return trial.choose(self.__plain, self.__timed, self)
         rewritten = cache.rewritten
         if (
@@ -191,13 +192,13 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             and not bus.listened[0]
             and self.__attached is cache.first.entries
         ):
-            return self._run_of(rewritten.code)  # nothing is left to be found out
+            return self._run_of(rewritten.code)  # nothing is left to learn
         timed = bus.times_call()
         started = perf_counter() if timed else 0.0
         region = cache.first
         entries = (
             region.entries
-        )  # before the rewritten code is looked for: only rewritten code can run those that end inside
+        )  # read before the rewritten code: entries that end inside the function need rewritten code
         if cache.rewritten is None and not self.__suspends:
             if self.__simple and not kwargs and len(args) == self.__count:
                 values = (*self.__cells, *args) if self.__cells else args
@@ -210,8 +211,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 try:
                     result = entry.run(*values)
                 except Exception as error:
-                    result = note_replay(cache, entry, error)  # acted on below, where no exception is being handled
-                    if entry.rests:
+                    result = note_replay(cache, entry, error)  # handled below, outside the exception handler
+                    if entry.suspensions:
                         self.__attached = ()
                 if result is MISS:
                     continue
@@ -223,19 +224,19 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                 if result is PLAIN or type(result) is Resumed:
                     return self._left_to_python(result)
                 if started:
-                    self._tell_call(started, timed)
+                    self._report_call(started, timed)
                 return result
         elif self.__attached is not entries and not self.__suspends:
-            self._attach(entries)  # those that run to the function's end need no host
+            self._attach(entries)  # entries that run to the function's end do not need rewritten code
         found = self._through(cache, stance, args, kwargs)
         if started and cache.rewritten is not None:
             if type(found) is Run:
-                return Run(found.function, _Told(self, started, timed))
-            self._tell_call(started, timed)
+                return Run(found.function, _ReportsTime(self, started, timed))
+            self._report_call(started, timed)
         return found
 
     def _through(self, cache: FunctionCache, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """A call that its entries have not answered yet: compiles it, or has it run in the function's host."""
+        """Handles a call that no entry has answered: compiles it, or runs it in the function's rewritten code."""
         if cache.stays_plain:
             self._refresh()
             return self.__plain
@@ -254,7 +255,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
                     return self._left_to_python(result)
                 return result
         if cache.rewritten is None and cache.resumable and not sys.is_finalizing() and not reentry.is_inside():
-            # A function that is suspended starts in its host.
+            # A generator or coroutine starts in its rewritten code.
             cache.rewritten = rewritten_of(cache, self.__function.__code__, self.__compiler)
         rewritten = cache.rewritten
         if rewritten is None:
@@ -263,23 +264,23 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return self._run_of(rewritten.code)
 
     def _functions(self) -> Iterator[Followed]:
-        """The function, and those that its entries go through."""
+        """Returns the function, and those that its entries inline."""
         yield Followed.of(self.__function.__code__)
         for entry in self.__cache.entries:
             yield from entry.captured.followed
 
     def _left_to_python(self, resumed: Any) -> Run:
-        """A call that the entries leave to plain Python, from its start or, Resumed, from a loop's next iteration."""
+        """Returns a run in plain Python: from the function's start or, for Resumed, from a loop's next iteration."""
         function = self.__function
         if resumed is PLAIN:
             return self.__plain
-        return Run(goes_on(self.__cache, self.__compiler, function, resumed.answer, resumed.is_scalar))
+        return Run(resumed_function(self.__cache, self.__compiler, function, resumed.answer, resumed.is_scalar))
 
     def _attach(self, entries: tuple[Entry, ...]) -> None:
-        """Lets the next calls that fit these entries be answered in machine code, where that is not on trial."""
+        """Lets machine code answer the next calls that fit these entries, unless they are on trial."""
         if self.__once or (self.__cache.trial is not None and self.__cache.trial.alone):
             return
-        if config.native_calls and not bus.listened[0]:  # calls that somebody hears of are Python's
+        if config.native_calls and not bus.listened[0]:  # while listeners wait for events of calls, Python makes them
             if set(entries) != set(self.__attached):
                 if reentry.is_inside():
                     return
@@ -287,7 +288,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             self.__attached = entries
 
     def _run_of(self, code: types.CodeType) -> Run:
-        """The function with the rewritten code's code in place of its own."""
+        """Returns the function with its rewritten code."""
         known, run = self.__in_rewritten
         function = self.__function
         if known is not code:
@@ -295,14 +296,14 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             made.__qualname__ = function.__qualname__
             run = Run(made)
             self.__in_rewritten = (code, run)
-        take_defaults(run.function, function)
+        copy_defaults(run.function, function)
         return run
 
     def _bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...] | None:
-        """What an entry at the function's start takes, or None where the call does not fit the parameters."""
+        """Returns the parameters of an entry at the function's start; None if the arguments do not fit."""
         if self.__bind is None:
             self.__bind = binder(self.__function)
-        take_defaults(self.__bind, self.__function)
+        copy_defaults(self.__bind, self.__function)
         try:
             bound = self.__bind(*args, **kwargs)
         except TypeError:
@@ -315,7 +316,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return (*own, *self.__cells, *named.values())
 
     def _refresh(self) -> None:
-        """Takes the function as it is now: reloading a module gives a function that is in use new code."""
+        """Reads the function's current code: reloading a module replaces the code of a function in use."""
         function = self.__function
         code = self.__code = function.__code__
         self.__count = code.co_argcount
@@ -333,7 +334,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__plain_code: types.CodeType | None = code if self.__cache.stays_plain else None
 
     def _answer_under(self, stance: Stance, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The same under a stance that is not the default one."""
+        """Answers a call under a stance other than the default."""
         if stance.name == "force_eager":
             return self.__plain
         cache = self.__current()
@@ -353,19 +354,19 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return self._through(cache, stance, args, kwargs)
 
     def _call_plainly(self, /, *args: Any, **kwargs: Any) -> Any:
-        """``__call__`` in an interpreter for which nothing is compiled."""
+        """``__call__`` in an unsupported interpreter, where nothing is compiled."""
         if not refused.warned or bus.listened[0]:
             refused.note_call(self.__current().about)
         return self.__function(*args, **kwargs)
 
-    def _tell_call(self, started: float, calls: int) -> None:
+    def _report_call(self, started: float, calls: int) -> None:
         milliseconds = (perf_counter() - started) * 1e3
-        bus.tell_call(self.__function.__qualname__, self.__current().defined_in, milliseconds, calls)
+        bus.emit_call(self.__function.__qualname__, self.__current().defined_in, milliseconds, calls)
 
     # -- being a function ----------------------------------------------------------------------------------------------
     @property
     def __code__(self) -> types.CodeType:
-        """The plain function's code; setting it sets that one's."""
+        """The plain function's code; assignments go there."""
         return self.__function.__code__
 
     @__code__.setter
@@ -379,7 +380,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     @property
     def __builtins__(self) -> dict[str, Any]:
-        """What the plain function takes for built-ins."""
+        """The plain function's built-ins."""
         held: dict[str, Any] = self.__function.__builtins__  # type: ignore[attr-defined, unused-ignore]
         return held
 
@@ -390,7 +391,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     @property
     def __defaults__(self) -> tuple[Any, ...] | None:
-        """The plain function's defaults, which calls follow."""
+        """The plain function's defaults, used by calls."""
         return self.__function.__defaults__
 
     @__defaults__.setter
@@ -399,7 +400,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     @property
     def __kwdefaults__(self) -> dict[str, Any] | None:
-        """Those of parameters that take keywords only."""
+        """The defaults of keyword-only parameters."""
         return self.__function.__kwdefaults__
 
     @__kwdefaults__.setter
@@ -411,7 +412,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     @unseen
     def __set_name__(self, owner: type, name: str) -> None:
-        if name in _IMPLIED:  # a class statement makes plain functions of these names such methods by itself
+        if name in _IMPLIED:  # a class statement gives plain functions of these names such methods
             type.__setattr__(owner, name, _IMPLIED[name](self))
         if gettrace() is None:
             return
@@ -419,7 +420,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         try:
             counted = is_counted()
         finally:
-            go_on(thread())
+            resume_tracing(thread())
         if not counted:
             return
         pass  # noqa: PIE790
@@ -431,7 +432,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # The caller's frame is that of the pickler's method, also where the pickler is one of C: C has no frames.
+        # The caller's frame is that of the pickler's method; a pickler in C has no frame.
         return reduction(self, self.__function, self.__settings, sys._getframe(1).f_locals.get("self"))
 
     def __repr__(self) -> str:
@@ -447,11 +448,11 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     @staticmethod
     def __tcompile_inline__(compiled: CompiledFunction) -> types.FunctionType:
-        """Capture follows the function itself where one compiled function calls another."""
+        """Returns the function that capture inlines where one compiled function calls another."""
         return compiled.__function
 
     # -- its state -----------------------------------------------------------------------------------------------------
-    def __tcompile_parts__(self) -> tuple[types.FunctionType, Settings, FunctionCache]:
+    def __tcompile_parts__(self) -> tuple[types.FunctionType, CompileSettings, FunctionCache]:
         """``parts_of``."""
         return self.__function, self.__settings, self.__current()
 
@@ -466,13 +467,13 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return self.__function
 
     @_Shown
-    def settings(self) -> Settings:
-        """How it is compiled."""
+    def settings(self) -> CompileSettings:
+        """The settings with which it is compiled."""
         return self.__settings
 
     @_Shown
     def cache(self) -> FunctionCache:
-        """What has been compiled for this function under its own settings."""
+        """The code cache of this function under its own settings."""
         return self.__current()
 
     @_Shown
@@ -487,12 +488,12 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
 
     @_Shown
     def breaks(self) -> list[GraphBreak]:
-        """The graph breaks met so far, each place once."""
+        """The graph breaks so far, each place once."""
         return list(self.__current().breaks)
 
     @_Shown
     def recompiles(self) -> list[tuple[str, ...]]:
-        """For each recompile, why no entry fitted."""
+        """For each recompile, the failed guards of each entry."""
         return list(self.__current().recompiles)
 
 
@@ -501,20 +502,20 @@ if interpreter.refusal is not None:
     CompiledFunction.__call__ = CompiledFunction._call_plainly  # type: ignore[method-assign]
 
 
-def parts_of(compiled: CompiledFunction) -> tuple[types.FunctionType, Settings, FunctionCache]:
-    """The plain function, how it is compiled, and what has been, whatever attributes the user has given it."""
+def parts_of(compiled: CompiledFunction) -> tuple[types.FunctionType, CompileSettings, FunctionCache]:
+    """Returns the plain function, its settings and its cache, whatever attributes the user has set."""
     return compiled.__tcompile_parts__()
 
 
 def compiler_for(compile: CompileFunction) -> Compiler:
-    """The compile function with what it needs of the runtime."""
+    """Wraps the compile function with what it needs of the runtime."""
     return Compiler(compile, _by_itself)
 
 
 def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: bool) -> Any:
-    """A function that code of ``cache`` is about to call, compiled by itself where it is the user's own.
+    """Returns a compiled form of a function that code of ``cache`` is about to call, if it is the user's own.
 
-    One that has turned out to have nothing to compile is called as it is, unless it is to be looked at ``again``.
+    A function with nothing to compile is called as it is, unless ``again`` is set.
     """
     if type(function) is types.MethodType:
         inner = _by_itself(compiler, cache, function.__func__, again)
@@ -547,12 +548,12 @@ def _by_itself(compiler: Compiler, cache: FunctionCache, function: Any, again: b
         settle(inside, compiler)
         if again:
             inside.wake()
-        elif not inside.looks_again:
+        elif not inside.retries:
             return called
     known = caches.followed.get(function)
     if known is not None and parts_of(known)[2] is inside:
         return known
-    if "<" in function.__qualname__ or cache.callees is not None:  # it may hold what the call that made it held
+    if "<" in function.__qualname__ or cache.callees is not None:  # it may hold references from the call that made it
         return CompiledFunction(function, settings, compiler.compile, inside, once=True)
     if len(caches.followed) >= caches.MOST_FOLLOWED:
         caches.followed.clear()
@@ -564,7 +565,7 @@ _LIBRARIES = tuple({sys.prefix, sys.base_prefix, sys.exec_prefix, *(path for pat
 
 
 def _is_followed(function: types.FunctionType) -> bool:
-    """Whether a function is the user's own, and not a library's or excluded from compilation."""
+    """Whether a function is the user's own: not a library's, and not excluded from compilation."""
     if hasattr(function, "__tcompile_disabled__") or hasattr(function, "__tcompile_stance__"):
         return False
     name = function.__globals__.get("__name__")

@@ -1,9 +1,10 @@
-"""Functions that look at the frames of their callers, which must be the callers' then, and not ours.
+"""Finds functions that read the frames of their callers.
 
-Input: a function. Output: the first thing in it that looks at callers, with its line; None where there is none. Why:
-such a function is not compiled by itself. The question is asked of what names are bound to: ``np.stack`` is no
-``inspect.stack``. Names alone decide where they are bound to nothing yet, or are attributes of local variables, and
-only those names that nothing else bears.
+Input: a function.
+Output: the first expression in it that reads a caller's frame, with its line; None if there is none.
+Why: such a function is not compiled by itself, so that it finds its real caller. The search resolves names to objects:
+``np.stack`` is not ``inspect.stack``. Names alone decide if they are unbound yet or attributes of locals, and only
+distinctive ones.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 from tcompile.bytecode.dialect import COMMON_CONSTANTS, same_as
 from tcompile.records import dataclass
 
-REASON = "it looks at its caller's frame, and stays plain to find it"
+REASON = "it reads its caller's frame, so it runs in plain Python"
 _UNKNOWN = object()
 _READERS: tuple[Any, ...] = tuple(
     found
@@ -37,9 +38,10 @@ _READERS: tuple[Any, ...] = tuple(
     for name in names
     if (found := getattr(module, name, None)) is not None
 )
-_TELLING_NAMES = frozenset(reader.__name__ for reader in _READERS) - {"stack"}  # which many other things are called
+# common names, which many other objects have
+_TELLING_NAMES = frozenset(reader.__name__ for reader in _READERS) - {"stack"}
 _KEYWORDS = frozenset({"stacklevel", "stack_info"})
-_LEVEL = 2  # the position of ``stacklevel`` among the arguments of ``warnings.warn``
+_LEVEL = 2  # the position of ``stacklevel`` in the arguments of ``warnings.warn``
 _LOADS = {"LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FAST", "LOAD_FAST_CHECK"}
 _ATTRIBUTES = {"LOAD_ATTR", "LOAD_METHOD"}
 _PAIR = re.compile("((?:LOAD|STORE)_FAST)_((?:LOAD|STORE)_FAST)")
@@ -48,7 +50,7 @@ _CALLS = {"CALL", "CALL_KW", "CALL_FUNCTION_EX"}
 
 @dataclass(frozen=True)
 class Look:
-    """What looks at callers, as the user has written it, and its line."""
+    """An expression that reads a caller's frame, as the user has written it, and its line."""
 
     what: str
     line: int
@@ -57,11 +59,11 @@ class Look:
         return f"{self.what} in line {self.line}" if self.line else self.what
 
 
-_known: dict[int, tuple[weakref.ref[types.CodeType], Look | None]] = {}  # by the code's number: calls ask again
+_known: dict[int, tuple[weakref.ref[types.CodeType], Look | None]] = {}  # by the id of the code: calls ask repeatedly
 
 
 def look_at_callers(function: types.FunctionType) -> Look | None:
-    """What in a function looks at the frames of its callers; None where nothing does.
+    """Returns the expression in a function that reads the frames of its callers; None if there is none.
 
     >>> look_at_callers(look_at_callers)
     >>> str(look_at_callers(lambda: sys._getframe(1)))[:13]
@@ -75,13 +77,13 @@ def look_at_callers(function: types.FunctionType) -> Look | None:
     scan = _Scan(function)
     look = next(scan.looks(), None)
     if not scan.is_open:  # else a name may be bound later
-        drop = _known.pop  # by name here, for at exit the module's own names are gone first
+        drop = _known.pop  # bound here: at exit the module's globals are cleared first
         _known[number] = weakref.ref(code, lambda _: drop(number, None)), look
     return look
 
 
 class _Scan:
-    """One walk through the instructions of a function. ``is_open``: a global name was bound to nothing."""
+    """One pass over the instructions of a function. ``is_open``: a global name was unbound."""
 
     def __init__(self, function: types.FunctionType) -> None:
         self.function = function
@@ -90,7 +92,7 @@ class _Scan:
         self.names = dict(self._bound(function))
 
     def looks(self) -> Iterator[Look]:
-        """What looks at callers, in the order of the instructions."""
+        """Returns the expressions that read callers' frames, in the order of the instructions."""
         codes = [self.code, *(c for c in self.code.co_consts if isinstance(c, types.CodeType) and "<" in c.co_name)]
         for code in codes:
             yield from self._in(list(_simple(code)))
@@ -137,7 +139,7 @@ class _Scan:
 
     @staticmethod
     def _bound(function: types.FunctionType) -> Iterator[tuple[str, Any]]:
-        """What closure variables hold, and the defaults of parameters."""
+        """Returns the values of closure variables, and the defaults of parameters."""
         code = function.__code__
         for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
             try:
@@ -151,7 +153,7 @@ class _Scan:
 
 
 def _attribute(value: Any, name: str) -> Any:
-    """The attribute of a module, a class or an object, found without running code of its own."""
+    """Returns the attribute of a module, a class or an object, without running code of its own."""
     if value is _UNKNOWN:
         return _UNKNOWN
     found = inspect.getattr_static(value, name, _UNKNOWN)
@@ -163,7 +165,7 @@ def _keyword(names: Iterable[str] | str) -> str:
 
 
 def _names_level(steps: list[dis.Instruction], at: int) -> bool:
-    """Whether a constant names an argument that has somebody look at callers, and this is not switched off."""
+    """Whether a constant names an argument that makes the callee read its callers, with a value that asks for it."""
     names = steps[at].argval
     if steps[at].opname not in ("LOAD_CONST", "KW_NAMES"):
         return False
@@ -175,7 +177,7 @@ def _names_level(steps: list[dis.Instruction], at: int) -> bool:
 
 
 def _gives_level(steps: list[dis.Instruction], at: int, start: dis.Instruction) -> bool:
-    """Whether the call of ``warnings.warn`` that is loaded here is given a level by its place."""
+    """Whether the call of ``warnings.warn`` that is loaded here passes ``stacklevel`` by position."""
     place = _place(start)
     for position in range(at + 1, len(steps)):
         step = steps[position]
@@ -191,7 +193,7 @@ def _gives_level(steps: list[dis.Instruction], at: int, start: dis.Instruction) 
 
 
 def _given_by_name(steps: list[dis.Instruction], call: int) -> int:
-    """How many arguments of a call are given by name."""
+    """Returns the number of keyword arguments of a call."""
     for step in reversed(steps[max(call - 2, 0) : call]):
         if step.opname == "KW_NAMES" or (steps[call].opname == "CALL_KW" and type(step.argval) is tuple):
             return len(step.argval)
@@ -204,9 +206,9 @@ def _is_at_most_one(steps: list[dis.Instruction], at: int) -> bool:
 
 
 def _simple(code: types.CodeType) -> Iterator[dis.Instruction]:
-    """The instructions in the vocabulary of all versions, pairs as two.
+    """Returns the instructions in the vocabulary of all versions, pairs split in two.
 
-    With the names that arguments are given, which CPython 3.11 does not tell.
+    Includes the names of keyword arguments, which CPython 3.11's ``dis`` omits.
     """
     for step in dis.get_instructions(code):
         name = same_as(step.opname)
@@ -215,7 +217,7 @@ def _simple(code: types.CodeType) -> Iterator[dis.Instruction]:
         elif (parts := _PAIR.fullmatch(name)) is not None and type(step.argval) is tuple:
             for part, variable in zip(parts.groups(), step.argval, strict=True):
                 yield step._replace(opname=part, argval=variable)
-        elif step.opname == "LOAD_COMMON_CONSTANT":  # of which CPython 3.14 tells the number
+        elif step.opname == "LOAD_COMMON_CONSTANT":  # CPython 3.14 has the number only
             yield step._replace(opname=name, argval=COMMON_CONSTANTS[step.arg or 0])
         else:
             yield step._replace(opname=name)

@@ -1,9 +1,9 @@
-"""Interrupts of captured loops: plain Python goes as far as the loop, and raises there what a handler has raised.
+"""Interrupts of captured loops: plain Python runs up to the loop and raises the handler's exception there.
 
-Input: an ``Interrupted`` run, which has left no effects. Output: nothing; plain Python, which does the stretch again,
-is watched by a trace function until it is in a loop that was captured. Why: the exception must come up where
-the user's handlers, ``finally`` clauses and contexts are in force, with the effects of what stands before the loop
-made, and the variables there that an interrupted loop of plain Python leaves.
+Input: an ``Interrupted`` run, which has had no side effects.
+Output: a trace function, which watches plain Python repeat the stretch until it is inside a captured loop.
+Why: the exception must be raised where the user's handlers, ``finally`` clauses and contexts are active. The side
+effects and variables before the loop must be those of an interrupted plain loop.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from tcompile.runtime.cache import Entry, FunctionCache
 
 _OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
-# Runs in machine code that were interrupted, by thread, until the call is made again in Python.
+# Interrupted runs in machine code, by thread, until the call is made again in Python.
 pending: dict[int, Interrupted | Changed] = {}
 
 
 def is_raised(error: BaseException) -> bool:
-    """Whether machine code is to raise an exception that came up in it, and not to make the call again in Python."""
+    """Whether machine code raises an exception that occurred in it, instead of repeating the call in Python."""
     if isinstance(error, Interrupted | Changed):
         pending[threading.get_ident()] = error
         return False
@@ -38,14 +38,14 @@ def is_raised(error: BaseException) -> bool:
 
 
 def taken() -> Interrupted | Changed | None:
-    """What has interrupted the last run of machine code in this thread, once."""
+    """Returns and removes the interrupt of this thread's last run in machine code."""
     return pending.pop(threading.get_ident(), None)
 
 
-def go_on(error: Interrupted, cache: FunctionCache, entries: Iterable[Entry]) -> None:
-    """Has what runs next in plain Python raise what was raised, in a loop that one of the entries has captured.
+def raise_in_loop(error: Interrupted, cache: FunctionCache, entries: Iterable[Entry]) -> None:
+    """Makes the next plain run raise the exception inside a loop that one of the entries has captured.
 
-    Raises it at once where somebody else traces, or no loop is known.
+    Raises it at once if another trace function is set, or no loop is known.
     """
     loops = {place for entry in entries if entry.captured.graph for place in _loops(entry.captured.graph)}
     if not loops or sys.gettrace() is not None:
@@ -55,7 +55,7 @@ def go_on(error: Interrupted, cache: FunctionCache, entries: Iterable[Entry]) ->
         frame = frame.f_back
     rewrittens = [rewritten.code for rewritten in (cache.rewritten, cache.built) if rewritten is not None]
     watch = _Watch(error.error, loops)
-    if frame is not None and frame.f_code in rewrittens:  # goes on by itself
+    if frame is not None and frame.f_code in rewrittens:  # it resumes by itself
         watch.bottom = frame
         frame.f_trace = watch.inside
     sys.settrace(watch)
@@ -74,23 +74,23 @@ def _is_own(frame: types.FrameType) -> bool:
 
 
 class _Watch:
-    """A trace function: raises at the first event after a loop's first line, in the end where the frame is left."""
+    """A trace function: raises at the first event after a loop's first line, at the latest when the frame is left."""
 
     def __init__(self, error: BaseException, loops: set[tuple[str, int]]) -> None:
-        self.errors = [error]  # taken out where it is raised: its frames hold this
+        self.errors = [error]  # removed when it is raised: its frames reference this object
         self.loops = loops
-        self.bottom: types.FrameType | None = None  # where plain Python has begun
+        self.bottom: types.FrameType | None = None  # the frame in which plain Python began
         self.is_near = False
 
     def __call__(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        """A function begins."""
+        """Handles the call event of a function."""
         if _is_own(frame):
             return None
         self.bottom = self.bottom or frame
         return self.inside(frame, event, arg)
 
     def inside(self, frame: types.FrameType, event: str, arg: Any) -> Any:
-        """Something happens in a function."""
+        """Handles other events in a function."""
         passes = event == "opcode" and "JUMP_BACKWARD" not in _instruction(frame)
         if (self.is_near and not passes) or (event == "return" and frame is self.bottom):
             sys.settrace(None)
@@ -99,7 +99,7 @@ class _Watch:
             raise self.errors.pop()
         if not passes:
             self.is_near = event == "line" and (frame.f_code.co_filename, frame.f_lineno) in self.loops
-            frame.f_trace_opcodes = self.is_near  # from 3.12 on a loop in one line has no other events
+            frame.f_trace_opcodes = self.is_near  # from 3.12 on, a loop in one line has no other events
         return self.inside
 
 
@@ -107,4 +107,4 @@ def _instruction(frame: types.FrameType) -> str:
     return dis.opname[frame.f_code.co_code[frame.f_lasti]]
 
 
-__all__ = ["go_on", "is_raised", "pending", "taken"]
+__all__ = ["is_raised", "pending", "raise_in_loop", "taken"]

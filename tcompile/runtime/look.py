@@ -1,7 +1,8 @@
-"""What a compiled function says of itself to whoever shows it.
+"""The display of a compiled function.
 
-Input: the ``FunctionCache`` of a compiled function. Output: a ``FunctionView``, the data of its display. Why: it is
-loaded when a function is first shown, and no call needs it.
+Input: the ``FunctionCache`` of a compiled function.
+Output: a ``FunctionView``, the data of its display.
+Why: loaded when a function is first shown; calls do not need it.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ _DRAWN = 250_000  # characters of drawings
 
 
 def cache_view(cache: FunctionCache, graphs: bool = True) -> FunctionView:
-    """The data of the display of the function that ``cache`` is of; without ``graphs`` it is short and quickly made."""
+    """Returns the display data of ``cache``'s function; without ``graphs`` it is short and fast."""
     code, settings = cache.code, cache.settings
     ordered = sorted(cache.entries, key=lambda entry: entry.index)
     entries = tuple(_drawn([entry_view(cache, code, entry, graphs) for entry in ordered]))
-    told = [f"fullgraph={settings.fullgraph}"] if settings.fullgraph else []
-    told += [f"dynamic={settings.dynamic}"] if settings.dynamic is not None else []
-    told += [f"{name}={value!r}" for name, value in settings.options if value]
+    shown = [f"fullgraph={settings.fullgraph}"] if settings.fullgraph else []
+    shown += [f"dynamic={settings.dynamic}"] if settings.dynamic is not None else []
+    shown += [f"{name}={value!r}" for name, value in settings.options if value]
     where = UserLine(file=code.co_filename, line=code.co_firstlineno, function=code.co_name)
     return FunctionView(
         name=cache.name, where=where, defined_in=cache.defined_in,
-        backend=settings.backend_name, settings=tuple(told), stance=current().name, calls=calls_are(), entries=entries,
+        backend=settings.backend_name, settings=tuple(shown), stance=current().name, calls=calls_are(), entries=entries,
         breaks=tuple(broke.view(cache.name) for broke in cache.breaks), recompiles=tuple(cache.recompiles),
         eager_calls=cache.eager_calls, code=tuple(_source(where)),
         compiled_lines=tuple(sorted(set(_captured(entries, code.co_filename)))),
@@ -45,7 +46,7 @@ def cache_view(cache: FunctionCache, graphs: bool = True) -> FunctionView:
 
 
 def entry_view(cache: FunctionCache, code: types.CodeType, entry: Entry, graphs: bool = True) -> EntryView:
-    """The data of one entry of ``code``, with its graph unless ``graphs`` says otherwise."""
+    """Returns the data of one entry of ``code``, with its graph unless ``graphs`` is False."""
     starts, exit = "start", entry.captured.exit
     region = next((region for region in list(cache.regions.values()) if entry in region.entries), cache.first)
     if region is not cache.first and region.start.offset != start_of(code).offset:
@@ -61,7 +62,7 @@ def entry_view(cache: FunctionCache, code: types.CodeType, entry: Entry, graphs:
 
 
 def calls_are() -> str:
-    """How calls that fit what was compiled are answered: ``in machine code``, or ``in Python`` and why."""
+    """Returns how calls that hit are answered: ``in machine code``, or ``in Python`` and why."""
     if not config.native_calls:
         return "in Python: config.native_calls is False"
     reason = native.unavailable()
@@ -69,7 +70,7 @@ def calls_are() -> str:
 
 
 def _drawn(entries: list[EntryView]) -> list[EntryView]:
-    """The entries, the newest with their drawings: all of them would make notebooks large."""
+    """Returns the entries, only the newest with drawings: all of them would make notebooks large."""
     left = _DRAWN
     for number, entry in reversed(list(enumerate(entries))):
         graph = entry.graph
@@ -85,7 +86,7 @@ def _line_at(code: types.CodeType, offset: int) -> str:
 
 
 def _captured(entries: tuple[EntryView, ...], file: str) -> Iterator[int]:
-    """The numbers of the lines of ``file`` that are in a graph."""
+    """Returns the line numbers of ``file`` that are in a graph."""
 
     def of(nodes: tuple[NodeView, ...]) -> Iterator[int]:
         for node in nodes:
@@ -99,7 +100,7 @@ def _captured(entries: tuple[EntryView, ...], file: str) -> Iterator[int]:
 
 
 def _source(where: UserLine) -> Iterator[UserLine]:
-    """The lines of the function that begins at ``where``; none where its file cannot be read."""
+    """Returns the lines of the function that begins at ``where``; none if its file cannot be read."""
     try:
         lines = linecache.getlines(where.file)[where.line - 1 :]
         block: list[Any] = inspect.getblock(lines) if lines else []

@@ -1,10 +1,11 @@
 """Pickling of compiled functions.
 
-Input: a compiled function, and the pickler that asks how it is made again. Output: a name, where the reader finds the
-function under it; else the plain function, the settings and the attributes, from which the reader compiles anew.
-Why: picklers treat functions by their exact type. The standard pickle writes names only, which do not lead to lambdas,
-closures or functions of a notebook's ``__main__`` in another process. cloudpickle and dill write such functions by
-value, but write an object whose ``__reduce__`` returns a name under that name.
+Input: a compiled function, and the pickler that asks for its reduction.
+Output: a name, if the reader can find the function under it. Else the plain function, its settings and attributes, from
+which the reader compiles anew.
+Why: picklers treat functions by their exact type. The standard pickle writes names only, which do not resolve for
+lambdas, closures or a notebook's ``__main__`` functions. cloudpickle and dill write such functions by value; but if
+``__reduce__`` returns a name, they write the name.
 """
 
 from __future__ import annotations
@@ -19,17 +20,19 @@ from collections.abc import Callable
 from typing import Any
 
 from tcompile.backends import register_backend, registered_backend
-from tcompile.runtime.cache import Settings
+from tcompile.runtime.cache import CompileSettings
 
-_MAIN = ("__main__", "__mp_main__")  # the second is the name of a script's module where multiprocessing imports it
+_MAIN = ("__main__", "__mp_main__")  # the second is a script's module name where multiprocessing imports it
 MOST_BYTES = 1 << 20
-"""The size up to which a function that has a name in ``__main__`` is also sent by value."""
+"""The size limit up to which a named function of ``__main__`` is also sent by value."""
 
 
-def reduction(compiled: Any, function: types.FunctionType, settings: Settings, pickler: Any) -> str | tuple[Any, ...]:
-    """What ``compiled.__reduce__`` returns. ``pickler`` is the object in whose method it is called, if there is one.
+def reduction(
+    compiled: Any, function: types.FunctionType, settings: CompileSettings, pickler: Any
+) -> str | tuple[Any, ...]:
+    """Returns the result of ``compiled.__reduce__``. ``pickler`` is the object whose method calls it, if any.
 
-    Raises PicklingError where only a value could be sent, and nothing is installed that writes functions by value.
+    Raises PicklingError if only a value could be sent, and no pickler of functions by value is installed.
     """
     module, name = function.__module__, function.__qualname__
     found = _find(module, name)
@@ -47,7 +50,7 @@ def reduction(compiled: Any, function: types.FunctionType, settings: Settings, p
 
 
 def _find(module: str | None, name: str) -> Any:
-    """What a name leads to in a module that is loaded; None where it leads to nothing."""
+    """Returns the object of a name in a loaded module; None if there is none."""
     found: Any = sys.modules.get(module or "")
     for part in name.split("."):
         found = getattr(found, part, None)
@@ -61,18 +64,18 @@ def _has_a_name(backend: str | Callable[..., Any]) -> bool:
 
 # -- picklers ----------------------------------------------------------------------------------------------------------
 def _writes_functions(pickler: Any) -> bool:
-    """Whether the pickler has its own way to write functions, of which the standard pickle writes the name."""
+    """Whether the pickler writes functions by itself, where the standard pickle writes their names."""
     if not issubclass(type(pickler), pickle.Pickler | pickle._Pickler):
         return False
     override = getattr(pickler, "reducer_override", None)
     if override is not None and override(lambda: None) is not NotImplemented:
         return True
-    own = getattr(pickler, "dispatch", {}).get(types.FunctionType)  # dill also changes that of the standard pickler
+    own = getattr(pickler, "dispatch", {}).get(types.FunctionType)  # dill changes the standard pickler's table, too
     return own is not None and own is not vars(pickle._Pickler)["save_global"]
 
 
 def _is_sent_by_value(module: str, pickler: Any) -> bool:
-    """Whether ``cloudpickle.register_pickle_by_value`` was called for the module, with the pickler's cloudpickle."""
+    """Whether ``cloudpickle.register_pickle_by_value`` was called for the module, in the pickler's cloudpickle."""
     for cls in type(pickler).__mro__:
         listed = getattr(sys.modules.get(cls.__module__), "list_registry_pickle_by_value", None)
         if listed is not None:
@@ -81,7 +84,7 @@ def _is_sent_by_value(module: str, pickler: Any) -> bool:
 
 
 class _Limited(io.BytesIO):
-    """A buffer that takes so many bytes and no more; large arrays are written to it without a copy."""
+    """A buffer with a size limit; large arrays are written to it without a copy."""
 
     def __init__(self, limit: float) -> None:
         super().__init__()
@@ -94,10 +97,10 @@ class _Limited(io.BytesIO):
 
 
 def _written(compiled: Any, lost: str, limit: float = math.inf) -> bytes:
-    """The function by value, as cloudpickle writes it; ``lost`` is what the standard pickle does not find.
+    """Returns the function by value, as cloudpickle writes it; ``lost`` is what the standard pickle cannot find.
 
-    Raises PicklingError where cloudpickle is not installed, OverflowError for more than ``limit`` bytes, and whatever
-    the values of globals and closures raise.
+    Raises PicklingError if cloudpickle is not installed, OverflowError beyond ``limit`` bytes, and whatever the values
+    of globals and closures raise.
     """
     try:
         cloudpickle = importlib.import_module("cloudpickle")
@@ -112,7 +115,7 @@ def _written(compiled: Any, lost: str, limit: float = math.inf) -> bytes:
 
 
 def _small_value(compiled: Any, name: str) -> bytes | None:
-    """The function by value, where that is an alternative only; None where it is large or cannot be had."""
+    """Returns the function by value, as a fallback; None if it is large or cannot be written."""
     try:
         return _written(compiled, name, MOST_BYTES)
     except Exception:
@@ -120,12 +123,12 @@ def _small_value(compiled: Any, name: str) -> bytes | None:
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
-def _by_value(compiled: Any, function: types.FunctionType, settings: Settings, pickler: Any) -> tuple[Any, ...]:
-    """First an object without contents, then these: a function that calls itself has itself among its globals.
+def _by_value(compiled: Any, function: types.FunctionType, settings: CompileSettings, pickler: Any) -> tuple[Any, ...]:
+    """Writes first an object without contents, then these: a recursive function has itself among its globals.
 
-    dill writes no globals of ``__main__``, since it reads the function into the ``__main__`` of another process. Where
-    that one lacks some of them, a second value, which has its own, takes the function's place. A method that calls
-    ``super()`` has none: it would belong to another copy of its class.
+    dill writes no globals of ``__main__``, since it reads the function into another process's ``__main__``. If that one
+    lacks some of them, a second value with its own globals replaces the function. A method that calls ``super()`` has
+    no second value: it would belong to another copy of its class.
     """
     backend = registered_backend(settings.backend)
     known = None if backend is None or backend.builtin else (backend.compile, backend.name, backend.tags)
@@ -140,8 +143,8 @@ def _blank(cls: type[Any]) -> Any:
     return object.__new__(cls)
 
 
-def _fill(compiled: Any, state: tuple[types.FunctionType, Settings, dict[str, Any], Any, bytes | None]) -> None:
-    """Makes a blank object the compiled form of a function, with a cache of its own to be filled in this process."""
+def _fill(compiled: Any, state: tuple[types.FunctionType, CompileSettings, dict[str, Any], Any, bytes | None]) -> None:
+    """Makes a blank object a compiled function, with an empty cache in this process."""
     function, settings, attributes, known, complete = state
     if known is not None and registered_backend(settings.backend) is None:
         register_backend(*known)
@@ -157,15 +160,15 @@ def _fill(compiled: Any, state: tuple[types.FunctionType, Settings, dict[str, An
 
 
 def _names(code: types.CodeType) -> set[str]:
-    """The names in code and in the functions that it defines, those of global variables among them."""
+    """Returns the names in code and in its nested functions, global variables included."""
     inner = (_names(constant) for constant in code.co_consts if isinstance(constant, types.CodeType))
     return set(code.co_names).union(*inner)
 
 
 def _find_or_make(cls: type[Any], module: str, name: str, value: bytes) -> Any:
-    """The function that this process has under the name, as plain functions are unpickled; else one made of ``value``.
+    """Returns this process's function of that name, as plain functions are unpickled; else one made of ``value``.
 
-    Where a plain function is found, it is compiled: the other process may have compiled it under another name.
+    A plain function is compiled: the other process may have compiled it under another name.
     """
     found = _find(module, name)
     if type(found) is cls:
@@ -181,7 +184,7 @@ _compile: list[Callable[..., Any]] = []
 
 
 def on_unpickling(compile: Callable[..., Any]) -> None:
-    """Sets what compiles the functions that are unpickled; ``api`` does, which knows the compiler."""
+    """Sets the compile function for unpickling; called by ``api``, which knows the compiler."""
     _compile[:] = [compile]
 
 

@@ -1,8 +1,8 @@
-"""The notice that an interpreter is refused.
+"""The warning that the interpreter is not supported.
 
-Input: a function that is called, and was to be compiled. Output: one warning in the life of the process, and an event
-for each call while somebody listens. Why: an interpreter that tcompile does not know runs programs as they are, and
-their authors have to be told once why nothing is faster.
+Input: a call of a function that was to be compiled.
+Output: one warning in the life of the process, and an event for each call while there are listeners.
+Why: an unsupported interpreter runs programs unchanged, and users must learn once why nothing is faster.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ warned = False  # in this process
 
 
 def note_call(about: dict[str, Any]) -> None:
-    """Warns at the first call, and tells listeners of every call. ``about``: the function, as events name it."""
+    """Warns at the first call, and emits an event for every call. ``about``: the function's event fields."""
     global warned
-    with _lock:  # threads may run at the same time here
+    with _lock:  # threads may race here
         is_first, warned = not warned, True
     if is_first:
         warn(f"{interpreter.refusal}: everything runs in plain Python.")

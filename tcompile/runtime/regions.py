@@ -1,11 +1,12 @@
-"""Regions at run time: what happens where captured code may start.
+"""Regions at run time: entries, stances, limits and fallbacks where captured code may start.
 
-Input: a region of a function and what the frame holds there. Output: the entry that fits and its result; or nothing,
-and the frame goes on in plain Python. Exists as the one place where entries, stances, limits and fallbacks meet,
-whether a region is the start of a function, entered by its caller, or a place inside it, entered by its host.
+Input: a region of a function and the frame's values there.
+Output: the entry that hits and its result; or nothing, and the frame continues in plain Python.
+Why: the same rules hold for a region at a function's start, entered by its caller, and for one inside it, entered by
+its rewritten code.
 
-Captured work is pure until its effects are committed. So whenever an entry raises, its results are dropped and the
-frame runs the same stretch in plain Python: error, traceback and NumPy's warnings are then plain Python's own.
+Captured work is pure until its side effects are committed. So if an entry raises, its results are dropped and the frame
+runs the same stretch in plain Python. Error, traceback and NumPy's warnings are then plain Python's own.
 """
 
 from __future__ import annotations
@@ -30,64 +31,71 @@ from tcompile.observe.source_location import file_label
 from tcompile.observe.warn import warn
 from tcompile.polls import Changed
 from tcompile.runtime import changes, interrupted, native
-from tcompile.runtime.cache import DROWSY, Entry, FunctionCache, Region
-from tcompile.runtime.debuggers import counts_lines, is_watched, may_stop, other_watcher, passes_line_again, tell_lines
+from tcompile.runtime.cache import SLEEP_AFTER, Entry, FunctionCache, Region
+from tcompile.runtime.debuggers import (
+    counts_lines,
+    is_watched,
+    may_stop,
+    other_watcher,
+    passes_line_again,
+    report_lines,
+)
 from tcompile.runtime.trials import begin, is_alone, is_run_by_python, note_compile
-from tcompile.runtime.unseen import go_on, pause, thread, unseen
+from tcompile.runtime.unseen import pause, resume_tracing, thread, unseen
 from tcompile.stance import DEFAULT, Stance, current
 
-REPLAYS = 8  # in turn, after which an entry rests,
-_REST, _LONGEST = 32, 5  # for so many calls, and twice as many the next time, as often as that
+REPLAYS = 8  # consecutive replays after which an entry is suspended,
+_SUSPENDED_CALLS, _MOST_DOUBLINGS = 32, 5  # for this many calls, doubled each time, this often
 
 
 class StaysPlain(Exception):
-    """A function is not compiled, since plain Python is faster than what is left without native code."""
+    """A function is not compiled, since plain Python is faster without native code."""
 
 
 class ByItself(Protocol):
-    """What is called in place of a function that code of a cache is about to call."""
+    """Maps a function that code of a cache is about to call to its compiled form."""
 
     def __call__(self, compiler: Compiler, cache: FunctionCache, function: Any, again: bool) -> Any:
-        """The function itself where nothing would be gained; ``again``: what has none so far is looked at once more."""
+        """Returns the function itself if compiling gains nothing; ``again``: retry one without entries so far."""
         ...
 
 
 class CompileFunction(Protocol):
-    """What ``api`` hands the runtime: compiles one stretch of a function and returns its entry."""
+    """Compiles one stretch of a function and returns its entry; passed to the runtime by ``api``."""
 
     def __call__(
         self, cache: FunctionCache, region: Region, values: Sequence[Any], reasons: Sequence[str], compiler: Compiler
     ) -> Entry:
-        """The entry of ``region`` for these parameters; ``reasons`` say why no other entry fits."""
+        """Returns the entry of ``region`` for these parameters; ``reasons`` say why no other entry fits."""
         ...
 
 
 class Compiler:
-    """The compile function, and what it needs of the runtime."""
+    """The compile function, with what it needs of the runtime."""
 
     def __init__(self, compile: CompileFunction, by_itself: ByItself) -> None:
         self.compile = compile
         self.by_itself = by_itself
 
     def enter(self, cache: FunctionCache, offset: int, patience: int = 0) -> Callable[..., Any]:
-        """What a resume point of the function calls. Before it compiles, it lets ``patience`` misses run plainly."""
+        """Returns a resume point's callable. Before it compiles, it lets ``patience`` misses run in plain Python."""
         return ResumePoint(self, cache, offset, patience)
 
     def follow(self, cache: FunctionCache, region: Region, function: Any) -> Any:
-        """What is called in place of a function at the end of a stretch, which may have been all there was to do."""
+        """Returns the callee at the end of a stretch; the call may have been the stretch's only work."""
         found = self.by_itself(self, cache, function, not region.idle)
         region.idle = region.idle + 1 if found is function else 1
-        if region.idle > DROWSY and region.has_no_work:
+        if region.idle > SLEEP_AFTER and region.has_no_work:
             cache.sleep(region.start.offset)
         return found
 
     def select(
         self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance, in_rewritten: bool = True
     ) -> tuple[Entry, Any] | None:
-        """The entry that fits and its result, compiled if need be; None: run this stretch in plain Python.
+        """Returns the entry that hits and its result, compiled if needed; None: run this stretch in plain Python.
 
-        hosted: whether rewritten code asks. Any other caller, for whom an entry that ends inside the function is no
-        use, gets None as soon as there is rewritten code, which is then to be run.
+        in_rewritten: whether rewritten code calls. Other callers cannot use an entry that ends inside the function.
+        They get None as soon as there is rewritten code, which they then run.
         """
         if stance.name == "force_eager":
             return None
@@ -100,7 +108,7 @@ class Compiler:
         if region.is_full(cache.profile) and stance.name != "fail_on_recompile":
             _at_limit(cache, region, values)
             return None
-        if sys.is_finalizing():  # a generator is closed as Python ends: nothing can be imported any more
+        if sys.is_finalizing():  # a generator is closed at exit: nothing can be imported any more
             return None
         if cache.stays_plain:
             return None
@@ -113,7 +121,7 @@ class Compiler:
             with cache.lock:
                 if not in_rewritten and cache.rewritten is not None:
                     return None
-                # Another thread may have compiled this stretch while we waited. It is run without the lock.
+                # Another thread may have compiled this stretch while this one waited. It runs without the lock.
                 others = [other for other in region.entries if other not in tried]
                 if not others:
                     try:
@@ -133,11 +141,11 @@ class Compiler:
             result = entry.run(*values)
         except Exception as error:
             result = note_replay(cache, entry, error)
-        return None if result is MISS else (entry, result)  # MISS: a value changed under our hands
+        return None if result is MISS else (entry, result)  # MISS: a value was changed concurrently
 
     @reentry.slow
     def _entry_for(self, cache: FunctionCache, region: Region, values: Sequence[Any], stance: Stance) -> Entry | None:
-        """A new entry for these parameters, or None where they are to run in plain Python."""
+        """Returns a new entry for these parameters, or None if plain Python is to run them."""
         if stance.name == "eager_on_recompile":
             return None
         reasons = miss_reasons(region, values)
@@ -146,13 +154,13 @@ class Compiler:
                 return None
             raise RecompileError(_recompile_text(cache, reasons))
         for entry in region.entries:
-            _tell_failure(cache, entry, values)
+            _emit_failure(cache, entry, values)
         note_compile()
         try:
             entry = self.compile(cache, region, values, reasons, self)
         except StaysPlain as error:
             cache.stays_plain = True
-            _tell_plain(cache, str(error))
+            _report_plain(cache, str(error))
             return None
         except (BackendError, InvalidArgument, StanceError) as error:
             if not config.suppress_errors:
@@ -161,7 +169,7 @@ class Compiler:
             bus.emit(FellBack(**cache.about, reason="error suppressed", detail=str(error)))
             return None
         if counts_lines():
-            tell_lines(entry.captured.followed)
+            report_lines(entry.captured.followed)
         cache.add(region, entry)
         is_first = cache.compiles == 1 and entry.graph is not None and is_alone(entry.graph)
         if region is cache.first and (is_first or is_run_by_python(entry)):
@@ -170,10 +178,10 @@ class Compiler:
 
 
 class ResumePoint(native.Base):  # type: ignore[misc]  # which class that is depends on the machine
-    """What a resume point of a function's host calls: enters the region that starts there.
+    """The callable of a resume point: enters the region that starts there.
 
-    It holds the cache weakly, and what leads there as well: the rewritten code's code, which holds the resume point,
-    lives in the cache.
+    It holds the cache weakly, and so do its referrers: the rewritten code, which holds the resume point, lives in the
+    cache.
     """
 
     __slots__ = ("__weakref__", "_table", "attached", "cache", "compiler", "offset", "patience")
@@ -183,20 +191,20 @@ class ResumePoint(native.Base):  # type: ignore[misc]  # which class that is dep
         self.cache = weakref.ref(cache)
         self.offset = offset
         self.patience = patience
-        self.attached: tuple[int, ...] = ()  # the entries whose plans the machine code has, by number
+        self.attached: tuple[int, ...] = ()  # the entries for which machine code has plans, by number
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     @unseen
     def __call__(self, *values: Any) -> Any:
-        """Where the frame goes on, and with what (``bytecode.build`` says how); None where it goes on natively."""
+        """Returns where the frame resumes, and with what (see ``bytecode.build``); None if plain Python continues."""
         if gettrace() is not None or other_watcher() is not None:
             pause(thread())
             try:
                 stops = not interrupted.pending and self._stops()
             finally:
-                go_on(thread())
+                resume_tracing(thread())
             if stops:
                 return None
         pass  # noqa: PIE790
@@ -220,7 +228,7 @@ class ResumePoint(native.Base):  # type: ignore[misc]  # which class that is dep
                     result = entry.run(*values)
                 except Exception as error:
                     result = note_replay(cache, entry, error)
-                    if entry.rests:
+                    if entry.suspensions:
                         self.attached = ()
                 if result is not MISS:
                     entry.calls += 1
@@ -240,7 +248,7 @@ class ResumePoint(native.Base):  # type: ignore[misc]  # which class that is dep
                 self._attach(cache, region)
         entry, result = found
         if result is PLAIN:
-            if entry.calls > DROWSY and region.is_plain:
+            if entry.calls > SLEEP_AFTER and region.is_plain:
                 cache.sleep(self.offset)
             return None
         if type(result) is changes.Resumed:
@@ -251,7 +259,7 @@ class ResumePoint(native.Base):  # type: ignore[misc]  # which class that is dep
         return result
 
     def _stops(self) -> bool:
-        """Whether a debugger may stop in the frame, or in a function that an entry goes through."""
+        """Whether a debugger may stop in the frame, or in a function that an entry inlines."""
         cache = self.cache()
         code = None if cache is None else cache.held()
         if cache is None or code is None:
@@ -268,9 +276,9 @@ class ResumePoint(native.Base):  # type: ignore[misc]  # which class that is dep
         return True
 
     def _attach(self, cache: FunctionCache, region: Region) -> None:
-        """Lets the machine code enter here, where there are other entries than the last time."""
+        """Lets machine code enter here, if the entries have changed since."""
         if region.is_plain and region is not cache.first:
-            return  # the resume point will not be needed for long
+            return  # the resume point is not needed for long
         entries = tuple(sorted(entry.index for entry in region.entries))
         if entries == self.attached or cache.built is None or not config.native_calls or bus.listened[0]:
             return
@@ -288,9 +296,9 @@ def try_entries(
     values: Sequence[Any],
     runs: Sequence[Callable[..., Any]] | None = None,
 ) -> tuple[Entry, Any] | None:
-    """The first entry whose guards hold and its result (PLAIN where it raised); None where no entry fits.
+    """Returns the first entry whose guards hold and its result (PLAIN if it raised); None if all miss.
 
-    ``runs`` stand in for the entries' own programs.
+    ``runs`` replace the entries' own programs.
     """
     for entry, run in zip(entries, runs or [entry.run for entry in entries], strict=False):
         try:
@@ -304,7 +312,7 @@ def try_entries(
 
 
 def miss_reasons(region: Region, values: Sequence[Any]) -> tuple[str, ...]:
-    """For each entry, the first guard that does not hold for these parameters; the same advice is given once."""
+    """Returns, for each entry, the first guard that fails for these parameters; equal advice only once."""
     reasons, advice = [], {""}
     for entry in region.entries:
         failure = entry.captured.first_failure(values)
@@ -316,43 +324,47 @@ def miss_reasons(region: Region, values: Sequence[Any]) -> tuple[str, ...]:
 
 
 def after_interrupt(cache: FunctionCache, entries: Iterable[Entry]) -> Any:
-    """What a run of machine code comes to that was interrupted in this thread; MISS where none was.
+    """Returns the outcome of an interrupted run of machine code in this thread; MISS if there was none.
 
-    PLAIN: plain Python goes on, and raises there what a signal handler has raised. Resumed: the function's host does,
-    where the answer leads it.
+    PLAIN: plain Python continues, and raises there what the signal handler has raised. Resumed: the rewritten code
+    continues at the answer.
     """
     error = interrupted.taken()
     if isinstance(error, Changed):
-        return changes.go_on(error, cache)
+        return changes.resume_run(error, cache)
     if error is None:
         return MISS
-    interrupted.go_on(error, cache, entries)
+    interrupted.raise_in_loop(error, cache, entries)
     return PLAIN
 
 
 def note_replay(cache: FunctionCache, entry: Entry, error: Exception) -> Any:
-    """Counts a run that raised and is done again in plain Python; an entry's first one is told, and its first rest.
+    """Counts a run that raised and is replayed in plain Python. Reports an entry's first one, and its first suspension.
 
-    Returns PLAIN, or what a run that was paused comes to.
+    Returns PLAIN, or the outcome of a paused run.
 
-    After several in turn the entry rests: what is going to be done again is not done. A rest that was followed by
-    another such run is followed by one twice as long. What a signal's handler has raised meanwhile is raised.
+    After several consecutive replays the entry is suspended, to save runs that would be repeated. If the next run is
+    also replayed, the suspension doubles. An exception of a signal handler is raised.
     """
     raise_if_callers(error)
     if isinstance(error, Interrupted):
-        interrupted.go_on(error, cache, [entry])
+        interrupted.raise_in_loop(error, cache, [entry])
         return PLAIN
     if isinstance(error, Changed):
-        return changes.go_on(error, cache)
+        return changes.resume_run(error, cache)
     entry.replays += 1
-    entry.in_turn = entry.in_turn + 1 if entry.hits == entry.replayed + 1 else 1
-    entry.replayed = entry.hits
-    if entry.in_turn >= REPLAYS and entry.captured.graph is not None and not isinstance(entry.run, Resting):
-        entry.rests += 1
-        calls = _REST << min(entry.in_turn - REPLAYS, _LONGEST)
-        entry.run = Resting(entry, calls)
-        if entry.rests == 1:
-            reason = f"replayed {REPLAYS} times in turn: the next {calls} calls begin there"
+    entry.consecutive_replays = entry.consecutive_replays + 1 if entry.hits == entry.hits_at_replay + 1 else 1
+    entry.hits_at_replay = entry.hits
+    if (
+        entry.consecutive_replays >= REPLAYS
+        and entry.captured.graph is not None
+        and not isinstance(entry.run, SuspendedEntry)
+    ):
+        entry.suspensions += 1
+        calls = _SUSPENDED_CALLS << min(entry.consecutive_replays - REPLAYS, _MOST_DOUBLINGS)
+        entry.run = SuspendedEntry(entry, calls)
+        if entry.suspensions == 1:
+            reason = f"replayed {REPLAYS} times in a row: the next {calls} calls run in plain Python"
             bus.emit(FellBack(**cache.about, reason=reason, detail=_detail(error)))
     if entry.replays == 1:
         bus.emit(FellBack(**cache.about, reason="replayed in plain Python", detail=_detail(error)))
@@ -363,24 +375,24 @@ def _detail(error: Exception) -> str:
     return str(error) if isinstance(error, Replay) else f"{type(error).__name__}: {error}"
 
 
-class Resting:
-    """What an entry that rests runs: its guards, after which plain Python goes on."""
+class SuspendedEntry:
+    """The program of a suspended entry: its guards, then plain Python."""
 
     def __init__(self, entry: Entry, calls: int) -> None:
         self.entry, self.left, self.run = entry, calls, entry.run
         self.guards = entry.captured.as_plain().entry(None)
 
     def __call__(self, *values: Any) -> Any:
-        """PLAIN or MISS; after the last call of the rest, the entry's own result."""
+        """Returns PLAIN or MISS; after the last call of the suspension, the entry's own result."""
         if self.left > 0:
             self.left -= 1
             return self.guards(*values)
         self.entry.run = self.run
-        self.entry.replayed = self.entry.hits - 1  # another replay is the next one in turn
+        self.entry.hits_at_replay = self.entry.hits - 1  # the next replay counts as consecutive
         return self.run(*values)
 
 
-def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> None:
+def _emit_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> None:
     failure = entry.captured.first_failure(values)
     if failure is None:
         return
@@ -398,23 +410,23 @@ def _tell_failure(cache: FunctionCache, entry: Entry, values: Sequence[Any]) -> 
     )
 
 
-_told: set[str] = set()  # why functions stay plain, as far as that was said
+_reported: set[str] = set()  # reasons already reported for staying plain
 
 
-def _tell_plain(cache: FunctionCache, reason: str) -> None:
+def _report_plain(cache: FunctionCache, reason: str) -> None:
     bus.emit(FellBack(**cache.about, reason="no native code, so it runs in plain Python", detail=reason))
-    if reason not in _told:
-        _told.add(reason)
+    if reason not in _reported:
+        _reported.add(reason)
         warn(f"tcompile: nothing is compiled, functions run in plain Python: {reason}.")
 
 
 def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> None:
-    """What a miss means where no more is compiled: the first is told, and a place that is always missed is closed."""
+    """Handles a miss where nothing more is compiled: reports the first, and closes a region that mostly misses."""
     region.misses += 1
     if cache.rewritten is not None and region.is_missed:
         cache.close(region.start.offset)
-    told = region.limit_warned and not cache.settings.fullgraph
-    if told or all(entry.graph is None for entry in region.entries):
+    reported = region.limit_warned and not cache.settings.fullgraph
+    if reported or all(entry.graph is None for entry in region.entries):
         return
     reasons = miss_reasons(region, values)
     last = reasons[0] if reasons else "no entry fits"
@@ -434,7 +446,7 @@ def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> No
 
 
 def _unchecked(region: Region) -> tuple[Callable[..., Any], ...]:
-    """For each entry, its program with only those guards that tell it from the other entries."""
+    """Returns, for each entry, its program with only those guards that distinguish it from the others."""
     entries = region.entries
     if region.unchecked[0] != entries:
         texts = [set(entry.guards) for entry in entries]

@@ -1,9 +1,8 @@
-"""The rewritten code of a function: its code rewritten so that captured stretches and plain Python take turns in one
-frame.
+"""The rewritten code of a function, in which captured stretches and plain Python alternate in one frame.
 
-Input: a function's cache. Output: the rewritten code, made when it is first needed; resume points opened where captured
-code may start. Exists apart from ``bytecode`` because it knows regions, and apart from ``regions`` because few
-functions need one.
+Input: a function's cache.
+Output: the rewritten code, made when first needed, with resume points opened where captured code may start.
+Why: separate from ``bytecode``, since it knows regions, and from ``regions``, since few functions need it.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ if TYPE_CHECKING:
 
 
 class Entrance(Protocol):
-    """What makes the callable of each resume point."""
+    """Makes the callable of each resume point."""
 
     def enter(self, cache: FunctionCache, offset: int, patience: int = 0) -> Callable[..., Any]:
-        """The callable that the resume point at ``offset`` calls, which lets ``patience`` misses run plainly."""
+        """Returns the callable of the resume point at ``offset``; ``patience`` misses run in plain Python."""
 
 
 @reentry.slow
 def rewritten_of(cache: FunctionCache, code: types.CodeType, compiler: Entrance) -> Rewritten | None:
-    """The function's host, its first resume point open; None where the function cannot be resumed.
+    """Returns the function's rewritten code, its first resume point open; None if the function cannot be resumed.
 
-    It is not used before ``cache.host`` is set to it.
+    It takes effect when ``cache.rewritten`` is set to it.
     """
     with cache.lock:
         if cache.built is None and cache.resumable:
@@ -62,14 +61,13 @@ def rewritten_of(cache: FunctionCache, code: types.CodeType, compiler: Entrance)
 
 
 def settle(cache: FunctionCache, compiler: Entrance) -> None:
-    """Counts a call in the rewritten code; after many without a new resume point, calls run in rewritten code that has
-    only the open ones.
+    """Counts a call in the rewritten code. After many without a new resume point, narrows it to the open ones.
 
-    Resume points that are asleep are woken ever more seldom: what comes there may have changed.
+    Sleeping resume points are woken ever less often: values that arrive there may have changed.
     """
     cache.quiet_calls += 1
     count, settled = cache.quiet_calls, _SETTLED_UNDER_STRESS if config.stress_breaks else _SETTLED
-    if cache.asleep and cache.looks_again:
+    if cache.asleep and cache.retries:
         cache.wake()
     if count == _ON_TRIAL:
         begin(cache)
@@ -79,7 +77,7 @@ def settle(cache: FunctionCache, compiler: Entrance) -> None:
 
 @reentry.slow
 def _narrow(cache: FunctionCache, compiler: Entrance) -> None:
-    """Has calls run in rewritten code that has only the resume points that are open now."""
+    """Makes calls run in rewritten code that has only the resume points that are open now."""
     from tcompile.bytecode.rewritten import build
 
     with cache.lock:
@@ -92,23 +90,23 @@ def _narrow(cache: FunctionCache, compiler: Entrance) -> None:
         cache.rewritten = rewritten
 
 
-def goes_on(
+def resumed_function(
     cache: FunctionCache,
     compiler: Entrance,
     function: types.FunctionType,
     answer: Callable[[Sequence[Any]], Any],
     stays_plain: bool,
 ) -> types.FunctionType:
-    """A function for one call of ``function``, which is led to where the answer says as soon as it starts."""
-    code = rewritten_that_goes_on(cache, compiler, answer, stays_plain)
+    """Returns a function for one call of ``function``, which jumps at its start to where the answer leads."""
+    code = resuming_code(cache, compiler, answer, stays_plain)
     made = types.FunctionType(code, function.__globals__, function.__name__, None, function.__closure__)
     made.__qualname__ = function.__qualname__
-    take_defaults(made, function)
+    copy_defaults(made, function)
     return made
 
 
-def take_defaults(made: Any, function: types.FunctionType) -> None:
-    """Gives ``made`` the defaults that ``function`` has now."""
+def copy_defaults(made: Any, function: types.FunctionType) -> None:
+    """Gives ``made`` the current defaults of ``function``."""
     if made.__defaults__ is not function.__defaults__:
         made.__defaults__ = function.__defaults__
     if made.__kwdefaults__ is not function.__kwdefaults__:
@@ -116,10 +114,10 @@ def take_defaults(made: Any, function: types.FunctionType) -> None:
 
 
 @reentry.slow
-def rewritten_that_goes_on(
+def resuming_code(
     cache: FunctionCache, compiler: Entrance, answer: Callable[[Sequence[Any]], tuple[Any, ...]], stays_plain: bool
 ) -> types.CodeType:
-    """The code of rewritten code for one call, which is led to where the answer says as soon as it starts.
+    """Returns the rewritten code for one call, which jumps at its start to where the answer leads.
 
     stays_plain: whether plain Python runs everything from there on.
     """
@@ -145,8 +143,7 @@ def rewritten_that_goes_on(
     return rewritten.code
 
 
-# Misses of a resume point in a frame that may be about to end: what has changed is most often the flag that ends its
-# loop.
+# Misses to tolerate in a frame that may soon end: usually the flag that ends its loop has changed.
 _PLAIN_PASSES = 64
 _ON_TRIAL = 8  # calls without a new resume point, after which a function may go on trial
 _SETTLED = 64
@@ -154,15 +151,15 @@ _SETTLED_UNDER_STRESS = 2
 
 
 def open_resume_points(cache: FunctionCache, captured: Captured, region: Region) -> None:
-    """Lets captured code start at the next resume point that the frame meets after the end of a stretch."""
+    """Opens the next resume points that the frame reaches after the end of a stretch."""
     assert captured.exit is not None
     open_resume_points_after(cache, captured.exit)
     if captured.graph is None and captured.exit == region.start.offset and not captured.guards:
-        cache.close(captured.exit)  # whatever comes, nothing can be captured here
+        cache.close(captured.exit)  # no values can make this place capturable
 
 
 def open_resume_points_after(cache: FunctionCache, offset: int) -> None:
-    """Lets captured code start wherever a resume point is met next when the frame goes on at an instruction."""
+    """Opens the resume points that the frame reaches first when it continues at an instruction."""
     rewritten = cache.built
     assert rewritten is not None
     top = _result_text(cache.code, offset)
@@ -180,7 +177,7 @@ _GIVES_A_VALUE = (
 
 
 def _result_text(code: types.CodeType, offset: int) -> str:
-    """The expression that the instruction at ``offset`` gives the value of; empty where that cannot be said."""
+    """Returns the source text of the value that the instruction at ``offset`` pushes; "" if unknown."""
     name = dis.opname[code.co_code[offset]]
     place = next(itertools.islice(code.co_positions(), offset // 2, None), (None,) * 4)
     line, end_line, column, end_column = place

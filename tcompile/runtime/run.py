@@ -1,9 +1,9 @@
-"""Code of the user's that a call is to run, and how it is called with no frame of ours below it.
+"""Calls user code with none of tcompile's frames below it.
 
-Input: a function of the user's, in its own code or its host's, and what times the call.
+Input: a function of the user's, in its own or its rewritten code, and a timer of the call.
 Output: its result.
-Why: whoever looks from the user's function to its caller, as debuggers do, is to find the user's caller there. So what
-a call decides is over before the user's code begins, and the frames that finish the call are hidden.
+Why: debuggers go from the user's function to its caller, and must find the user's caller there. So a call's decisions
+are over before user code begins, and the frames that finish the call are hidden.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from sys import gettrace
 from typing import Any, Protocol
 
 from tcompile.runtime.debuggers import debugger_tool
-from tcompile.runtime.unseen import go_on, never_begins, pause, thread
+from tcompile.runtime.unseen import never_begins, pause, resume_tracing, thread
 
 _IS_3_11 = sys.version_info < (3, 12)  # which has no ``sys.monitoring``
 
@@ -23,14 +23,14 @@ class Around(Protocol):
     """Times one call."""
 
     def begin(self) -> None:
-        """The call begins."""
+        """Handles the begin of the call."""
 
     def end(self, returned: bool) -> None:
-        """The call has returned, or raised."""
+        """Handles the end of the call, by return or exception."""
 
 
 class Run:
-    """A function that a call is to run with its arguments, and what times the call."""
+    """A function that a call is to run with its arguments, and the timer of the call."""
 
     __slots__ = ("around", "function")
 
@@ -57,10 +57,10 @@ def carry_out(run: Run, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
             try:
                 around.end(returned)
             finally:
-                go_on(thread())
+                resume_tracing(thread())
     return result
 
 
-carry_out_unseen = never_begins(carry_out)  # for calls that nothing counts: see ``unseen.is_counted``
+carry_out_unseen = never_begins(carry_out)  # for calls that are not counted: see ``unseen.is_counted``
 
 __all__ = ["Around", "Run", "carry_out", "carry_out_unseen"]

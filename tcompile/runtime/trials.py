@@ -1,14 +1,15 @@
-"""Trials: whether compiled calls of a function take less time than plain Python's.
+"""Trials: measures whether compiled calls of a function take less time than plain ones.
 
-Input: calls of functions that may not be worth it: those that Python and captured stretches run in turn, loops of
-numbers alone, and loops of which Python runs the iterations. Output: the same results, for some calls are plain
-Python's, which is what compiled ones give as well; and a verdict. Where plain calls are the shorter ones, the function
-rests: its calls are plain Python's until some take much longer than those of the trial did, as with larger arrays, and
-it is tried again.
+Input: calls of functions that may not gain: mixed captured and plain stretches, loops of numbers only, and loops whose
+iterations run in Python.
+Output: for some calls plain Python's results, which are the same, and then a verdict. If plain calls are faster, the
+function falls back to plain Python until calls take much longer than in the trial, as with larger arrays. Then a new
+trial begins.
+Why: for these functions the gain cannot be predicted, only measured.
 
-No other function is on trial, since kernels are faster than NumPy by design. Nor is one whose kernels may round in
-another way than NumPy does, or that can see whether it is compiled: two calls with the same arguments give the same
-bits, whatever the clock says. Only a kind of call that first comes while its function rests may be compiled later.
+Other functions are never on trial, since kernels are faster than NumPy by design. Neither are functions whose kernels
+may round differently than NumPy, or that can observe being compiled. So two calls with the same arguments give the same
+bits, whatever the clock says. Only a kind of call that first comes during the fallback period may be compiled later.
 """
 
 from __future__ import annotations
@@ -28,53 +29,54 @@ from tcompile.runtime.run import Run
 if TYPE_CHECKING:
     from tcompile.runtime.cache import Entry, FunctionCache
 
-SAMPLES = 3  # calls of each kind
-# Seconds: a compiled call that takes longer is worth it, as a rule, and a plain one might take very much longer, if
-# machine code goes through loops; not so if Python does.
+SAMPLES = 3  # timed calls of each kind
+# Seconds. Longer compiled calls are not compared with plain ones, which might take very much longer if machine code
+# runs the loops. The bound is higher if Python runs them.
 LONGEST, LONGEST_WITH_LOOPS, LONGEST_IN_PYTHON = 3e-2, 1e-4, 1.0
-GAIN = 0.9  # of a compiled call's time: a plain one must be shorter by so much,
-DISPATCH = 2e-6  # and by these seconds, which machine code would not need in place of the trial's own steps
-# Plain calls that take so many times as long need not be done again, but for those of less than so many seconds:
-# another process may have had the processor.
+GAIN = 0.9  # a plain call must be shorter than this share of a compiled one,
+DISPATCH = 2e-6  # less these seconds, which machine code saves once the trial has ended
+# One plain sample this many times longer decides, unless it is shorter than SHORT seconds: another process may have
+# used the processor.
 CLEAR, SHORT = 4, 1e-3
-# What is more than so many times the longest plain call of the trial, and so many seconds, is too much: when that comes
-# to PATIENCE, twice as much in each further trial, the rest is over. It may be somebody else's on a busy machine.
+# A call that exceeds LARGER x baseline + NOISE ends the fallback period, once the excess adds up to PATIENCE. PATIENCE
+# doubles with each trial: on a busy machine other processes may cause the excess.
 LARGER, NOISE, PATIENCE = 8, 2e-5, 5e-3
 MOST = 8  # trials of a function; then it stays compiled
 
 
 class Trial:
-    """The trial of one function, or the rest that has come of it.
+    """The trial of one function, or the fallback period that follows it.
 
-    ``alone``: the function is one graph, whose calls machine code answers by itself once the trial has ended.
+    ``alone``: the function is one graph; machine code answers its calls directly after the trial.
     """
 
-    __slots__ = ("alone", "cache", "compiled", "held", "hits", "inside", "limit", "plain", "sample", "wasted")
+    __slots__ = ("alone", "cache", "compiled", "excess", "hits", "inside", "limit", "plain", "sample", "trial_number")
 
-    def __init__(self, cache: FunctionCache, alone: bool, held: int = 1) -> None:
+    def __init__(self, cache: FunctionCache, alone: bool, trial_number: int = 1) -> None:
         self.cache = cache
         self.alone = alone
-        self.held = held  # trials, this one included
-        self.hits: dict[Entry, int] = {}  # of each entry, before the first compiled call
+        self.trial_number = trial_number  # number of trials, this one included
+        self.hits: dict[Entry, int] = {}  # hits of each entry before the first compiled call
         self.compiled: list[float] = []
         self.plain: list[float] = []
-        self.limit = 0.0  # of a rest: the seconds of a plain call beyond which there may be more to do,
-        self.wasted = 0.0  # and by how much calls have been longer
-        self.inside: bool | None = None  # a call is being timed, a compiled one? Calls inside of it are like it
-        self.sample = _Sample(self, is_compiled=False)  # of plain calls, one of which is timed at a time
+        self.limit = 0.0  # in a fallback period: a plain call beyond these seconds may be worth compiling
+        self.excess = 0.0  # the sum by which calls have exceeded the limit
+        # whether a timed call is in progress, and a compiled one; nested calls follow it
+        self.inside: bool | None = None
+        self.sample = _Sample(self, is_compiled=False)  # times plain calls, one at a time
 
     def choose(self, plain: Run, timed: Run, compiled: Callable[..., Any]) -> Run:
-        """What one call is to run, timed. What it raises is raised, and tells nothing.
+        """Returns what one call is to run, timed. An exception propagates, and the call is not a sample.
 
-        ``plain`` and ``timed`` run the plain function; the latter is for a trial to time. ``compiled`` is the callable
-        that has asked: while ``inside`` is True it does not ask again.
+        ``plain`` and ``timed`` run the plain function; the latter is for the trial to time. ``compiled`` is the
+        callable that asks: while ``inside`` is True it does not ask again.
         """
         if self.inside is not None:
             return plain
         if self.limit and config.rest_when_slower:
             timed.around = self.sample
             return timed
-        is_compiled = not self.limit and len(self.compiled) < SAMPLES  # other threads may change what is asked here
+        is_compiled = not self.limit and len(self.compiled) < SAMPLES  # other threads may change these fields
         asks = not is_compiled and not self.limit
         is_over = asks and min(self.compiled, default=0.0) >= _longest(self.cache, self.hits)
         if is_over or not config.rest_when_slower:
@@ -87,8 +89,8 @@ class Trial:
         timed.around = self.sample
         return timed
 
-    def took(self, seconds: float, is_compiled: bool, alone: bool) -> None:
-        """Notes a call; where something was compiled meanwhile, it and those before are not all there is."""
+    def record(self, seconds: float, is_compiled: bool, alone: bool) -> None:
+        """Records a call. If something was compiled meanwhile, earlier samples are discarded."""
         if not alone:
             (self.compiled if is_compiled else self.plain).clear()
         elif is_compiled:
@@ -98,8 +100,8 @@ class Trial:
 
     def _ran_plainly(self, seconds: float) -> None:
         if self.limit:
-            self.wasted += max(seconds - self.limit, 0)
-            if self.wasted > PATIENCE * 2**self.held:
+            self.excess += max(seconds - self.limit, 0)
+            if self.excess > PATIENCE * 2**self.trial_number:
                 self._end(again=True)
             return
         if not self.compiled:
@@ -118,8 +120,8 @@ class Trial:
 
     def _end(self, again: bool = False) -> None:
         if self.cache.trial is self:
-            again = again and self.held < MOST
-            self.cache.trial = Trial(self.cache, self.alone, self.held + 1) if again else None
+            again = again and self.trial_number < MOST
+            self.cache.trial = Trial(self.cache, self.alone, self.trial_number + 1) if again else None
 
 
 class _Sample:
@@ -132,31 +134,31 @@ class _Sample:
         self.started, self.compiles = 0.0, 0
 
     def begin(self) -> None:
-        """The call begins."""
+        """Handles the begin of the call."""
         self.compiles = _compiles
         self.trial.inside = self.is_compiled
         self.started = perf_counter()
 
     def end(self, returned: bool) -> None:
-        """The call has ended. One that somebody has traced says nothing."""
+        """Handles the end of the call. A traced call is not a sample."""
         seconds = perf_counter() - self.started
         trial = self.trial
         trial.inside = None
-        if returned and seconds >= trial.limit and gettrace() is None:  # a rest goes on after shorter ones
-            trial.took(seconds, self.is_compiled, self.compiles == _compiles)
+        if returned and seconds >= trial.limit and gettrace() is None:  # shorter calls do not end a fallback period
+            trial.record(seconds, self.is_compiled, self.compiles == _compiles)
 
 
 _compiles = 0
 
 
 def note_compile() -> None:
-    """Notes that something is compiled: the call in which that happens is no sample."""
+    """Records that something is compiled: the call in which that happens is not a sample."""
     global _compiles
     _compiles += 1
 
 
 def begin(cache: FunctionCache, alone: bool = False) -> None:
-    """Puts a function on trial, if it gives NumPy's bits and nobody has asked for more than that."""
+    """Puts a function on trial, if its results are NumPy's bits and its settings allow plain runs."""
     settings = cache.settings
     if cache.trial is not None:
         return
@@ -169,12 +171,13 @@ def begin(cache: FunctionCache, alone: bool = False) -> None:
 
 
 def _longest(cache: FunctionCache, hits: Mapping[Entry, int] | None = None) -> float:
-    """How long a compiled call may take that is done plainly as well, in seconds; 0 where calls are never to be.
+    """Returns the longest compiled call, in seconds, that may be repeated in plain Python; 0 if none may be.
 
-    The latter is decided by all that has been compiled, of the functions called from there, too; the former by what has
-    been called since the entries had these ``hits``.
+    All compiled code decides whether any may be, that of callees included. The limit depends on the entries called
+    since they had these ``hits``.
     """
-    from tcompile.backends.llvm.bitwise_exact import is_exact_throughout  # who has no kernels need not wait for it
+    # imported late: functions without kernels do not need it
+    from tcompile.backends.llvm.bitwise_exact import is_exact_throughout
 
     limits = set[float]()
     for entry in _entries(cache):
@@ -186,7 +189,7 @@ def _longest(cache: FunctionCache, hits: Mapping[Entry, int] | None = None) -> f
 
 
 def _entries(cache: FunctionCache) -> Iterator[Entry]:
-    """Those of a function, and of the functions called from there."""
+    """Returns the entries of a function, and of the functions called from it."""
     found, left = {cache}, [cache]
     while left:
         at = left.pop()
@@ -206,7 +209,7 @@ def _longest_of(entry: Entry) -> float:
 
 
 def is_alone(graph: Graph) -> bool:
-    """Whether a graph is about numbers, of which it makes loops."""
+    """Whether a graph computes numbers only, in loops."""
     types = [node.type for node in (*graph.inputs, *graph.outputs)]
     if any(isinstance(type, TensorType) and type.shape for type in types):
         return False
@@ -214,10 +217,10 @@ def is_alone(graph: Graph) -> bool:
 
 
 def is_run_by_python(entry: Entry) -> bool:
-    """Whether a stretch has loops, and Python runs all their iterations, which takes longer than plain ones may."""
+    """Whether a stretch has loops, all of whose iterations run in Python, which may take longer than plain ones."""
     if not _loops(entry.graph):
         return False
-    from tcompile.backends.compiled import CompiledGraph  # whoever has loops has loaded it
+    from tcompile.backends.compiled import CompiledGraph  # loops have loaded it already
 
     made = entry.compiled_graph
     return isinstance(made, CompiledGraph) and made.iterations == {"python iterations"}

@@ -1,5 +1,8 @@
-"""Machine code of every kernel that Triton's interpreter is given; and a GPU that is pretended, for the tests of what
-runs on one.
+"""Fixtures of the backends' tests.
+
+Input: the kernels that Triton's interpreter runs.
+Output: their machine code, and a pretended GPU for tests of GPU code.
+Why: interpreted kernels must also compile.
 """
 
 import ctypes

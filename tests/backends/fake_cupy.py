@@ -1,7 +1,9 @@
-"""A CuPy without a GPU: what tcompile and its tests use of it, on the host's memory, with kernels in the interpreter.
+"""A CuPy without a GPU: the part that tcompile and its tests use, on the host's memory, with interpreted kernels.
 
-It is strict where CuPy is: NumPy cannot read its arrays, copies between host and GPU need memory in C order, there are
-no scalars, and what is computed lies in C order.
+Input: calls of CuPy's functions.
+Output: their results, computed by NumPy.
+Why: tests need no GPU. It is as strict as CuPy: NumPy cannot read its arrays, copies between host and GPU need memory
+in C order, there are no scalars, and results are in C order.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Small programs for tests of what runs on a GPU: a pretended one, or a real one (``tests/gpu``)."""
+"""Small programs for tests on a GPU.
+
+Input: nothing.
+Output: functions and arguments.
+Why: they run on a pretended GPU and on a real one (``tests/gpu``).
+"""
 
 import numpy as np
 

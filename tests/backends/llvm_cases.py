@@ -1,4 +1,9 @@
-"""Helpers of the llvm backend's tests: run a graph compiled and in NumPy, and compare everything."""
+"""Helpers of the llvm backend's tests.
+
+Input: a builder of a graph, and arrays.
+Output: an assertion that the compiled graph gives what NumPy gives, flags included.
+Why: every test of a kernel compares in the same way.
+"""
 
 from __future__ import annotations
 

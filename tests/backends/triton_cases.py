@@ -1,4 +1,9 @@
-"""Helpers of the triton backend's tests: run a graph in Triton's interpreter and in NumPy, and compare everything."""
+"""Helpers of the triton backend's tests.
+
+Input: a builder of a graph, and arrays.
+Output: an assertion that the graph in Triton's interpreter gives what NumPy gives.
+Why: every test of a kernel compares in the same way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""Functions whose every resume point is open, and whose regions do nothing but pass the frame through the protocol."""
+"""Functions whose resume points are all open, with regions that only pass the frame through the protocol.
+
+Input: code objects.
+Output: rewritten code objects.
+Why: rewriting must be invisible, without capture.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +15,8 @@ from tcompile.bytecode.analysis import analyse
 from tcompile.bytecode.decode import NotResumable
 from tcompile.bytecode.rewritten import KEEP, UNBOUND, build
 
-# What each region answers: go on; go on here with what was given; one of these; go on here, all other locals unbound.
+# A region's answer: continue; continue here with the given values; one of these; continue here with all other locals
+# unbound.
 MODES = ("on", "same", "mixed", "forget")
 
 
@@ -81,7 +87,7 @@ class Passing:
 
 
 def functions_of(module):
-    """The code objects of all functions in a module's source, nested ones too."""
+    """Returns the code objects of all functions in a module's source, nested ones included."""
     with open(module.__file__, encoding="utf-8") as file:
         waiting = [compile(file.read(), module.__file__, "exec")]
     while waiting:

@@ -1,5 +1,10 @@
 # ruff: noqa: C416, F821, PIE800, PIE804, RUF021, UP008, UP031, UP033
-"""Programs that use the language widely; each takes no argument and gives something that can be compared."""
+"""Programs that use the language widely.
+
+Input: nothing: each takes no arguments.
+Output: values that can be compared.
+Why: rewritten bytecode must behave like the original.
+"""
 
 import asyncio
 import contextlib

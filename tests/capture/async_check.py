@@ -1,9 +1,12 @@
 """Generated programs that others change while they run, in plain Python and compiled.
 
-Input: a program's text and a ``Plan``. Output: nothing, or ``Difference``. Each program runs in a worker process, which
-is killed where it hangs. Why: when a running loop sees a change is chance. So a compiled run tells at which iteration
-it has seen it. A twin of the program, in which the flag changes at that iteration, has to give the same values, bit for
-bit. How late the loop was is measured, and whether its iterations before the change were done again.
+Input: a program's text and a ``Plan``.
+Output: nothing, or ``Difference``.
+Why: the time at which a running loop sees a change is random. So a compiled run reports the iteration at which it saw
+it. A twin of the program, in which the flag changes at that iteration, must give the same values, bit for bit.
+
+Each program runs in a worker process, which is killed if it hangs. The delay of the loop is measured, and whether
+iterations before the change were repeated.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Generates programs that others change while they run: a loop, a place where a flag lives, a setter, a reader.
 
-Input: a ``Random``. Output: the text of a module. ``f`` is the function to compile, ``put`` writes the flag, and
+Input: a ``Random``.
+Output: the text of a module. ``f`` is the function to compile, ``put`` writes the flag, and
 ``twin`` is ``f`` with each read of the flag replaced by a comparison of the iteration number with ``k``. Why: what a
 signal handler or another thread changes has to be seen by a running loop as plain Python sees it. The iteration at
 which that happens is chance, so ``twin`` says what the result has to be, given that iteration.

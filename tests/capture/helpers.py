@@ -1,5 +1,9 @@
-# ruff: noqa: E501
-"""What the tests of capture share: a check that a function is captured whole, and one that it breaks and stays right."""
+"""Helpers for the tests of capture.
+
+Input: functions and arguments.
+Output: checks that a function is captured whole, or that it breaks and stays right.
+Why: nearly every test of capture makes one of the two.
+"""
 
 from __future__ import annotations
 

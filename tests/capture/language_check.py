@@ -1,8 +1,9 @@
-"""Generated programs run plainly and compiled, and the smaller program that still shows a difference.
+"""Generated programs run plainly and compiled, and their reduction to a smaller failing program.
 
-Input: a program's text and a ``Plan`` (arguments, backend, settings). Output: nothing, or ``Difference``. ``shrink``
-enters a text and a test that fails on it, and leaves a shorter text on which it fails too; it knows Python's syntax
-tree only, so it serves any generator.
+Input: a program's text and a ``Plan`` (arguments, backend, settings).
+Output: nothing, or ``Difference``. ``shrink`` takes a text and a test that fails on it, and returns a shorter failing
+text.
+Why: a generated program is long. ``shrink`` knows only Python's syntax tree, so it serves any generator.
 """
 
 from __future__ import annotations

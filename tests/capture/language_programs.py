@@ -1,10 +1,13 @@
 """Random Python programs of all of the language, as source text.
 
-``program(random)`` writes a module: helper functions, generators, classes, and a function ``f(x, y, m, k, s, flag,
-name, items, table, obj, *rest, w, **more)`` with nested control flow, exceptions, context managers, closures,
-mutations of whatever it gets, and small array work in between; ``arguments`` makes what one call of it gets. Both
-follow from a seed. Loops and recursion are bounded, lists and numbers stay short. Programs may raise anywhere; about
-half of the calls do not.
+Input: a seed.
+Output: ``program(random)`` returns a module: helper functions, generators, classes, and a function ``f``. ``arguments``
+makes the arguments of a call.
+Why: hand-written tests miss combinations.
+
+The function is ``f(x, y, m, k, s, flag, name, items, table, obj, *rest, w, **more)``, with nested control flow,
+exceptions, context managers, closures, mutations of its arguments, and small array work in between. Loops and recursion
+are bounded, lists and numbers stay short. Programs may raise anywhere; about half of the calls do not.
 """
 
 from __future__ import annotations

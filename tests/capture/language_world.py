@@ -1,8 +1,10 @@
-"""What generated programs find in their namespace besides what they define themselves.
+"""The namespace of generated programs.
 
-Input: nothing. Output: ``WORLD``, names to objects: classes of every common kind, context managers, exceptions,
-functions that capture can follow, and ones that it cannot. They live in a module of their own, so that programs call
-across modules; what a program's run must not leave behind (class attributes) is put back by ``restore``.
+Input: nothing.
+Output: ``WORLD``, names to objects: classes of every common kind, context managers, exceptions, functions that capture
+can inline, and ones that it cannot.
+Why: they are in a module of their own, so that programs call across modules. ``restore`` undoes lasting effects of a
+program's run (class attributes).
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""What writers of random programs have in common."""
+"""The base class of generators of random programs.
+
+Input: a source of random choices.
+Output: indented lines of source.
+Why: all generators build text in the same way.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,9 @@
-"""What the tests of loops have in common: inputs, programs, and what was compiled."""
+"""Helpers for the tests of loops.
+
+Input: programs.
+Output: inputs, and the compiled graphs.
+Why: many files test loops.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,10 @@
 """Generated programs with loops, run plainly and compiled.
 
-Input: a program's text and a ``Plan``. Output: nothing, or ``Difference``. Compared are values, dtypes, strides, what
-shares memory with what, errors with their texts, and the arguments after each call. Small loops become nodes, too, and
-run in machine code, so that short programs show what long ones would.
+Input: a program's text and a ``Plan``.
+Output: nothing, or ``Difference``.
+Why: small loops become nodes, too, and run in machine code, so short programs show the faults of long ones.
+
+Values, dtypes, strides, aliasing, errors with their texts, and the arguments after each call are compared.
 """
 
 from __future__ import annotations

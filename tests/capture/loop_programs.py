@@ -1,8 +1,11 @@
-"""Writes programs with loops: arrays that are rebound, written, viewed, exchanged; scalars, counters, branches, exits.
+"""Generates programs with loops: arrays that are rebound, written, viewed, exchanged; scalars, counters, branches,
+exits.
 
-Input: a source of random choices. Output: a program's text, whose ``f(a, b, n)`` takes two arrays of eight floats and
-an int; ``rg`` and ``rs`` are random generators. All arithmetic is exact, so that results must agree in every bit; which
-zero is the greatest is left open, so that 0 is added to each maximum. Every loop ends.
+Input: a source of random choices.
+Output: a program's text, whose ``f(a, b, n)`` takes two arrays of eight floats and an int; ``rg`` and ``rs`` are random
+generators.
+Why: loops combine many features. All arithmetic is exact, so results must agree in every bit. The sign of a maximal
+zero is undefined, so 0 is added to each maximum. Every loop ends.
 """
 
 from __future__ import annotations

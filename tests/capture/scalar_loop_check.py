@@ -1,7 +1,8 @@
 """Generated scalar loops, run plainly and compiled.
 
-Input: a program's text and a ``Plan``. Output: nothing, or ``Difference``. Compared are values, dtypes, errors with
-their texts, warnings, and the arguments after each call.
+Input: a program's text and a ``Plan``.
+Output: nothing, or ``Difference``.
+Why: values, dtypes, errors with their texts, warnings, and the arguments after each call must be plain Python's.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Generates scalar loops: branches, whiles, every kind of number, indices that wrap or miss, ints that overflow.
 
-Input: a ``Random``. Output: the text of a function of some arrays, a size, and a str.
+Input: a ``Random``.
+Output: the text of a function of some arrays, a size, and a str.
+Why: scalar loops follow Python's rules for every number.
 """
 
 from __future__ import annotations

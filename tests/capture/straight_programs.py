@@ -1,7 +1,8 @@
-"""Generated scalar loops whose innermost range may do several iterations at once, or may not.
+"""Generated scalar loops whose innermost range may be vectorised, or may not.
 
-Input: a seed. Output: a program's text, ``f(a, b, c, s, k)`` of arrays of four rows, a number and an int, and its
-arguments. Rows, offsets, views and arguments that are one array decide which iterations wait for which.
+Input: a seed.
+Output: a program's text, ``f(a, b, c, s, k)`` of arrays of four rows, a number and an int, and its arguments.
+Why: rows, offsets, views and aliased arguments decide which iterations depend on which.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Runs one module of the Array API test suite in this process, and writes down how each test ended.
+"""Runs one module of the Array API test suite in this process, and records how each test ended.
 
-Enters (command line): a module's name (``test_linalg``), ``plain`` (NumPy itself) or ``compiled`` (the namespace of
-``compiled_numpy``), and a file; the options say where the suite lies, and how many examples a test gets. Output: what
-``numpy_child`` leaves.
+Input: on the command line, a module's name (``test_linalg``), ``plain`` (NumPy itself) or ``compiled`` (the namespace
+of ``compiled_numpy``), and a file. Options give the suite's folder, and the number of examples per test.
+Output: as ``numpy_child``.
+Why: tests may crash.
 """
 
 from __future__ import annotations

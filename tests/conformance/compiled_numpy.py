@@ -1,8 +1,9 @@
 """NumPy's namespace, each function of which is a compiled function that calls NumPy's.
 
-Input: nothing but ``TCOMPILE_TEST_BACKEND``, the backend (by default llvm). Output: a module that the Array API test
-suite takes for an array library. Dtypes, classes and constants are NumPy's own. A function whose entries have reached
-the limit loses them all, so that every call is made by captured code.
+Input: ``TCOMPILE_TEST_BACKEND``, the backend (by default llvm).
+Output: a module that the Array API test suite accepts as an array library.
+Why: the suite then tests compiled calls. Dtypes, classes and constants are NumPy's own. A function whose entries have
+reached the limit loses them all, so every call is made by captured code.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Compiles every function of a test module in place.
 
-Input: a test module of CPython's or NumPy's, or the names that a doctest has just defined. Output: the same objects,
-with each function replaced by its compiled one: module-level functions, methods, static and class methods, property
-getters, in nested classes and in base classes of the test package too. A unittest class's functions are all compiled,
-what decorators made of them included; elsewhere those are that the test package itself defines.
+Input: a test module of CPython's or NumPy's, or the names that a doctest has just defined.
+Output: the same objects, with each function replaced by its compiled one: module-level functions, methods, static and
+class methods, property getters, in nested classes and in base classes of the test package too.
+Why: other people's tests then test compiled code. A unittest class's functions are all compiled, decorated ones
+included; elsewhere only those defined by the test package.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Counts what capture made of a test module.
+"""Counts the captures of a test module.
 
-Input: the compiler's events. Output: how many compilations there were, what broke graphs, and what must not happen:
-an error of tcompile's own, and an assertion that capture saw fail although plain Python then passed it.
+Input: the compiler's events.
+Output: numbers of compiles and graph breaks, and of two faults: internal errors, and assertions that failed in capture
+but passed in plain Python.
+Why: a test that passes may still have hidden a fault.
 """
 
 from __future__ import annotations

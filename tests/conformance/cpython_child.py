@@ -1,8 +1,9 @@
-"""Runs one module of CPython's test package in this process and writes down how each test ended.
+"""Runs one module of CPython's test package in this process and records how each test ended.
 
-Enters (command line): a module's name, ``plain`` or ``compiled``, and a file. Output: in the file a line of JSON for
-each test begun and ended, so that a crash leaves what came before it, and a last line with counts. Exists as a process
-of its own because tests may crash, hang, or change the interpreter for good.
+Input: on the command line, a module's name, ``plain`` or ``compiled``, and a file.
+Output: in the file, a line of JSON for each test begun and ended, and a last line with counts. A crash leaves the lines
+before it.
+Why: a process of its own, because tests may crash, hang, or change the interpreter for good.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""Runs one module of NumPy's tests in this process, by pytest, and writes down how each test ended.
+"""Runs one module of NumPy's tests in this process, with pytest, and records how each test ended.
 
-Enters (command line): a module's name (``_core.test_umath``), ``plain`` or ``compiled``, and a file. Output: in the
-file a line of JSON for each test begun and ended, so that a crash leaves what came before, and a last line of counts.
-Fixtures stay plain; the tests and the helpers of their modules are compiled.
+Input: on the command line, a module's name (``_core.test_umath``), ``plain`` or ``compiled``, and a file.
+Output: in the file, a line of JSON for each test begun and ended, and a last line with counts. A crash leaves the lines
+before it.
+Why: tests may crash. Fixtures stay plain; the tests and the helpers of their modules are compiled.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Runs test modules of others plainly and with every function compiled, and compares how each test ends.
+"""Runs other projects' test modules plainly and with every function compiled, and compares how each test ends.
 
 Three suites: CPython's own tests, NumPy's own tests, and the Array API test suite (which is not installed with
 anything: https://github.com/data-apis/array-api-tests, cloned with its submodule, next to ``pip install

@@ -1,4 +1,9 @@
-"""Planted faults, as backends that another process can import, and large graphs to hide them in."""
+"""Planted faults, as backends that another process can import, and large graphs to hide them in.
+
+Input: graphs.
+Output: backends with one wrong operation each.
+Why: the debugging tools must find them.
+"""
 
 from __future__ import annotations
 
@@ -43,7 +48,7 @@ def inputs_of(graph, seed=1):
 
 
 def planted(graph, op, after="tanh"):
-    """The graph with ``op`` on an operation ``after`` in its middle that the outputs depend on, in its place."""
+    """Returns the graph with ``op`` inserted after an operation in its middle that the outputs depend on."""
     live = set(graph.outputs)
     for node in reversed(graph.nodes):
         if node in live:
@@ -61,7 +66,7 @@ def planted(graph, op, after="tanh"):
 
 
 def _interpreted(change):
-    """A backend that runs graphs in NumPy, with ``change(op, value)`` in the place of each value."""
+    """Returns a backend that runs graphs in NumPy, with ``change(op, value)`` in place of each value."""
 
     def compile(graph, inputs):
         def call(*args):

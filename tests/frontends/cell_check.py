@@ -1,8 +1,9 @@
 """Generated programs of NumPy as the cells of a notebook, run plainly and under ``%%tcompile``.
 
-Input: a program's text and a ``Plan``, as for ``numpy_check``; what that calls as a function is here cut into cells,
-which run one after another in one namespace, and again in the same one with other inputs. Output: nothing, or
-``Difference``. Compared is what ``numpy_check`` compares, with all variables of the namespace for the result.
+Input: a program's text and a ``Plan``, as for ``numpy_check``. The program is split into cells, which run one after
+another in one namespace, and again in the same one with other inputs.
+Output: nothing, or ``Difference``.
+Why: cells have globals and displays. All variables of the namespace are compared, like results in ``numpy_check``.
 """
 
 from __future__ import annotations

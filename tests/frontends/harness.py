@@ -1,7 +1,9 @@
 """Drives the NumPy frontend without capture: a tiny tracing proxy, and a comparison with NumPy itself.
 
-Input: a function of arrays. Output: an assertion that its graph, run by NumPy, gives values, dtypes, shapes,
-kinds and memory orders of the plain call.
+Input: a function of arrays.
+Output: an assertion that its graph, run by NumPy, gives values, dtypes, shapes, kinds and memory orders of the plain
+call.
+Why: a frontend's fault is found without the rest of the compiler.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
 """Generated programs of NumPy, run plainly and compiled.
 
-Input: a program's text and a ``Plan`` (backend, settings). Output: nothing, or ``Difference``. Compared are values,
-dtypes, shapes, scalar or array, strides and flags, what shares memory with what, the arguments after the call, errors
-with their texts and lines, and warnings.
+Input: a program's text and a ``Plan`` (backend, settings).
+Output: nothing, or ``Difference``.
+Why: everything observable is compared: values, dtypes, shapes, scalar or array, strides and flags, aliasing, the
+arguments after the call, errors with their texts and lines, and warnings.
 
-Results are to be equal bit for bit, or to within what ``docs/numerics.md`` allows. How far an allowed error of a
-function in the middle of a program may carry is measured, not guessed: where results differ, the program runs plainly
-several times more, with every result of such a function moved by some units in the last place. What then moves may
-differ; what does not, may not. A program that takes another way then, or warns otherwise, is passed over; so is one for
-which memory does not suffice, for a compiled one makes fewer arrays, and one that leaves other bytes than 0 and 1 in
-bools, through a view of another dtype.
+Results must be equal bit for bit, or within the bounds of ``docs/numerics.md``. The propagation of an allowed error
+through a program is measured. If results differ, the program runs plainly several more times, with the results of
+inexact functions moved by some units in the last place. Values that then move may differ; others may not. A program is
+skipped if it then takes another path or warns differently. It is also skipped if memory does not suffice (a compiled
+one makes fewer arrays), or if it stores bytes other than 0 and 1 in bools, through a view of another dtype.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from .numpy_programs import NAME, namespace, program
 
 SECONDS, LONGEST = 5, 60  # for a plain run, and for a compiled one
 CALLS = (0, 0, 1, 2, 0)  # the inputs of the calls
-MOVES = (8, 40, 320)  # plain runs with moved results: ever more of them before a difference is told
-ULP = 8  # by which a result is moved, at most
-# Errors of a run that was not meant to fail. Numbers of Python's that need more than 64 bits are meant to.
+MOVES = (8, 40, 320)  # plain runs with moved results: more and more of them before a difference is reported
+ULP = 8  # maximum units by which a result is moved
+# Unintended errors of a run. Python numbers of more than 64 bits are intended.
 ERRORS = re.compile(r"(?!FloatingPoint|OverflowError: an int of more than 64 bits)\w+(Error|Exception): ")
 
-# Functions whose results may differ in the last places, and those of which the sign of a zero may.
+# Functions whose results may differ in the last places, and those whose zeros may differ in sign.
 MATH = {
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sin", "cos", "tan", "asin", "acos", "atan", "atan2",
     "sinh",
@@ -57,7 +57,7 @@ SUMS = {
     "vector_norm", "reduce", "einsum", "matrix_norm", "matmul", "dot", "vdot", "vecdot", "matvec", "vecmat", "inner",
     "inv", "solve",
 }  # fmt: skip
-# Those among them whose parts may overflow, in one order and not in another.
+# Those whose parts may overflow, depending on the order.
 WIDE = {
     "sum", "mean", "var", "std", "nansum", "nanmean", "nanvar", "nanstd", "trace", "einsum", "prod", "nanprod",
 }  # fmt: skip
@@ -88,7 +88,7 @@ class Plan:
     settings: tuple[tuple[str, Any], ...] = ()
 
     def simpler(self) -> Iterator[Plan]:
-        """Plans with less in them, the plainest first."""
+        """Returns smaller plans, the simplest first."""
         yield Plan(self.seed, "eager")
         yield Plan(self.seed)
         yield replace(self, settings=())
@@ -111,7 +111,7 @@ class Plan:
 
 
 class Told:
-    """All that can be told of the calls of a program: rows for each call, and for what is left in the end."""
+    """All observations of a program's calls: rows for each call, and for the final state."""
 
     def __init__(self, space: dict[str, Any], function: Callable[..., Any], leaving_out: str = "tcompile: ") -> None:
         self.rows: list[list[tuple[Any, ...]]] = []
@@ -131,7 +131,7 @@ class Told:
                 (w.category.__name__, str(w.message), w.lineno if w.filename == NAME else w.filename.rpartition("/")[2])
                 for w in caught if not str(w.message).startswith(("tcompile: ", leaving_out))
             }  # fmt: skip
-            # 3.11 runs pairs of instructions as one in warm code, and then names the first one's line.
+            # 3.11 runs pairs of instructions as one in warm code, and then reports the first one's line.
             warm = sys.version_info < (3, 12) and isinstance(raised, UnboundLocalError)
             lines = () if warm else tuple(_lines(raised))
             rows: list[tuple[Any, ...]] = [("error", type(raised).__name__, str(raised), lines)]
@@ -167,7 +167,7 @@ CALLED = Ways(
 
 
 def compare(source: str, plan: Plan, ways: Ways = CALLED) -> bool:
-    """Runs a program both ways; False where nothing can be said of it. Raises Difference."""
+    """Runs a program both ways; False if it is skipped. Raises Difference."""
     tcompile.reset()
     tree = ast.parse(source)
     # Of infinities np.dot warns where the library has it so; without kernels that is another function of the library.
@@ -195,7 +195,7 @@ def compare(source: str, plan: Plan, ways: Ways = CALLED) -> bool:
     except Exception as error:
         raise Difference(f"{type(error).__name__}: {error}"[:600]) from error
     for event in recorder.of(FellBack):
-        # Plain Python gives the right results then, where nothing has been written before.
+        # Plain Python gives the right results then, if nothing was written before.
         if ERRORS.match(event.detail) and not any(rows[0][1] != "NoneType" for rows in want.rows[: len(CALLS)]):
             raise Difference(f"{event.reason}: {event.detail}"[:600])
     if "'special'" in source:
@@ -220,13 +220,13 @@ def _is_odd(row: tuple[Any, ...]) -> bool:
 
 
 def steps(told: Told) -> list[list[tuple[Any, ...]]]:
-    """What is told but the values: which way a program took."""
+    """Returns the observations without values: the path of a program."""
     values = (np.ndarray, np.generic, bool, int, float, complex)
     return [[row[:-1] if isinstance(row[-1], values) else row for row in rows] for rows in told.rows]
 
 
 def first_difference(got: Told, want: Told, moved: list[Told]) -> str | None:
-    """What tells two runs apart, where the runs of ``moved`` do not excuse it."""
+    """Returns the difference of two runs, unless the runs of ``moved`` explain it."""
     for place, (ours, theirs) in enumerate(zip(got.rows, want.rows, strict=True)):
         ours = [_owning(a, b) for a, b in zip(ours, theirs, strict=False)] + ours[len(theirs) :]
         about = f"call {place}: " if place < len(CALLS) else "in the end: "
@@ -248,21 +248,21 @@ def first_difference(got: Told, want: Told, moved: list[Told]) -> str | None:
 
 
 def _without_order(got: tuple[Any, ...], want: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Where NaNs and infinities of both signs are added up, the order says whether infinities meet."""
+    """If NaNs and infinities of both signs are added, the order decides whether infinities meet."""
     met = "invalid value encountered in reduce"
     told = [row for row in want[1:] if got[:1] == ("warnings",) and row[1] == met and row not in got]
     return (*got[:1], *sorted((*got[1:], *told), key=repr)) if told else got
 
 
 def _owning(got: tuple[Any, ...], want: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Whether a new array owns its memory, or is a view of what owns it, is NumPy's own business."""
+    """Ignores whether a new array owns its memory, or is a view of one that does."""
     if want[1:2] == ("array",) and got[7:8] == want[7:8] and len(got) == len(want):
         return (*got[:6], want[6], *got[7:])
     return got
 
 
 def _sharing(made: Told, want: Told) -> Told:
-    """Arrays that have not moved are kept once: hundreds of runs of a program with large ones would fill the memory."""
+    """Keeps arrays that have not moved once: hundreds of runs with large ones would fill the memory."""
     for ours, theirs in zip(made.rows, want.rows, strict=True):
         for i, (a, b) in enumerate(zip(ours, theirs, strict=False)):
             if isinstance(a[-1], np.ndarray) and isinstance(b[-1], np.ndarray) and a[:-1] == b[:-1]:
@@ -288,7 +288,7 @@ def _bits(array: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def unequal(got: np.ndarray, want: np.ndarray, moved: list[np.ndarray]) -> str:
-    """How two arrays of one dtype and shape differ, beyond what moves between runs; nothing where they do not."""
+    """Returns how two arrays of one dtype and shape differ, beyond the moves between runs; nothing if they do not."""
     moved = [one for one in moved if one.shape == want.shape and one.dtype == want.dtype]
     with np.errstate(all="ignore"):
         if want.dtype.kind not in "fc":

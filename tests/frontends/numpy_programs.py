@@ -1,10 +1,14 @@
 """Random programs of NumPy, as source text.
 
-``program(random)`` writes a module of two functions. ``inputs(k)`` makes the arguments of call ``k``: arrays of random
-dtypes, shapes and memory layouts, some of which overlap, NumPy scalars and Python numbers. ``f`` takes them and does
-some 10 to 40 things with them: arithmetic, reductions, views, writes, masks, gathers, library calls. Both follow from
-the random generator's state. Each statement was tried in plain Python before it was kept, so that most programs run to
-their end; one in twenty keeps a statement that raises.
+Input: a random generator.
+Output: ``program(random)`` returns a module of two functions.
+Why: hand-written tests miss combinations.
+
+``inputs(k)`` makes the arguments of call ``k``: arrays of random dtypes, shapes and memory layouts, some of which
+overlap, NumPy scalars and Python numbers. ``f`` takes them and does 10 to 40 operations with them: arithmetic,
+reductions, views, writes, masks, gathers, library calls. Both follow from the random generator's state. Each statement
+was tried in plain Python before it was kept, so most programs run to their end; one in twenty keeps a statement that
+raises.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Generated programs of NumPy whose arrays have few elements or none, lie in any order, and vary from call to call.
+"""Generated programs of NumPy whose arrays are small or empty, of any memory order, and vary from call to call.
 
-Enters and leaves what ``numpy_check`` takes and gives. Why: it is there that a size which varies turns out
-to be one or zero, and that what does not fit is an error in NumPy and must be one here.
+Input: as in ``numpy_check``.
+Output: as in ``numpy_check``.
+Why: a varying size may become one or zero, and operands that then do not fit are errors in NumPy.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Generated programs of NumPy whose arrays hold special numbers: infinities, NaNs, the largest and the smallest.
 
-Enters and leaves what ``numpy_check`` takes and gives. Why: those are what differs most, and one of nine
-programs has them there.
+Input: as in ``numpy_check``.
+Output: as in ``numpy_check``.
+Why: most differences concern them, and only one program in nine has them otherwise.
 """
 
 from __future__ import annotations

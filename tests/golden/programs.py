@@ -1,8 +1,8 @@
 """Small programs, each of which takes another path through the compiler.
 
-Input: none.
-Output: ``PROGRAMS``: functions by name, with the calls that compile them and the kinds of text that are kept.
-Why: a golden text is worth reading only where its program shows one thing.
+Input: nothing.
+Output: ``PROGRAMS``: functions by name, with the calls that compile them and the kinds of text to keep.
+Why: a golden text is readable only if its program shows one feature.
 """
 
 from __future__ import annotations

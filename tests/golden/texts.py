@@ -1,12 +1,12 @@
-"""What the compiler makes of a program, stage by stage, as one text that is the same on every machine.
+"""The compiler's output for a program, stage by stage, as one text that is the same on every machine.
 
 Input: a ``Program``.
 Output: its text: for each compile the guards, the graph after capture and after the transforms, and the entry; for each
 graph the schedule, the loop program, LLVM IR and Triton source.
-Why: a text that holds nothing of the process and the processor changes only where the compiler does.
+Why: a text without traces of the process and the processor changes only if the compiler does.
 
-Machine code of programs is neither made nor run: the calls go through the backend ``aot_eager``, and the code
-generators are asked afterwards for their texts, for the processor that ``MACHINE`` describes.
+Programs are neither compiled to machine code nor run: calls use the backend ``aot_eager``. The code generators then
+produce their texts for the processor that ``MACHINE`` describes.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ MACHINE = native.Machine(
     "x86_64-unknown-linux-gnu", "haswell",
     frozenset({"sse4.2", "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "popcnt"}),
 )  # fmt: skip
-_LIBRARY_NAMES = frozenset[str]()  # which nothing in a Triton kernel may have: they depend on Triton's version
+_LIBRARY_NAMES = frozenset[str]()  # parameters that no Triton kernel may use: they depend on Triton's version
 
 
 class _Code:
-    """Stands for machine code: each function has a made-up address, which tells its name."""
+    """Replaces machine code: each function has an artificial address, which encodes its name."""
 
     ms = 0.0
     names: dict[int, str] = {}
@@ -77,7 +77,7 @@ class _Code:
 
 @contextlib.contextmanager
 def fixed_machine(machine: native.Machine = MACHINE) -> Iterator[None]:
-    """Replaces what the code generators ask of this machine and this NumPy, and the making of machine code."""
+    """Replaces the code generators' queries of this machine and this NumPy, and code generation itself."""
     vectors = ("_ZGVb", "_ZGVd") if machine == MACHINE else ()
 
     def begin(ir: str, exports: Sequence[str], symbols: Mapping[str, int] | None = None, **options: Any) -> Any:
@@ -95,7 +95,7 @@ def fixed_machine(machine: native.Machine = MACHINE) -> Iterator[None]:
         (native, "launcher", lambda: None),
         (native, "flags", dict),
         (interrupts, "functions", dict),
-        (routines, "_loop", routines._loop.__wrapped__),  # which remember what this machine answers
+        (routines, "_loop", routines._loop.__wrapped__),  # caches of this machine's answers
         (values, "loop_of", values.loop_of.__wrapped__),
         (entries, "entry", lambda arrays: _Code()[f"entry_{arrays}"]),
         (entries, "clears_flags", lambda loop, floats: False),
@@ -111,7 +111,7 @@ def fixed_machine(machine: native.Machine = MACHINE) -> Iterator[None]:
 
 
 def text_of(program: Program) -> str:
-    """The text of a program, which is compiled for this."""
+    """Returns the text of a program, compiled for this purpose."""
     events: list[Event] = []
     compiled = tcompile.compile(program.function, backend="aot_eager")
     with bus.listening(events.append), contextlib.redirect_stdout(io.StringIO()), warnings.catch_warnings():
@@ -192,7 +192,7 @@ def _llvm_lines(graph: Graph, ir: bool) -> list[str]:
 
 
 def _part_lines(compiled: llvm.CompiledGraph, ir: bool) -> list[str]:
-    """What was made of a graph, then of its regions."""
+    """Returns the texts of a graph, then of its regions."""
     name = compiled.schedule.graph.name
     lines = _section(f"schedule of {name}", "\n".join(_schedule_lines(compiled.schedule)))
     lines += _section(f"program around the kernels of {name}", compiled.source)

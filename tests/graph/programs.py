@@ -1,4 +1,9 @@
-"""Random graphs for tests: every kind of operation, symbolic sizes, regions, odd names, user lines."""
+"""Random graphs for tests.
+
+Input: a source of random choices.
+Output: graphs with every kind of operation, symbolic sizes, regions, odd names, user lines.
+Why: printers, readers and passes must handle all of them.
+"""
 
 import numpy as np
 from hypothesis import assume

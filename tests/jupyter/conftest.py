@@ -1,4 +1,9 @@
-"""A real IPython shell for each test, and what its cells put out."""
+"""A real IPython shell for each test, and the output of its cells.
+
+Input: cells.
+Output: fixtures.
+Why: magics and displays depend on IPython.
+"""
 
 from __future__ import annotations
 

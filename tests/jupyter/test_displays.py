@@ -14,7 +14,7 @@ import pytest
 from tcompile_jupyter import Comparisons, compare
 from tcompile_jupyter.displays import PATH, VIEWS, ComparisonRow, ComparisonView, ReportView, schema
 from tcompile_jupyter.record import Record
-from tcompile_jupyter.report import Line, Report
+from tcompile_jupyter.report import CellReport, Line
 
 import tcompile
 from tcompile.graph import ops
@@ -253,9 +253,9 @@ def test_hostile_text_in_a_report_does_no_harm(evil):
     record(GraphBroke(function=evil, reason=evil, headline=evil, explanation=evil, hints=(evil,), where=where))
     record(RecompileStarted(function=evil, reasons=(evil,)))
     record(FellBack(function=evil + "2", reason=evil, detail=evil))
-    report = Report(record, stance=evil, waiting=(evil,), explain=True, profile=tcompile.CompileProfiler())
+    report = CellReport(record, stance=evil, waiting=(evil,), explain=True, profile=tcompile.CompileProfiler())
     assert len(report.line()) < 2_000
-    for shown in (report, Report(record, stance=evil, waiting=(evil,), draw=True), Line(report)):
+    for shown in (report, CellReport(record, stance=evil, waiting=(evil,), draw=True), Line(report)):
         bundle = shown._repr_mimebundle_()
         tree = ElementTree.fromstring(bundle["text/html"])
         assert not {element.tag for element in tree.iter()} & {"script", "img", "svg"}

@@ -66,7 +66,7 @@ def test_it_goes_on_until_it_is_sure():
 
     *_, rough = measure(noisy, steady, tolerance=0.2)
     *_, fine = measure(noisy, steady, tolerance=0.05)
-    assert REPEATS[0] <= rough.repeats < fine.rounds
+    assert REPEATS[0] <= rough.repeats < fine.repeats
     assert rough.uncertainty <= 0.2 and fine.uncertainty <= 0.05
     *_, short = measure(noisy, steady, tolerance=0.0, budget=0)
     assert short.repeats == REPEATS[0] and short.done

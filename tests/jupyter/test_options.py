@@ -143,7 +143,7 @@ def test_compare_call(notebook):
     assert one.difference.equal and one.difference.largest == 0
     np.testing.assert_array_equal(notebook["a"], np.arange(5.0))
     assert "h(a, **d)" in str(one) and "h(a, **d)" in one._repr_mimebundle_()["text/html"]
-    assert notebook("%tcompile compare h(*[a], k=1)").value.iterations >= 5
+    assert notebook("%tcompile compare h(*[a], k=1)").value.repeats >= 5
 
 
 @pytest.mark.parametrize("text", ["", "f", "f(", "1 + 1", "f(x) + 1"])

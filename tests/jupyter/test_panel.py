@@ -144,8 +144,8 @@ def test_hits_graphs_and_kernels_are_asked_for(notebook, page):
     notebook("f(np.ones(5), 1)")
     assert page.ask("functions")["functions"][0]["view"]["entries"][0]["hits"] == entry["hits"] + 1
     tcompile.reset()
-    assert "not there any more" in page.ask("graph", number=number, entry=entry["number"])["error"]
-    assert "not there any more" in page.ask("kernel", number=number, entry=0, kernel="k")["error"]
+    assert "no longer exists" in page.ask("graph", number=number, entry=entry["number"])["error"]
+    assert "no longer exists" in page.ask("kernel", number=number, entry=0, kernel="k")["error"]
 
 
 def test_the_stance_goes_both_ways(notebook, page):

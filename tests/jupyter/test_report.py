@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tcompile_jupyter import Comparisons, compare
 from tcompile_jupyter.record import Record
-from tcompile_jupyter.report import Report
+from tcompile_jupyter.report import CellReport
 
 import tcompile
 from tcompile.debug.differences import difference
@@ -145,7 +145,7 @@ def test_all_text_of_the_user_is_escaped():
     record(GraphBroke(function=evil, reason=evil, headline=evil, hints=(evil,), where=where))
     record(RecompileStarted(function=evil, reasons=(evil,)))
     record(FellBack(function=evil + "2", reason=evil, detail=evil))
-    text = Report(record, stance=evil, waiting=(evil,)).html()
+    text = CellReport(record, stance=evil, waiting=(evil,)).html()
     assert "<script" not in text and "<b><" not in text
     assert balanced(text) <= {
         "div",
@@ -304,7 +304,7 @@ def test_each_statement_of_a_cell(notebook):
     assert "def f" not in text and "import math" not in text  # definitions run, and are not timed
     assert "DIFFER" not in text
     rows = report.data["application/vnd.tcompile.report+json"]["statements"]["rows"]
-    assert len(rows) == 5 and all(row["equal"] and row["iterations"] >= 6 for row in rows)
+    assert len(rows) == 5 and all(row["equal"] and row["repeats"] >= 6 for row in rows)
     balanced(report.data["text/html"])
 
 

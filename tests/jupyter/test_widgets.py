@@ -309,7 +309,7 @@ def test_a_call_is_measured(opened):
     f = compiled()
     plot = opened(tj.SpeedupPlot(f, np.ones(100), budget=0)).wait(60)
     assert plot.status == "done" and plot.points[0].measured.difference.equal
-    assert len(plot.plot.data[0]["x"]) == plot.points[0].measured.iterations >= 6
+    assert len(plot.plot.data[0]["x"]) == plot.points[0].measured.repeats >= 6
     go.Figure({"data": plot.plot.data, "layout": plot.plot.layout_of_plot})
     assert plot._go.description == "Measure again" and "as fast" in plot._says.value
     ElementTree.fromstring(plot.svg())

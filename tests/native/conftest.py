@@ -1,6 +1,8 @@
-"""What the tests of the native runtime share: kernels in IR text, the builtin, and a number of threads.
+"""Fixtures of the tests of the native runtime.
 
-The tests run where native code is available, and are skipped with the reason elsewhere.
+Input: the machine.
+Output: kernels in IR text, the builtin, and a number of threads.
+Why: the tests need native code; without it they are skipped with the reason.
 """
 
 import os

@@ -139,12 +139,12 @@ def test_short_calls_are_sampled_and_long_ones_are_not():
             calls = bus.times_call()
             if calls:
                 told += calls
-                bus.tell_call("f", None, 0.001, calls)
+                bus.emit_call("f", None, 0.001, calls)
         assert len(seen.of(CallTimed)) < 100 and abs(told - 1000) < 64
         for _ in range(1000):
             calls = bus.times_call()
             if calls:
-                bus.tell_call("f", None, 5.0, calls)
+                bus.emit_call("f", None, 5.0, calls)
         assert len(seen.of(CallTimed)) > 900
     assert bus.times_call() == 0
 

@@ -1,8 +1,8 @@
 """Programs after public reports, run plain and compiled.
 
 Input: functions with the number of a report, one sentence about its situation, and arguments.
-Output: an AssertionError where a compiled program can be told apart from plain Python.
-Why: a fault of another compiler is a place where this one may have it, too.
+Output: an AssertionError if a compiled program is distinguishable from plain Python.
+Why: this compiler may have another compiler's fault, too.
 """
 
 from __future__ import annotations

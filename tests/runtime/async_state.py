@@ -1,8 +1,9 @@
-"""Changes while a compiled loop runs: what makes them, and what a test asks then.
+"""Changes from outside while a compiled loop runs.
 
-Input: a module with a loop ``f`` and a ``change``. Output: a failure where the loop does not see the change, or where
-what it has done is not what so many iterations do. Why: several files ask the same of other loops. ``python
-tools/fuzz.py --kind async`` combines loops, places and setters at random.
+Input: a module with a loop ``f`` and a ``change``.
+Output: a failure if the loop misses the change, or if its results are not those of a whole number of iterations.
+Why: several files run the same checks on other loops. ``python tools/fuzz.py --kind async`` combines loops, places and
+setters at random.
 """
 
 from __future__ import annotations
@@ -27,19 +28,19 @@ import tcompile
 
 DELAY, TOO_LATE = 0.15, 1.0  # seconds from the call to the change, and to the end of a loop that never sees it
 LIMIT = 400_000_000
-WARM = (3, 30, 300, 300)  # so many iterations have the calls before: the last ones are machine code's
+WARM = (3, 30, 300, 300)  # iterations of the warm-up calls: the last ones run in machine code
 SIGNALS = hasattr(signal, "setitimer")
 SETTERS = [pytest.param("signal", marks=pytest.mark.skipif(not SIGNALS, reason="there are no such signals")), "thread"]
 SETTER = "signal" if SIGNALS else "thread"
 
 
 class TooLate(BaseException):
-    """A loop has not seen what it should have ended for."""
+    """A loop has missed the change that should have ended it."""
 
 
 @contextmanager
 def changed(change, setter=SETTER, delay=DELAY) -> Iterator[list[float]]:
-    """Calls ``change`` after a while, and raises TooLate where the block goes on for long; when it was called."""
+    """Calls ``change`` after a while, and raises TooLate if the block continues for long; yields when it was called."""
     at: list[float] = []
 
     def step() -> None:
@@ -74,7 +75,7 @@ def changed(change, setter=SETTER, delay=DELAY) -> Iterator[list[float]]:
 
 
 def module(text: str, **names: object) -> dict[str, object]:
-    """The names that a module of this text has."""
+    """Returns the names of a module of this text."""
     space = {
         "math": math, "np": np, "os": os, "queue": queue, "random": random, "sys": sys, "threading": threading,
         "time": time, "types": types, "__name__": "async_state", **names,
@@ -85,7 +86,7 @@ def module(text: str, **names: object) -> dict[str, object]:
 
 
 def counted(n: int) -> list[float]:
-    """What ``x[i % 3] += 1.0`` for ``i`` in ``range(n)`` makes of three zeros."""
+    """Returns the result of ``x[i % 3] += 1.0`` for ``i`` in ``range(n)`` on three zeros."""
     return [float(len(range(first, n, 3))) for first in range(3)]
 
 
@@ -121,7 +122,7 @@ def _seen(space: dict[str, object], setter: str, native: bool, delay: float) -> 
 
 
 def flagged(body: str) -> dict[str, object]:
-    """A module whose ``f`` has this body, in which ``stop`` is the flag."""
+    """Returns a module whose ``f`` has this body, with the flag ``stop``."""
     text = "stop, ticks, ONES = False, 0, np.ones(1000)\nclass BOX: n = 0\n"
     text += "def change():\n    global stop\n    stop = True\n"
     return module(text + "def f(x, limit):\n" + textwrap.indent(textwrap.dedent(body), "    "))

@@ -1,4 +1,9 @@
-"""What the tests of calls in machine code have in common: whether machine code has answered a call."""
+"""Helpers for tests of calls in machine code.
+
+Input: compiled functions.
+Output: whether machine code has answered a call.
+Why: a call has the same result either way.
+"""
 
 import numpy as np
 
@@ -10,19 +15,19 @@ W = np.linspace(1, 3, 8, dtype="f4")
 
 
 def native_hits(compiled):
-    """How many calls machine code has answered."""
+    """Returns the number of calls that machine code has answered."""
     return sum(entry.plan.hits for entry in compiled.entries if entry.plan is not None)
 
 
 def answered(compiled, *args, **kwargs):
-    """Whether machine code answers this call, and the result."""
+    """Returns whether machine code answers this call, and the result."""
     before = native_hits(compiled)
     result = compiled(*args, **kwargs)
     return native_hits(compiled) - before, result
 
 
 def settled(function, *args, **kwargs):
-    """The function compiled and called so often that machine code answers such calls."""
+    """Compiles a function and calls it until machine code answers such calls."""
     compiled = function if isinstance(function, CompiledFunction) else tcompile.compile(function)
     for _ in range(3):
         compiled(*args, **kwargs)

@@ -365,10 +365,10 @@ def test_who_is_replayed_again_and_again_rests():
         for turn in range(20):  # some of them are no reason
             compiled(bad if turn % 2 else good)
         (entry,) = compiled.entries
-        assert not entry.rests and len(ran) == 20
+        assert not entry.suspensions and len(ran) == 20
         for _ in range(200):
             assert_same(compiled(bad), 1 / bad)
-        assert entry.rests == 3 and len(ran) == 20 + 7 + 2  # the last of the others was the first in turn
+        assert entry.suspensions == 3 and len(ran) == 20 + 7 + 2  # the last of the others was the first in turn
         for _ in range(100):
             assert_same(compiled(good), 1 / good)
         assert len(ran) == 29 + 67 and len(compiled.entries) == 1  # 33 calls were left of the rest

@@ -227,7 +227,7 @@ def test_a_rest_ends_where_calls_take_much_longer_also_now_and_then(short, monke
         call_on_trial(cache.trial, plain, compiled) if cache.trial is rest else None
     assert cache.trial is not rest
     assert not cache.trial.limit
-    assert cache.trial.held == 2
+    assert cache.trial.trial_number == 2
 
 
 def test_a_long_call_is_worth_it_without_a_plain_one(monkeypatch):

@@ -108,8 +108,8 @@ except tcompile.errors.BackendError as error:
 else:
     raise AssertionError("no error")
 
-from tcompile_jupyter.status import Status
-status = Status.of({"f": f})
+from tcompile_jupyter.status import StatusTable
+status = StatusTable.of({"f": f})
 line = f"no native code, so functions run in plain Python: {reason}"
 assert line in str(status) and "no native code" in status.html()
 

@@ -1,7 +1,9 @@
 """One JupyterLab and one browser for all tests of the page.
 
-They are skipped where the machine has no browser or the extra ``ui`` is not installed, except where ``TCOMPILE_UI`` is
-set, as in continuous integration: there that is an error.
+Input: the machine's browser and the extra ``ui``.
+Output: fixtures.
+Why: starting them takes longer than most tests. Without them the tests are skipped; with ``TCOMPILE_UI`` set, as in
+continuous integration, that is an error.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ PICTURES = Path(__file__).resolve().parent.parent.parent / "build" / "screenshot
 
 
 def _lacking() -> str:
-    """What there is not to run these tests; "" where all is there."""
+    """Returns what these tests lack; "" if nothing."""
     for module in ("playwright", "jupyterlab", "ipywidgets", "anywidget", "plotly"):
         try:
             __import__(module)
@@ -56,7 +58,7 @@ def browser(server):
 
 @pytest.fixture(scope="session")
 def extension(server):
-    """The JupyterLab extension that is found must be the one of this checkout."""
+    """Checks that the installed JupyterLab extension is this checkout's."""
     from jupyter_core.paths import jupyter_path
 
     built = Path(__file__).resolve().parent.parent.parent / "labextension" / "prebuilt" / "sources.json"

@@ -1,7 +1,8 @@
-"""What the tests of the JupyterLab extension have in common: cells, and what to look for in the page.
+"""Helpers for tests of the JupyterLab extension: cells, and queries of the page.
 
-Input: pages. Output: what is seen in them. Exists so that these tests speak of marks, badges and the panel, and not of
-selectors.
+Input: pages.
+Output: the marks, badges and panel in them.
+Why: tests need no selectors.
 """
 
 from __future__ import annotations
@@ -69,13 +70,13 @@ def activate(page, number):
 
 
 def unmarked(page):
-    """Waits until nothing of the extension is seen in cells."""
+    """Waits until cells show nothing of the extension."""
     page.wait_for_function("() => !document.querySelector('.tc-gutter .tc-bar, .tc-badge')")
 
 
 def fresh(page, cells):
-    """The page as it was when it was opened: one notebook with these cells, run in a kernel that has just started."""
-    page.errors.clear()  # the test that was before has been told of these
+    """Resets the page: one notebook with these cells, run in a kernel that has just started."""
+    page.errors.clear()  # the previous test's events have arrived
     page.evaluate(
         """async cells => {
             const { shell } = window.jupyterapp;

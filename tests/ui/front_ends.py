@@ -1,7 +1,8 @@
-"""Front ends that are not JupyterLab: nbclassic, marimo, and pages that take HTML alone.
+"""Front ends other than JupyterLab: nbclassic, marimo, and pages that take HTML alone.
 
-Input: notebooks. Output: pages in which they have run, and what in them is hard to read. Why: each has its own way to
-start, to run and to show.
+Input: notebooks.
+Output: pages in which they have run, and texts of low contrast.
+Why: each starts, runs and displays in its own way.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from typing import Any
 from tests.ui.served import Served
 
 LEAST = 2.6
-"""The least contrast of text with its ground; what is dimmed on purpose is above it too."""
+"""The minimum contrast of text with its background, intentionally dimmed text included."""
 
-# Each text's colour on its ground, both as they are seen. A colour may be any that CSS knows, and be transparent.
+# The visible colours of each text and its background. A colour may have any CSS form, and be transparent.
 _FAINT = """least => {
     const pen = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
     const parts = colour => {
@@ -54,13 +55,13 @@ _FAINT = """least => {
 
 
 def faint(page: Any) -> list[str]:
-    """Texts of tcompile's that can hardly be read on their ground, with their contrast."""
+    """Returns tcompile's texts of low contrast, with their contrast."""
     found: list[str] = page.evaluate(_FAINT, LEAST)
     return found
 
 
 def drawings(page: Any) -> int:
-    """How many graphs are seen."""
+    """Returns the number of visible graphs."""
     count: int = page.evaluate(
         """() => [...document.querySelectorAll('svg, img')]
             .filter(one => (one.matches('.tc-graph, .tc-svg, img[alt^=graph]'))
@@ -70,7 +71,7 @@ def drawings(page: Any) -> int:
 
 
 def watched(context: Any) -> tuple[Any, list[str]]:
-    """A page, and the list of what it asks for outside of this machine."""
+    """Returns a page, and the list of its requests to other machines."""
     page, outside = context.new_page(), []
     local = re.compile(r"(https?|wss?)://(127\.0\.0\.1|localhost)[:/]|data:|blob:|about:")
     page.on("request", lambda request: None if local.match(request.url) else outside.append(request.url))
@@ -78,7 +79,7 @@ def watched(context: Any) -> tuple[Any, list[str]]:
 
 
 class Marimo(Served):
-    """A marimo server with one notebook; its theme is the browser's."""
+    """Runs a marimo server with one notebook; its theme is the browser's."""
 
     def __init__(self, folder: Path, cells: list[str]) -> None:
         with socket.socket() as free:
@@ -98,7 +99,7 @@ class Marimo(Served):
 
 
 def _as_marimo(cells: list[str]) -> str:
-    """The notebook as marimo's file; cells share the names of the first two."""
+    """Returns the notebook as marimo's file; cells share the names of the first two."""
     names = ("np", "tcompile", "tj", "steps")
     parts = ["import marimo\n\napp = marimo.App()\n"]
     for number, cell in enumerate(cells):
@@ -112,7 +113,7 @@ def _as_marimo(cells: list[str]) -> str:
 
 @contextlib.contextmanager
 def classic(browser: Any, address: str) -> Iterator[tuple[Any, list[str]]]:
-    """A page of nbclassic in which all cells have run, and what it asks for outside."""
+    """Returns a page of nbclassic in which all cells have run, and its requests to other machines."""
     context = browser.new_context(viewport={"width": 1100, "height": 4000})
     context.set_default_timeout(60_000)
     page, outside = watched(context)

@@ -1,7 +1,8 @@
-"""A JupyterLab with a browser before it.
+"""A JupyterLab with a browser.
 
-Input: notebooks, as lists of cells. Output: pages in which they have run, and pictures of these. Exists so that tests
-see what a user sees. Needs the packages of the extra ``ui``, and a Chromium on the machine.
+Input: notebooks, as lists of cells.
+Output: pages in which they have run, and pictures of these.
+Why: tests check what a user sees. Needs the packages of the extra ``ui``, and a Chromium on the machine.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable
 
 
 def browser_path() -> str | None:
-    """The machine's Chromium; None where there is none. ``TCOMPILE_CHROMIUM`` names another."""
+    """Returns the machine's Chromium; None if there is none. ``TCOMPILE_CHROMIUM`` names another."""
     named = os.environ.get("TCOMPILE_CHROMIUM")
     return named or next((path for name in _NAMES if (path := shutil.which(name))), None)
 
@@ -72,7 +73,7 @@ class Server(Served):
         path.write_text(json.dumps(values), encoding="utf-8")
 
     def theme(self, name: str) -> None:
-        """Has pages that are opened from now on in the ``light`` or the ``dark`` theme."""
+        """Makes pages opened from now on use the ``light`` or the ``dark`` theme."""
         self._set("@jupyterlab/apputils-extension/themes", {"theme": THEMES[name]})
 
     def write(self, notebook: nbformat.NotebookNode, name: str, at: str = "doc/tree") -> str:
@@ -102,7 +103,7 @@ class Page:
         page.on("websocket", self._connected)
 
     def _failed(self, error: Any) -> None:
-        """JupyterLab's own errors, as when a kernel goes while it asks something of it, are not this project's."""
+        """Ignores JupyterLab's own errors, as when a kernel ends during a request."""
         if "/extensions/tcompile/" in (error.stack or "/extensions/tcompile/"):
             self.errors.append(f"{error}\n{error.stack}")
 
@@ -126,7 +127,7 @@ class Page:
         return self
 
     def no_kernel(self) -> None:
-        """Answers the question for a kernel, which a notebook without one's name raises: none."""
+        """Answers the dialog for a kernel, which a notebook without a kernel's name opens: none."""
         self.page.locator(".jp-Dialog-button.jp-mod-reject").click()
 
     def run(self, seconds: float = 60) -> Page:

@@ -1,7 +1,8 @@
 """A server of a front end: a process that answers at an address.
 
-Input: a command, and an address that answers once the server is ready. Output: the running process. Why: JupyterLab and
-marimo are started, awaited and ended alike.
+Input: a command, and an address that answers once the server is ready.
+Output: the running process.
+Why: JupyterLab and marimo are started, awaited and stopped in the same way.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from pathlib import Path
 
 
 class Served:
-    """A server that runs until ``close``; what it prints is in ``server.log``."""
+    """A server that runs until ``close``; its output is in ``server.log``."""
 
     def __init__(self, command: Sequence[str], env: Mapping[str, str], folder: Path, ready: str) -> None:
         self._ready = ready
@@ -23,7 +24,7 @@ class Served:
         self.process = subprocess.Popen(command, env=env, cwd=folder, stdout=self._log, stderr=self._log)
 
     def wait(self, seconds: float) -> None:
-        """Waits until it answers. Raises RuntimeError with its log where it does not."""
+        """Waits until it answers. Raises RuntimeError with its log if it does not."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.process.poll() is None:
             with contextlib.suppress(OSError):

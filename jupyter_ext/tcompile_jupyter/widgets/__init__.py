@@ -1,11 +1,13 @@
-"""Widgets: the compiler's state in the page, live, and controls for it.
+"""Widgets: the compiler's live state in the page, and controls for it.
 
-Input: compiled functions, and the compiler's events. Output: widgets for a notebook. Each is saved as a picture too,
-which stays when the notebook is opened without a kernel. Exists apart from the magics so that these need no ipywidgets.
+Input: compiled functions, and the compiler's events.
+Output: widgets for a notebook. Each is also saved as a picture, which stays when the notebook is opened without a
+kernel.
+Why: separate from the magics, which therefore need no ipywidgets.
 
-``feed``, beside this package, brings the events in batches; ``shown`` is what all widgets have in common, ``picture``
-and ``plot`` are front ends of our own; the widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup`` and, all
-together, ``dashboard``.
+``feed``, beside this package, delivers events in batches. ``shown`` is the base class of all widgets; ``picture`` and
+``plot`` are front ends of this package. The widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup`` and,
+all together, ``dashboard``.
 """
 
 from tcompile_jupyter.widgets.controls import BackendChooser, ModeChooser, StanceToggle

@@ -1,7 +1,9 @@
 """A chart of a few series as SVG.
 
-Input: points with their spread. Output: the text of a picture. Exists so that a plot can be kept in a saved notebook
-as a picture that needs nothing installed and no script. Its colours stand out on light and on dark ground.
+Input: points with their spread.
+Output: the text of a picture.
+Why: a saved notebook keeps a plot as a picture that needs neither packages nor scripts. Its colours are visible on
+light and dark backgrounds.
 
 >>> plain = Series("plain", "#8b949e", [(1, 2.0, 1.5, 2.5), (10, 20.0, 19.0, 22.0)])
 >>> chart([plain], x="size", y="ms")[:4]
@@ -33,7 +35,7 @@ class Series:
 
 @dataclass(frozen=True)
 class _Axis:
-    """Where a number lies between two pixels."""
+    """Returns the pixel position of a number."""
 
     low: float
     high: float
@@ -48,7 +50,7 @@ class _Axis:
         return self.start + part * (self.end - self.start)
 
     def ticks(self) -> list[float]:
-        """Round numbers along the axis."""
+        """Returns round numbers along the axis."""
         if self.log:
             decades = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)) + 1)
             factors = (1,) if self.high >= 100 * self.low else (1, 2, 5)
@@ -71,9 +73,10 @@ def chart(
     marks: Sequence[tuple[float, str]] = (),
     tell: Callable[[float], str] = lambda value: f"{value:g}",
 ) -> str:
-    """The series in one picture. ``marks`` are upright lines with a text; ``tell`` puts a number beside the y axis.
+    """Draws the series in one picture. ``marks`` are vertical lines with a text; ``tell`` formats numbers beside the y
+    axis.
 
-    Points that have no place on a logarithmic axis are left out.
+    Points without a position on a logarithmic axis are left out.
     """
     shown = [
         Series(one.name, one.colour, [p for p in one.points if _fits(p[0], log_x) and _fits(p[1], log_y)], one.joined)
@@ -147,7 +150,7 @@ def _fits(value: float, log: bool) -> bool:
 
 
 def _short(value: float) -> str:
-    """A size, without many zeros.
+    """Formats a size, without many zeros.
 
     >>> _short(1000), _short(2e6), _short(5)
     ('1k', '2M', '5')

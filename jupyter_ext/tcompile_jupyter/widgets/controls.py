@@ -1,7 +1,8 @@
 """Widgets that set what compiled functions do: the stance, the backend, the mode.
 
-Input: clicks, and the compiler's word that the stance has changed. Output: calls of ``set_stance``. Exists so that the
-stance of the process can be seen and changed beside the code; any number of copies show the same.
+Input: clicks, and events of stance changes.
+Output: calls of ``set_stance``.
+Why: the process's stance can be seen and changed beside the code; all copies show the same.
 """
 
 from __future__ import annotations
@@ -21,22 +22,22 @@ from tcompile_jupyter.feed import feed
 from tcompile_jupyter.widgets.shown import Shown, text
 
 OWN = "each function's own"
-"""What the chooser of backends says where no backend is forced."""
+"""The entry of the backend chooser if no backend is forced."""
 
 
 def process_stance() -> Stance:
-    """The stance of the process, whatever block this thread stands in."""
+    """Returns the stance of the process, whatever block this thread is in."""
     found: list[Stance] = []
-    asker = threading.Thread(target=lambda: found.append(current()))  # stands in no block
+    asker = threading.Thread(target=lambda: found.append(current()))  # a new thread is in no block
     asker.start()
     asker.join()
     return found[0]
 
 
 class _Follower(Shown):
-    """A control that shows something of the process's stance, and changes it when it is clicked.
+    """A control that shows a part of the process's stance, and changes it on a click.
 
-    ``chooser`` is the widget with the value; ``read`` says what it shows in a stance, ``write`` does what it says.
+    ``chooser`` is the widget with the value; ``read`` maps a stance to its value, ``write`` sets the value.
     """
 
     def __init__(
@@ -73,8 +74,8 @@ class _Follower(Shown):
 class StanceToggle(_Follower):
     """The six stances as buttons. A click is ``tcompile.set_stance(name)``, for the whole process.
 
-    It follows stances that are set elsewhere, by code or by another copy; a ``with`` block, which holds in one thread
-    for a while, is not shown. The trait ``value`` is the stance's name.
+    It follows stances set elsewhere, by code or by another copy. A ``with`` block, which holds in one thread for a
+    while, is not shown. The trait ``value`` is the stance's name.
     """
 
     value = traitlets.Unicode("default")
@@ -94,15 +95,15 @@ class StanceToggle(_Follower):
         self.value = stance.name
 
     def picture(self) -> str:
-        """The stance, and what it means."""
+        """Returns the stance, and its meaning."""
         return f"<div>stance <b>{text(str(self.stance))}</b>: {text(_meaning(self.stance))}</div>"
 
 
 class BackendChooser(_Follower):
-    """The backend that everything is compiled with: ``tcompile.set_stance(force_backend=name)``, for the process.
+    """The backend for all compiles: ``tcompile.set_stance(force_backend=name)``, for the process.
 
-    "each function's own" takes the force away. Under another stance than ``default``, which cannot be had together with
-    a forced backend, choosing one goes back to ``default``. The trait ``value`` is a backend's name, or None.
+    "each function's own" removes it. A forced backend requires the stance ``default``, so choosing one returns to
+    ``default``. The trait ``value`` is a backend's name, or None.
     """
 
     value = traitlets.Unicode(None, allow_none=True)
@@ -136,7 +137,7 @@ class BackendChooser(_Follower):
             set_stance("default")
         elif name in list_backends(None):
             set_stance(force_backend=name)
-        else:  # a callable that has no registered name cannot be had back by name
+        else:  # a callable without a registered name cannot be restored by name
             self.take(process_stance())
 
 
@@ -174,10 +175,10 @@ def _set(name: str) -> None:
 
 
 def _meaning(stance: Stance) -> str:
-    told = STANCES[stance.name]
+    meaning = STANCES[stance.name]
     if stance.force_backend is not None:
-        return f"{told} (now {stance})"
-    return told.partition(";")[0] if stance.name == "default" else told
+        return f"{meaning} (now {stance})"
+    return meaning.partition(";")[0] if stance.name == "default" else meaning
 
 
 __all__ = ["OWN", "BackendChooser", "ModeChooser", "StanceToggle", "process_stance"]

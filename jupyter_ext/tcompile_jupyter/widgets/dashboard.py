@@ -1,7 +1,8 @@
 """Everything about the compiler of this process in one place.
 
-Input: the names of the notebook. Output: a ``Dashboard``: stance, backend and mode, the timeline, the graphs of a
-function, and a plot of any call that is typed in.
+Input: the names of the notebook.
+Output: a ``Dashboard``: stance, backend and mode, the timeline, the graphs of a function, and a plot of any typed call.
+Why: one display while experimenting.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NONE = "no compiled function yet"
 
 
 class Dashboard(Shown):
-    """The widgets of this package together. ``namespace`` is where functions are looked for, and calls evaluated."""
+    """The widgets of this package together. ``namespace`` is searched for functions, and calls are evaluated in it."""
 
     def __init__(self, namespace: Mapping[str, Any]) -> None:
         self._namespace = namespace
@@ -54,7 +55,7 @@ class Dashboard(Shown):
         self.refresh()
 
     def refresh(self) -> None:
-        """Looks for the compiled functions of the notebook again."""
+        """Searches for the notebook's compiled functions again."""
         names = [name for name, value in list(self._namespace.items()) if _shown(name, value)]
         options = tuple(names) or (_NONE,)
         if tuple(self._functions.options) != options:
@@ -64,7 +65,7 @@ class Dashboard(Shown):
         self._look_at(self._functions.value)
 
     def measure(self, call: str) -> None:
-        """Measures a call that is given as text, such as ``f(x)``, with the chosen mode."""
+        """Measures a call given as text, such as ``f(x)``, with the chosen mode."""
         try:
             function, args = _parsed(call, self._namespace)
             settings = {"mode": self.mode.value} if not is_compiled(function) else {}
@@ -93,17 +94,17 @@ class Dashboard(Shown):
         self.redraw()
 
     def title(self) -> str:
-        """The stance, and how much was compiled."""
+        """Returns the stance, and how much was compiled."""
         return f"tcompile: {self.stance.title()}; {self.timeline.title()}"
 
     def picture(self) -> str:
-        """The pictures of its parts."""
+        """Returns the pictures of its parts."""
         parts = (self.stance, self.timeline, self.graph, self.plot)
         return "".join(f"<div>{part.picture()}</div>" for part in parts if part is not None)
 
 
 def dashboard(namespace: Mapping[str, Any] | None = None) -> Dashboard:
-    """Stance, backend, mode, timeline, graphs and speed, for the functions of the notebook or of ``namespace``."""
+    """Shows stance, backend, mode, timeline, graphs and speed, for functions of the notebook or of ``namespace``."""
     if namespace is None:
         namespace = _notebook()
     return Dashboard(namespace)
@@ -121,7 +122,7 @@ def _shown(name: str, value: Any) -> bool:
 
 
 def _parsed(call: str, namespace: Mapping[str, Any]) -> tuple[Callable[..., Any], list[Any]]:
-    """The function and the arguments of a call; each is evaluated once."""
+    """Returns the function and the arguments of a call; each is evaluated once."""
     tree = ast.parse(call.strip(), mode="eval").body
     if not isinstance(tree, ast.Call) or tree.keywords:
         raise ValueError("type a call with arguments by position, such as f(x)")

@@ -1,7 +1,8 @@
 """A function's graphs, drawn as they are captured.
 
-Input: a compiled function, and the compiler's word that something was compiled. Output: a ``LiveGraph``, in which a
-click on an operation shows the user's line that asked for it and the kernel that computes it.
+Input: a compiled function, and events of its compiles.
+Output: a ``LiveGraph``. A click on an operation shows its source line and its kernel.
+Why: connects operations with user lines and kernels.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from tcompile_jupyter.widgets.picture import Detail, Picture
 from tcompile_jupyter.widgets.shown import Shown, image, plain, text
 
 MOST = 300
-"""Operations of a graph that is drawn; a larger one is listed."""
+"""The maximum of operations in a drawn graph; a larger one is listed."""
 
 
 class LiveGraph(Shown):
     """The graphs of a compiled function, one for each entry. New ones appear as calls are captured.
 
-    A click on an operation shows its type, the line of the user's that made it, and the kernel that it is part of.
-    Raises InvalidType for something that is no compiled function.
+    A click on an operation shows its type, its source line, and its kernel. Raises InvalidType if ``function`` is not a
+    compiled function.
     """
 
     def __init__(self, function: Any) -> None:
@@ -39,7 +40,7 @@ class LiveGraph(Shown):
             raise InvalidType(f"LiveGraph takes a compiled function, got {type(function).__name__}")
         self.function = function
         self._chooser = ipywidgets.Dropdown(layout={"width": "auto", "max_width": "100%"})
-        self._chosen = False  # whether the user has picked one
+        self._chosen = False  # whether the user has chosen one
         self._following = False
         self._picture = Picture(zooms=True, hint="Click an operation for its line and its kernel.")
         self._waits = ipywidgets.HTML()
@@ -50,7 +51,7 @@ class LiveGraph(Shown):
         self.refresh()
 
     def refresh(self) -> None:
-        """Looks at the function's entries again."""
+        """Reads the function's entries again."""
         entries = sorted((e for e in parts_of(self.function)[2].entries if e.graph is not None), key=lambda e: e.index)
         held = {number: drawn for number, drawn in self._seen.items() if any(e is drawn[0] for e in entries)}
         new = [entry for entry in entries if entry.index not in held]
@@ -94,11 +95,11 @@ class LiveGraph(Shown):
         self.redraw()
 
     def title(self) -> str:
-        """How many graphs there are."""
+        """Returns the number of graphs."""
         return f"graphs of {_name(self.function)}: {len(self._seen)}"
 
     def picture(self) -> str:
-        """The graph that is looked at."""
+        """Returns the selected graph."""
         head = f"<div>{self._head(len(self._seen))}</div>"
         entry, drawing, _ = self._seen.get(self._chooser.value, (None, "", {}))
         if entry is None:
@@ -108,7 +109,7 @@ class LiveGraph(Shown):
 
 
 def _drawn(entry: Any) -> tuple[Any, str, dict[str, list[Detail]]]:
-    """An entry with the drawing of its graph and what to say of each operation."""
+    """Returns an entry with the drawing of its graph and the details of each operation."""
     graph = entry.graph
     if graph.op_count > MOST:
         listing = text(graph.readable(), 20_000)
@@ -121,7 +122,7 @@ def _drawn(entry: Any) -> tuple[Any, str, dict[str, list[Detail]]]:
 def _details(
     nodes: Sequence[NodeView], kernels: dict[str, str], outside: str = ""
 ) -> Iterator[tuple[str, list[Detail]]]:
-    """What to say of each of the nodes of a graph, and of those in its sub-graphs, whose kernels are their own."""
+    """Returns the details of the nodes of a graph, and of those in its sub-graphs, which have kernels of their own."""
     together: dict[str, list[str]] = {}
     for node in nodes:
         together.setdefault(node.kernel, []).append(node.name)

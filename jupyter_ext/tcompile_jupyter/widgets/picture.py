@@ -1,8 +1,8 @@
-"""A picture in the page whose parts can be clicked.
+"""A picture in the page with clickable parts.
 
-Input: HTML made by tcompile (SVG, as a rule), and for each part that is named in it (``data-node``) what to say of it.
-Output: the name of the part that was clicked. Exists as a front end of our own: its script and style are files of this
-package, and load nothing from elsewhere.
+Input: HTML made by tcompile (SVG, as a rule), and the details of each part named in it (``data-node``).
+Output: the name of the clicked part.
+Why: its script and style are files of this package, and load nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tcompile_jupyter.widgets.shown import plain
 _HERE = Path(__file__).parent
 
 Detail = tuple[str, str]
-"""A heading, and text, which is shown as it is."""
+"""A heading, and text, which is shown unformatted."""
 
 
 class Picture(anywidget.AnyWidget):  # type: ignore[misc]
-    """A picture that scrolls and zooms. ``selected`` is the name of the clicked part, "" where none is.
+    """A picture that scrolls and zooms. ``selected`` is the name of the clicked part, or "".
 
-    ``html`` is put into the page as it is, so whoever makes it escapes what comes from the user; ``details`` are put
-    there as text, beside the picture or ``below`` it.
+    ``html`` is inserted unescaped, so its maker escapes user text. ``details`` are inserted as text, beside the picture
+    or ``below`` it.
     """
 
     _esm = (_HERE / "picture.js").read_text(encoding="utf-8")
@@ -37,12 +37,12 @@ class Picture(anywidget.AnyWidget):  # type: ignore[misc]
     below = traitlets.Bool(False).tag(sync=True)
 
     def show(self, html: str, details: dict[str, list[Detail]] | None = None) -> None:
-        """Shows another picture; a part that both have stays selected."""
-        told = {name: [[plain(h, 80), plain(t, 1500)] for h, t in rows] for name, rows in (details or {}).items()}
+        """Shows another picture; a part in both stays selected."""
+        shown = {name: [[plain(h, 80), plain(t, 1500)] for h, t in rows] for name, rows in (details or {}).items()}
         with self.hold_sync():
-            if self.selected not in told:
+            if self.selected not in shown:
                 self.selected = ""
-            self.details = told
+            self.details = shown
             self.html = html
 
 

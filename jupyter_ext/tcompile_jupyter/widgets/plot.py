@@ -1,8 +1,9 @@
 """A plotly plot in the page that takes a whole figure at a time.
 
-Input: traces and a layout. Output: the plot, redrawn in place when they change. Why: plotly's own widget
-tells page and kernel of each other by differences, of which a thread that measures makes some get lost, and sends its
-library with each plot. Here the figure is sent whole, and the library, plotly.js as the package plotly has it, once.
+Input: traces and a layout.
+Output: the plot, redrawn in place when they change.
+Why: plotly's own widget synchronises by differences, some of which are lost if a thread measures, and sends its library
+with each plot. Here the figure is sent whole, and plotly.js, from the package plotly, once.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _HERE = Path(__file__).parent
 
 
 class Library(ipywidgets.Widget):  # type: ignore[misc]
-    """plotly.js, as state that the plots of a page refer to."""
+    """plotly.js, as state shared by the plots of a page."""
 
     code = traitlets.Unicode("").tag(sync=True)
 
@@ -28,7 +29,7 @@ _library: list[Library] = []  # one for the kernel, made with the first plot
 
 
 def library() -> Library:
-    """The one library of this kernel, sent to the page when it is first asked for."""
+    """Returns this kernel's only library, sent to the page on first use."""
     if not _library or _library[0].comm is None:  # all widgets may have been closed since
         _library[:] = [Library(code=(files("plotly") / "package_data" / "plotly.min.js").read_text(encoding="utf-8"))]
     return _library[0]

@@ -1,12 +1,12 @@
-"""What all widgets of tcompile share: being displayed, being saved, and being closed.
+"""The base class of tcompile's widgets: display, saving, and closing.
 
-Input: a widget, and its state as a picture. Output: two outputs under the cell: the widget, and the picture, which is
-hidden while the widget lives. Why: a saved notebook holds no widget: without a kernel the picture remains.
-The picture needs no script, and is kept when a notebook that is not trusted is cleaned of styles, so it is plain HTML
-and an image.
+Input: a widget, and its state as a picture.
+Output: two outputs under the cell: the widget, and the picture, which is hidden while the widget lives.
+Why: a saved notebook holds no widgets: without a kernel the picture remains. It is plain HTML and an image, so it needs
+no script, and survives the removal of styles from untrusted notebooks.
 
-Which of the two is seen is decided by a style sheet in the page: the picture goes where the live widget is in the same
-document. JupyterLab's note that it waits for a widget, or that there is none, goes where the picture stands beneath it.
+A style sheet in the page decides which of the two is visible. The picture is hidden if the live widget is in the same
+document. JupyterLab's note about a missing widget is hidden if the picture is below it.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from IPython.display import display, update_display
 from tcompile.observe.display import html
 
 REST = 2.0
-"""Seconds between two pictures of a widget that goes on changing."""
+"""Seconds between two pictures of a changing widget."""
 
-# One rule each: a browser drops a rule whole where it does not know a part of it.
+# Separate rules: a browser drops a whole rule if it does not know a part of it.
 _RULES = (
     "body:has(.{live}) .{saved}{{display:none}}"
     ".jp-OutputArea:has(.{live}) .jp-OutputArea-child:has(.{saved}){{display:none}}"
@@ -45,7 +45,7 @@ class Still:
 
 
 class Shown(ipywidgets.VBox):  # type: ignore[misc]
-    """A box of widgets with a picture of itself. Subclasses give ``title`` and ``picture``.
+    """A box of widgets with a picture of itself. Subclasses define ``title`` and ``picture``.
 
     ``ends`` are called when the widget is closed.
     """
@@ -61,15 +61,15 @@ class Shown(ipywidgets.VBox):  # type: ignore[misc]
         self.add_class(self.live)
 
     def title(self) -> str:
-        """The state in a line of text."""
+        """Returns the state in a line of text."""
         return type(self).__name__
 
     def picture(self) -> str:
-        """The state as HTML that needs no script and no style sheet."""
+        """Returns the state as HTML without scripts and style sheets."""
         return f"<div>{text(self.title())}</div>"
 
     def redraw(self, *, now: bool = False) -> None:
-        """Renews the picture where it has changed: at once, or unless that was done a moment ago."""
+        """Updates the picture if it has changed: at once, or unless that happened a moment ago."""
         if not self._places or (not now and time.monotonic() < self._drawn + REST):
             return
         self._drawn = time.monotonic()
@@ -96,18 +96,18 @@ class Shown(ipywidgets.VBox):  # type: ignore[misc]
             self._places.append(handle.display_id)
 
     def settle(self) -> None:
-        """Waits until the picture is worth showing."""
+        """Waits until the picture has content."""
 
     def _display_(self) -> Still:  # marimo asks for it first
         self.settle()
         return Still(self.picture())
 
     def close(self) -> None:
-        """Ends the widget and those in it; its picture stays."""
+        """Closes the widget and its children; its picture stays."""
         ends, self.ends = self.ends, ()
         for end in ends:
             end()
-        if self.comm is not None and self.children:  # else closed before, or refused its arguments half made
+        if self.comm is not None and self.children:  # else closed before, or arguments were refused during construction
             self.redraw(now=True)
         _close_inside(self)
         super().close()
@@ -121,20 +121,20 @@ def _close_inside(box: Any) -> None:
 
 
 def image(svg: str, about: str, width: float | None = None) -> str:
-    """An SVG picture as an image, which HTML that has been cleaned keeps."""
+    """Returns an SVG picture as an image, which sanitised HTML keeps."""
     coded = base64.b64encode(svg.encode()).decode()
     size = f' width="{width:.0f}"' if width is not None else ""
     return f'<img alt="{text(about)}"{size} src="data:image/svg+xml;base64,{coded}">'
 
 
-def plain(told: str, most: int = 300) -> str:
-    """Text without signs that a terminal or a page would obey, of bearable length."""
-    return html.cut(html.printable(told[: 4 * most]), most)
+def plain(value: str, most: int = 300) -> str:
+    """Returns shortened text without control characters."""
+    return html.cut(html.printable(value[: 4 * most]), most)
 
 
-def text(told: str, most: int = 300) -> str:
-    """The same, escaped for HTML."""
-    return escape(plain(told, most))
+def text(value: str, most: int = 300) -> str:
+    """Returns the same, escaped for HTML."""
+    return escape(plain(value, most))
 
 
 __all__ = ["REST", "Shown", "Still", "image", "plain", "text"]

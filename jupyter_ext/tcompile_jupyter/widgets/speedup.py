@@ -1,8 +1,8 @@
-"""Plain Python beside compiled code, measured while you look.
+"""Plots the times of plain Python and compiled code while they are measured.
 
-Input: a function, and its arguments or a way to make them of any size. Output: a ``SpeedupPlot``, which draws the
-medians and their spread as they become known. How it is measured is the business of ``tcompile_jupyter.measure``; here
-it is only run, in a thread of its own, and drawn.
+Input: a function, and its arguments or a way to make them of any size.
+Output: a ``SpeedupPlot``, which draws the medians and their spread as they become known.
+Why: ``tcompile_jupyter.measure`` does the timing; here it runs in a thread of its own, and is drawn.
 """
 
 from __future__ import annotations
@@ -32,21 +32,22 @@ SIZES = tuple(10**n for n in range(1, 7))
 
 @dataclass(frozen=True)
 class SpeedupPoint:
-    """What was measured of one size; ``size`` is None where the arguments were given."""
+    """The results for one size; ``size`` is None if the arguments were given."""
 
     size: int | None
     measured: Measured
 
 
 class SpeedupPlot(Shown):
-    """Times of ``function(*args)``, call by call, or of a sweep: ``function(make(size))`` for each of ``sizes``.
+    """Times ``function(*args)``, call by call, or a sweep: ``function(make(size))`` for each of ``sizes``.
 
-    ``make`` returns the argument, or a tuple of arguments. It measures as soon as it is made, in the background, until
-    each median is known to within ``tolerance`` at 95% confidence, or for ``budget`` seconds for each size; the button
-    stops it, and ``wait()`` waits for it. Bars are the middle half of the samples. Where results differ from plain
-    Python's, it says so and stops. ``settings`` are those of ``tcompile.compile``, for a function that is not compiled.
+    ``make`` returns the argument, or a tuple of arguments. Measuring starts at once, in the background. It lasts until
+    each median is known to within ``tolerance`` at 95% confidence, or ``budget`` seconds for each size. The button
+    stops it, and ``wait()`` waits for it. Bars are the middle half of the samples. If results differ from plain
+    Python's, it reports that and stops. ``settings`` are those of ``tcompile.compile``, for a function that is not
+    compiled.
 
-    Raises InvalidArgument where there are both arguments and ``make``, or sizes without ``make``.
+    Raises InvalidArgument for both arguments and ``make``, or sizes without ``make``.
     """
 
     def __init__(
@@ -74,7 +75,7 @@ class SpeedupPlot(Shown):
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._progress = ipywidgets.FloatProgress(min=0.0, max=1.0, layout={"width": "180px"})
-        # Two, of which one is seen: a press of "Stop" that comes when all is measured must not measure again.
+        # Two, of which one is visible: a late press of "Stop" must not start another measurement.
         shape = {"width": "auto", "min_width": "90px", "flex": "0 0 auto"}
         self._go = ipywidgets.Button(icon="play", layout=shape)
         self._halt = ipywidgets.Button(description="Stop", icon="stop", layout=shape)
@@ -93,28 +94,28 @@ class SpeedupPlot(Shown):
     # -- measuring ---------------------------------------------------------------------------------
     @property
     def measuring(self) -> bool:
-        """Whether it measures now."""
+        """Whether it is measuring now."""
         return self._thread is not None and self._thread.is_alive()
 
     def start(self) -> None:
-        """Measures, anew if it has before."""
+        """Measures, again if it has before."""
         if self.measuring:
             return
         self._over.clear()
         self.points = ()
         self.status = "measuring"
         self._draw()
-        # In a context of its own: what it displays later belongs to the cell that runs then, and is taken in there.
+        # In a context of its own: later displays belong to the cell that runs then.
         cell = current_cell.get()
         self._thread = threading.Thread(target=self._measure, args=(cell,), name="tcompile plot", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """Ends the measuring after the repeat that is going on; what is known stays."""
+        """Stops measuring after the current repeat; the results so far stay."""
         self._over.set()
 
     def wait(self, timeout: float | None = None) -> SpeedupPlot:
-        """Waits until it has measured, or so many seconds. An interrupt stops the measuring."""
+        """Waits until measuring has ended, or for so many seconds. An interrupt stops the measuring."""
         try:
             if self._thread is not None:
                 self._thread.join(timeout)
@@ -130,7 +131,7 @@ class SpeedupPlot(Shown):
                 self._measure_size(number, size)
                 if self._over.is_set() or self.status != "measuring":
                     break
-        except Exception as error:  # shown where the times would be
+        except Exception as error:  # shown in place of the times
             self.status = f"{type(error).__name__}: {error}"
         if self.status == "measuring":
             self.status = "stopped" if self._over.is_set() else "done"
@@ -158,44 +159,44 @@ class SpeedupPlot(Shown):
         self._draw((number + 1) / len(self._sizes))
 
     def settle(self) -> None:
-        """Waits until it has measured."""
+        """Waits until measuring has ended."""
         self.wait()
 
     # -- showing -----------------------------------------------------------------------------------
     @property
     def crossings(self) -> list[float]:
-        """The sizes at which compiled code becomes faster, or slower, than plain Python.
+        """Returns the sizes at which compiled code becomes faster, or slower, than plain Python.
 
-        Points of which it is not sure which is faster are passed over.
+        Points where the faster one is not certain are skipped.
         """
         known = [(p.size, p.measured.speed_up) for p in self.points if p.size is not None and p.measured.sure]
         return crossings([size for size, _ in known], [speed for _, speed in known])
 
     def title(self) -> str:
-        """What is known, in a line."""
-        return f"{self.name}: {self._told()}"
+        """Returns the results so far, in a line."""
+        return f"{self.name}: {self._summary()}"
 
-    def _told(self) -> str:
+    def _summary(self) -> str:
         if self.status not in ("measuring", "done", "stopped") or not self.points:
             return self.status
         last = self.points[-1]
         size = "" if last.size is None else f"{last.size:,} elements: " if self.status == "measuring" else ""
         if self.status != "measuring" and len(self.points) > 1:
             ups = [point.measured.speed_up for point in self.points]
-            told = f"{min(ups):.2g}x to {max(ups):.2g}x as fast"
+            figures = f"{min(ups):.2g}x to {max(ups):.2g}x as fast"
             worst = max(point.measured.uncertainty for point in self.points)
         else:
             known = last.measured
-            told = (f"plain {format_ms(known.eager.median)}, compiled {format_ms(known.compiled.median)}, "
+            figures = (f"plain {format_ms(known.eager.median)}, compiled {format_ms(known.compiled.median)}, "
                     f"{known.speed_up:.2g}x as fast")  # fmt: skip
             worst = known.uncertainty
         may_alias_input = "not sure yet" if self.status == "measuring" else "medians unsure: the times vary"
         sure = f"medians within {worst:.0%} at {CONFIDENCE:.0%} confidence" if worst < 1 else may_alias_input
         stopped = " (stopped)" if self.status == "stopped" else ""
-        return f"{size}{told}, {sure}{stopped}"
+        return f"{size}{figures}, {sure}{stopped}"
 
     def table(self) -> str:
-        """The figures as HTML."""
+        """Returns the figures as HTML."""
         heads = ("size", "plain", "compiled", "speed-up", "within", "samples")
         rows = [
             (
@@ -215,12 +216,12 @@ class SpeedupPlot(Shown):
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
     def picture(self) -> str:
-        """The plot, and the figures as a table."""
-        head = f"<div><b>{text(self.name, 80)}</b> {text(self._told())}</div>"
+        """Returns the plot, and the figures as a table."""
+        head = f"<div><b>{text(self.name, 80)}</b> {text(self._summary())}</div>"
         return f"{head}{image(self.svg(), self.title())}{self.table()}" if self.points else head
 
     def svg(self) -> str:
-        """The plot as a picture."""
+        """Returns the plot as a picture."""
         if self._make is None:
             series = [Series(name, colour, [(n, ms, ms, ms) for n, ms in enumerate(sample, 1)], joined=False)
                       for name, colour, sample in self._calls()]  # fmt: skip
@@ -252,11 +253,11 @@ class SpeedupPlot(Shown):
         self._progress.layout.visibility = "visible" if busy else "hidden"
         self._progress.layout.width = "180px" if busy else "0px"
         mark = "color:#c62828" if self.status.startswith("results differ") else "opacity:.8"
-        self._says.value = f"<b>{text(self.name, 80)}</b> <span style='{mark}'>{text(self._told())}</span>"
+        self._says.value = f"<b>{text(self.name, 80)}</b> <span style='{mark}'>{text(self._summary())}</span>"
         self.plot.show(self._traces(), self._layout())
 
     def _traces(self) -> list[dict[str, Any]]:
-        """The series as plotly has them; times are in seconds, so that it finds their unit."""
+        """Returns the series in plotly's form; times are in seconds, so that it chooses their unit."""
         if self._make is None:
             return [
                 {**_trace(name, colour, "markers", 5), "x": list(range(1, len(sample) + 1)),
@@ -297,7 +298,7 @@ class SpeedupPlot(Shown):
         }  # fmt: skip
 
     def _lines(self) -> list[dict[str, Any]]:
-        """An upright line at each crossing, or one across at each median."""
+        """Returns a vertical line at each crossing, or a horizontal one at each median."""
         across = {"type": "line", "xref": "paper", "x0": 0, "x1": 1}
         upright = {"type": "line", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": MARK, "dash": "dash"}}
         if self._make is not None:

@@ -1,7 +1,9 @@
-"""When what was compiled, and why again.
+"""A timeline of compiles and recompiles.
 
-Input: the compiler's events, those of the past included. Output: a ``RecompileTimeline``: a line for each function,
-a mark for each compile, and the reasons of the last recompiles in words.
+Input: the compiler's events, past ones included.
+Output: a ``RecompileTimeline``: a line for each function, a mark for each compile, and the reasons of the last
+recompiles in words.
+Why: shows when a notebook spends time on compiling, and for what reason.
 """
 
 from __future__ import annotations
@@ -31,7 +33,7 @@ _SAYS = {"first": "first compile", "again": "recompile", "plain": "left to plain
 
 
 @dataclass
-class Compile:
+class CompileMark:
     """One compile. ``kind`` is a key of ``COLOURS``; ``ms`` is None while it runs."""
 
     id: str
@@ -45,13 +47,13 @@ class Compile:
 
 
 class RecompileTimeline(Shown):
-    """Every compile as a mark on its function's line, in time; a click says why, how long, and where it broke.
+    """Every compile as a mark on its function's line, in time; a click shows the reason, the duration, and breaks.
 
-    What was compiled before the widget was made is there too, as far as the history goes back.
+    Compiles before the widget was made are included, as far as the history goes back.
     """
 
     def __init__(self) -> None:
-        self._compiles: OrderedDict[str, Compile] = OrderedDict()
+        self._compiles: OrderedDict[str, CompileMark] = OrderedDict()
         self._dropped = 0
         self._fallbacks: deque[str] = deque(maxlen=_LISTED)
         self._lock = threading.Lock()
@@ -61,8 +63,8 @@ class RecompileTimeline(Shown):
         self._follow(history.events)
 
     @property
-    def compiles(self) -> tuple[Compile, ...]:
-        """What is shown, oldest first."""
+    def compiles(self) -> tuple[CompileMark, ...]:
+        """Returns the compiles shown, oldest first."""
         with self._lock:
             return tuple(self._compiles.values())
 
@@ -82,7 +84,7 @@ class RecompileTimeline(Shown):
             case CompileStarted():
                 again = event.reason != "first call"
                 place = f"{file_label(event.where.file)}, line {event.where.line}" if event.where.line else ""
-                made = Compile(event.compile_id, event.function, event.time, "again" if again else "first",
+                made = CompileMark(event.compile_id, event.function, event.time, "again" if again else "first",
                                event.reason, place)  # fmt: skip
                 self._compiles[event.compile_id] = made
                 while len(self._compiles) > MOST_COMPILES:
@@ -90,7 +92,7 @@ class RecompileTimeline(Shown):
                     self._dropped += 1
             case CompileFinished() if known is not None:
                 known.ms = event.ms
-                known.started = event.time - event.ms / 1e3  # what is loaded first is part of it
+                known.started = event.time - event.ms / 1e3  # the time includes loading the backend
                 known.kind = known.kind if event.outcome == "compiled" else "plain"
             case GraphBroke() if known is not None:
                 known.breaks.append(f"line {event.where.line}: {event.headline}")
@@ -102,7 +104,7 @@ class RecompileTimeline(Shown):
 
     # -- the drawing -------------------------------------------------------------------------------
     def drawing(self) -> tuple[str, dict[str, list[Detail]]]:
-        """The marks as SVG, and what to say of each."""
+        """Returns the marks as SVG, and the details of each."""
         compiles = self.compiles
         lanes = self._lanes(compiles)
         if not lanes:
@@ -132,7 +134,7 @@ class RecompileTimeline(Shown):
             colour = COLOURS[one.kind]
             unfinished = ' stroke-dasharray="2 2"' if one.ms is None else ""
             details[one.id] = list(_details(one))
-            # One that began a moment before lies beneath: marks are drawn from the oldest to the newest.
+            # Marks are drawn from the oldest to the newest, so later ones are on top.
             parts.append(
                 f'<g data-node="{text(one.id)}"><title>{text(_tip(one))}</title><rect class="b" x="{x - 3.5:.1f}" '
                 f'y="{y - 8:.1f}" width="{width:.1f}" height="16" rx="3.5" fill="{colour}" fill-opacity=".75" '
@@ -144,7 +146,7 @@ class RecompileTimeline(Shown):
         parts.append("</svg>")
         return "".join(parts), details
 
-    def _lanes(self, compiles: tuple[Compile, ...]) -> list[str]:
+    def _lanes(self, compiles: tuple[CompileMark, ...]) -> list[str]:
         names = list(dict.fromkeys(one.function for one in compiles))
         if len(names) <= MOST_LANES:
             return names
@@ -153,7 +155,7 @@ class RecompileTimeline(Shown):
         return [*(name for name in names if name in kept), OTHERS]
 
     def _words(self) -> str:
-        """The legend, the counts, and the last recompiles, as HTML."""
+        """Returns the legend, the counts, and the last recompiles, as HTML."""
         compiles = self.compiles
         if not compiles:
             return "<div style='opacity:.7'>nothing compiled yet</div>"
@@ -173,13 +175,13 @@ class RecompileTimeline(Shown):
         )
 
     def title(self) -> str:
-        """How much was compiled, and in what time."""
+        """Returns how much was compiled, and in what time."""
         compiles = self.compiles
         again = sum(one.kind == "again" for one in compiles)
-        told = f"{_count(len(compiles), 'compile')}, {_count(again, 'recompile')}"
+        summary = f"{_count(len(compiles), 'compile')}, {_count(again, 'recompile')}"
         spent = sum(one.ms or 0.0 for one in compiles)
-        told += f", {format_ms(spent)}" if compiles else ""
-        return f"{told}, and {self._dropped} before" if self._dropped else told
+        summary += f", {format_ms(spent)}" if compiles else ""
+        return f"{summary}, and {self._dropped} before" if self._dropped else summary
 
     def picture(self) -> str:
         """The timeline."""
@@ -190,23 +192,23 @@ class RecompileTimeline(Shown):
 OTHERS = "other functions"
 
 
-def _details(one: Compile) -> list[Detail]:
+def _details(one: CompileMark) -> list[Detail]:
     rows = [("function", one.function), (_SAYS[one.kind], time.strftime("%H:%M:%S", time.localtime(one.started)))]
     if one.ms is not None:
         rows.append(("took", format_ms(one.ms)))
     if one.place:
         rows.append(("where", one.place))
     rows.append(("why", one.why))
-    return rows + [("graph break", told) for told in one.breaks]
+    return rows + [("graph break", summary) for summary in one.breaks]
 
 
-def _tip(one: Compile) -> str:
+def _tip(one: CompileMark) -> str:
     took = f", {format_ms(one.ms)}" if one.ms is not None else ""
     return f"{one.function}: {_SAYS[one.kind]}{took}\n{_first_line(one.why)}"
 
 
 def _ticks(length: float) -> list[tuple[float, str]]:
-    """Round times along so many seconds."""
+    """Returns round times along so many seconds."""
     step = 10.0 ** math.floor(math.log10(length / 3))
     step *= next(factor for factor in (1, 2, 5, 10) if length / (step * factor) <= 6)
     ticks = []
@@ -217,8 +219,8 @@ def _ticks(length: float) -> list[tuple[float, str]]:
     return ticks
 
 
-def _first_line(told: str) -> str:
-    return told.partition("\n")[0]
+def _first_line(summary: str) -> str:
+    return summary.partition("\n")[0]
 
 
 def _short(name: str) -> str:
@@ -230,4 +232,4 @@ def _count(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-__all__ = ["COLOURS", "MOST_COMPILES", "MOST_LANES", "OTHERS", "Compile", "RecompileTimeline"]
+__all__ = ["COLOURS", "MOST_COMPILES", "MOST_LANES", "OTHERS", "CompileMark", "RecompileTimeline"]

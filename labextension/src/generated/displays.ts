@@ -17,7 +17,7 @@ export interface ComparisonRow {
   uncertainty: number | null;
 }
 
-/** A table of comparisons; `what` says what each row is. */
+/** A table of comparisons; `what` is the kind of its rows. */
 export interface ComparisonView {
   what: string;
   rows: ComparisonRow[];
@@ -53,7 +53,7 @@ export interface ExplainView {
   loops: string[];
 }
 
-/** What happened to one function while a cell ran; `cell` is true for the cell's own statements. */
+/** The events of one function while a cell ran; `cell` is true for the cell's own statements. */
 export interface FunctionReport {
   name: string;
   cell: boolean;
@@ -154,7 +154,7 @@ export interface ReportView {
   statements: ComparisonView | null;
 }
 
-/** A place in the user's code; columns are 0-based. `end_line` is set where it goes over several lines. */
+/** A place in the user's code; columns are 0-based. `end_line` is set if it spans several lines. */
 export interface UserLine {
   file: string;
   line: number;

@@ -3,7 +3,7 @@
 /** The version that these types speak of. */
 export const VERSION = 3;
 
-/** A place in the user's code; columns are 0-based. `end_line` is set where it goes over several lines. */
+/** A place in the user's code; columns are 0-based. `end_line` is set if it spans several lines. */
 export interface UserLine {
   file: string;
   line: number;
@@ -29,7 +29,7 @@ export interface CompileStarted {
   where: UserLine;
 }
 
-/** A graph came out of capture. `get_graph` gives the Graph itself to readers in this process. */
+/** Capture finished a graph. `get_graph` gives the Graph itself to readers in this process. */
 export interface GraphCaptured {
   kind: "graph_captured";
   schema: 3;
@@ -67,7 +67,7 @@ export interface GraphBroke {
   stack: UserLine[];
 }
 
-/** What became of a loop, and why: `outcome` is "one node", "unrolled" or "python". */
+/** The outcome of a loop, and the reason: `outcome` is "one node", "unrolled" or "python". */
 export interface LoopDecided {
   kind: "loop_decided";
   schema: 3;
@@ -103,7 +103,7 @@ export interface GuardFailed {
   hint: string;
 }
 
-/** No entry fitted a call, a new one is being compiled. `reasons` has one text for each entry tried. */
+/** No entry fitted a call, so another one is being compiled. `reasons` has one text for each entry tried. */
 export interface RecompileStarted {
   kind: "recompile_started";
   schema: 3;
@@ -135,7 +135,7 @@ export interface PassFinished {
   after: number;
 }
 
-/** A kernel became machine code. `nodes` are the graph nodes in it; the `get_` fields make text. */
+/** A kernel was compiled to machine code. `nodes` are its graph nodes; the `get_` fields return text. */
 export interface KernelCompiled {
   kind: "kernel_compiled";
   schema: 3;
@@ -219,7 +219,7 @@ export interface FellBack {
   detail: string;
 }
 
-/** A graph's kernels are started one by one, although CUDA graphs were asked for. */
+/** A graph's kernels are launched one by one, although CUDA graphs were requested. */
 export interface CudaGraphSkipped {
   kind: "cuda_graph_skipped";
   schema: 3;
@@ -234,7 +234,7 @@ export interface CudaGraphSkipped {
   reason: string;
 }
 
-/** One call was timed (only while somebody listens). Of many short calls it is one that stands for `calls`. */
+/** One call was timed (only while there are listeners). A sampled short call represents `calls` calls. */
 export interface CallTimed {
   kind: "call_timed";
   schema: 3;
@@ -250,7 +250,7 @@ export interface CallTimed {
   calls: number;
 }
 
-/** A loop of a graph was run (only while somebody listens): so often, with so many iterations in all, in so long. */
+/** A loop of a graph ran (only while there are listeners): `runs` times, with so many iterations in all, in */
 export interface LoopTimed {
   kind: "loop_timed";
   schema: 3;

@@ -1,7 +1,7 @@
-// Whether data is a graph.
+// Validates data as a graph.
 //
-// Enters: whatever a notebook or a kernel holds. Leaves: a graph in which every field has its type, missing ones filled
-// in, or a line that says why it is none.
+// Input: whatever a notebook or a kernel holds. Output: a graph in which every field has its type, missing ones filled
+// in, or a line with the error.
 
 import type { TranslationBundle } from "@jupyterlab/translation";
 
@@ -10,7 +10,7 @@ import { MOST_DRAWN } from "../limits.ts";
 
 type Loose = Record<string, unknown>;
 
-/** Reads a graph; a line of text where there is none. */
+/** Parses a graph; returns an error text for other data. */
 export function checkGraph(data: unknown, trans: TranslationBundle): GraphView | string {
   if (!isRecord(data) || !Array.isArray(data.nodes) || !Array.isArray(data.inputs)) {
     return trans.__("This graph cannot be shown: it is not one.");

@@ -1,6 +1,6 @@
 // Places boxes in layers, so that edges lead downwards.
 //
-// Enters: the sizes of boxes, and edges between them. Leaves: corners, and the points through which each edge goes.
+// Input: the sizes of boxes, and edges between them. Output: corners, and the points through which each edge goes.
 // The method is Sugiyama's: layers by the longest path, orders by barycentres, then places as near to the neighbours as
 // the order allows. It takes a few hundred milliseconds for 2,000 boxes.
 

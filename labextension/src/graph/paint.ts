@@ -1,7 +1,7 @@
 // The drawing of a scene: SVG elements for what lies in a window of it.
 //
-// Enters: a scene, a window of it, what is chosen and what is lit. Leaves: a group of elements. What stays in the window is
-// not touched, so that moving about costs only what comes into view. From far away, where no text can be read, a box is
+// Input: a scene, a window of it, the selected and the highlighted boxes. Output: a group of elements. What stays in the
+// window is not touched, so scrolling costs only what comes into view. At small zoom, where no text is readable, a box is
 // one rectangle, and all edges are one path.
 
 import { keep, s } from "../dom.ts";
@@ -16,7 +16,7 @@ export interface Window {
   bottom: number;
 }
 
-/** What is special about some of the boxes, and whether they are seen from afar. */
+/** The selected and highlighted boxes, and whether text is hidden at this zoom. */
 export interface Look {
   selected: string;
   lit: ReadonlySet<string>;
@@ -105,7 +105,7 @@ export class Painter {
     return styled(drawn, classes.join(" "));
   }
 
-  /** The boxes that read from a box, those that it reads from, and those that stand around it or in it. */
+  /** Returns the users of a box, its operands, and its enclosing and inner boxes. */
   private neighbours(id: string): Set<string> {
     if (this.near.of !== id) {
       const own = this.scene.boxes.find((box) => box.id === id);
@@ -140,7 +140,7 @@ function whole(box: Box): SVGElement {
   return s("g", at(box), face(box, "tc-ground"), face(box, "tc-face"), title, detail);
 }
 
-/** A box from afar. */
+/** A box without text. */
 function outline(box: Box): SVGElement {
   return s("g", at(box), face(box, "tc-face"));
 }

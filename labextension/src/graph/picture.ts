@@ -1,6 +1,6 @@
-// A graph as a picture to look around in.
+// A graph as a picture with scrolling and zoom.
 //
-// Enters: the data of a graph. Leaves: an element with the drawing: scroll or drag to move, Ctrl and the wheel or the
+// Input: the data of a graph. Output: an element with the drawing: scroll or drag to move, Ctrl and the wheel or the
 // buttons to zoom, arrow keys to walk along the edges. Only what can be seen is in the page, so that thousands of boxes
 // move as smoothly as ten.
 
@@ -18,7 +18,7 @@ const MARGIN = 16;
 const BARE = 0.45; // below this zoom boxes have no text
 const REST = 120; // milliseconds after which a zoom is over
 
-/** What the picture tells of itself. */
+/** The events of the picture. */
 export interface PictureOptions {
   trans: TranslationBundle;
   /** A box was chosen: an operation, or a kernel by its name; neither where nothing is. */
@@ -94,7 +94,7 @@ export class Picture {
     this.draw(() => requestAnimationFrame(() => this.fit()));
   }
 
-  /** Lights the operations with these names up, and brings the first of them into view. */
+  /** Highlights the operations with these names, and scrolls to the first of them. */
   light(names: Iterable<string>): void {
     this.lines = [...names];
     this.find();
@@ -113,7 +113,7 @@ export class Picture {
     clearTimeout(this.resting);
   }
 
-  /** Lays out what there is to see now, in slices; what was seen stays until then. */
+  /** Computes the layout in slices; the old drawing stays until then. */
   private draw(then: () => void): void {
     this.giveUp();
     this.node.setAttribute("aria-busy", "true");
@@ -129,7 +129,7 @@ export class Picture {
     });
   }
 
-  /** Finds the boxes of the operations that are lit: their own, or those of their kernels. */
+  /** Finds the boxes of the highlighted operations: their own, or those of their kernels. */
   private find(): void {
     const kernelOf = new Map(this.graph.nodes.map((node) => [node.name, node.kernel]));
     const ids = this.lines.map((name) =>
@@ -323,7 +323,7 @@ export class Picture {
     this.later();
   }
 
-  /** As large as there is room for, and not so small that nothing can be read. */
+  /** Zooms to fit, but keeps text readable. */
   private fit(): void {
     const { width, height } = this.scene;
     const room = this.view.clientWidth / (width + 2 * MARGIN);

@@ -1,7 +1,7 @@
-// What is drawn of a graph: its boxes and edges, with kernels and sub-graphs as boxes around others, or folded.
+// The boxes and edges of a graph, with kernels and sub-graphs as groups, open or folded.
 //
-// Enters: the data of a graph, and which of its groups are folded. Leaves: boxes and routes in the coordinates of one
-// picture, worked out in steps that may be slices of time (`sliced`). Knows nothing of the page.
+// Input: the data of a graph, and which of its groups are folded. Output: boxes and routes in the coordinates of one
+// picture, computed in time slices (`sliced`). Knows nothing of the page.
 
 import type { GraphView, NodeView } from "../generated/displays.ts";
 import { limits } from "../limits.ts";
@@ -135,7 +135,7 @@ function* draw(
   return { parts, home };
 }
 
-/** The values that a member reads, those that it makes by itself included. */
+/** Returns the values that a member reads, its own results included. */
 function reads({ node, inside }: Member, read: Set<string>): void {
   node?.inputs.forEach((name) => read.add(name));
   inside.forEach((inner) => reads(inner, read));
@@ -191,7 +191,7 @@ function output(name: string, n: number, all: number, home: Map<string, string>)
   return { box, inner: null };
 }
 
-/** Places parts beside and under each other, and what is in them with them. */
+/** Places parts beside and below each other, with their contents. */
 function* arrange(parts: Part[]): Generator<void, Scene> {
   const number = new Map(parts.map(({ box }, n) => [box.id, n]));
   const edges: Edge[] = [];

@@ -1,11 +1,11 @@
-// Long work in slices, so that the page goes on in between.
+// Runs long work in slices, so that the page stays responsive.
 //
-// Enters: work as a generator, which yields wherever it may be interrupted. Leaves: its result. Work that is short is
+// Input: work as a generator, which yields wherever it may be interrupted. Output: its result. Work that is short is
 // done at once; of longer work, each slice is shorter than a frame.
 
 const SLICE = 8; // milliseconds
 
-/** Does the work, and hands the result to `done`: at once, where a slice is enough. Returns what gives it up. */
+/** Runs the work, and passes the result to `done`, at once if one slice suffices. Returns a cancel function. */
 export function sliced<T>(
   work: Generator<void, T>,
   done: (result: T) => void,
@@ -32,7 +32,7 @@ export function sliced<T>(
   };
 }
 
-/** Does the work to its end. */
+/** Runs the work to its end. */
 export function whole<T>(work: Generator<void, T>): T {
   for (;;) {
     const step = work.next();

@@ -1,6 +1,6 @@
 // The functions of the kernel, cell by cell.
 //
-// Enters: the model. Leaves: for each function its entries with guards, hits and timings, and its graph breaks; buttons
+// Input: the model. Output: for each function its entries with guards, hits and timings, and its graph breaks; buttons
 // that go to the graph, the kernels, the cell and the line.
 
 import { h, keep } from "../dom.ts";
@@ -15,13 +15,13 @@ import type { Frame, Section } from "./section.ts";
 /** Functions that are listed; of more, the newest. */
 const MOST = 200;
 
-/** What stands under one cell's name. */
+/** The rows under one cell's name. */
 interface Group {
   node: HTMLElement;
   heading: HTMLElement;
 }
 
-/** The section. What has not changed is not drawn again: hundreds of functions may stand in it. */
+/** The section. Unchanged rows are not drawn again: there may be hundreds of functions. */
 export class Functions implements Section {
   readonly node = h("div", { class: "tc-section" });
   private readonly open = new Set<string>(); // what the user has unfolded, kept when it is drawn again

@@ -1,7 +1,7 @@
 // One graph, with the user's line for each operation.
 //
-// Enters: the entry that is chosen; its graph, which is asked for. Leaves: the picture and what it says of the chosen
-// operation. A line that the cursor comes to lights its operations up.
+// Input: the entry that is chosen; its graph, which is asked for. Output: the picture and what it says of the chosen
+// operation. The line of the cursor highlights its operations.
 
 import { h, keep } from "../dom.ts";
 import type { GraphView, NodeView } from "../generated/displays.ts";

@@ -1,7 +1,7 @@
 // Why functions were compiled again.
 //
-// Enters: the recompiles that the model remembers. Leaves: for each what did not hold, the guards of the two entries
-// side by side, and what would have avoided it.
+// Input: the recompiles that the model remembers. Output: for each the failed guard, the guards of the two entries
+// side by side, and a hint.
 
 import { h, keep } from "../dom.ts";
 import type { GuardFailed } from "../generated/events.ts";
@@ -98,7 +98,7 @@ export class History implements Section {
     );
   }
 
-  /** The guards of the entry that did not fit, and of the one that was made then; what is in both is dim. */
+  /** The guards of the entry that missed, and of the new one; common guards are dim. */
   private sides(step: Recompile): HTMLElement | null {
     const [number, made] = step.compileId.split("/").map(Number);
     const entries = this.frame.link?.model.functions.get(number ?? -1)?.view.entries ?? [];

@@ -1,6 +1,6 @@
 // One kernel: the user's lines, its operations, its intermediate code and its machine code.
 //
-// Enters: the entry that is chosen, and which of its kernels; the listings, which are asked for. Leaves: text.
+// Input: the entry that is chosen, and which of its kernels; the listings, which are asked for. Output: text.
 
 import { h, keep } from "../dom.ts";
 import type { KernelView } from "../generated/displays.ts";

@@ -1,6 +1,6 @@
-// The side panel: one kernel at a time, its functions, graphs, recompiles and kernels behind four tabs.
+// The side panel: one kernel at a time, its functions, graphs, recompiles and kernels in four tabs.
 //
-// Enters: the links, and which notebook or console is in front. Leaves: the panel. It draws when something has changed,
+// Input: the links, and which notebook or console is in front. Output: the panel. It draws when something has changed,
 // at most a few times a second, and only while it is seen.
 
 import type { TranslationBundle } from "@jupyterlab/translation";
@@ -115,14 +115,14 @@ export class Panel extends Widget implements Frame {
     this.functions.showCell(cell);
   }
 
-  /** The cursor has come to a line of the user's. */
+  /** The cursor has reached a line of the user's. */
   cursor(file: string, line: number): void {
     if (this.isVisible) {
       this.sections[this.tab].cursor?.(file, line);
     }
   }
 
-  /** Asks for the counts of this moment: calls that fit what is compiled tell nobody of themselves. */
+  /** Requests the current counts: cache hits emit no events. */
   async count(): Promise<void> {
     const { link } = this;
     if (this.isVisible && link?.connected) {

@@ -1,6 +1,6 @@
-// What the parts of the side panel have in common.
+// The base class of the side panel's parts.
 //
-// Enters: the kernel that is looked at, and what the user has chosen. Leaves: an element that each part keeps up to date
+// Input: the kernel that is looked at, and what the user has chosen. Output: an element that each part keeps up to date
 // while it is seen.
 
 import type { TranslationBundle } from "@jupyterlab/translation";
@@ -10,7 +10,7 @@ import type { EntryView, UserLine } from "../generated/displays.ts";
 import type { Link } from "../link.ts";
 import { short } from "../words.ts";
 
-/** What a section can ask of the panel around it. */
+/** The panel, as its sections see it. */
 export interface Frame {
   readonly trans: TranslationBundle;
   /** The kernel that is looked at; null where none has tcompile. */
@@ -21,11 +21,11 @@ export interface Frame {
   go(tab: "graph" | "kernels", choice: Choice): void;
   /** Puts the cursor to a line of the user's. */
   reveal(where: UserLine): void;
-  /** How a cell is called: by what stands in front of it. */
+  /** Returns a cell's name: its prompt. */
   cellName(cell: string): string;
   /** Puts a cell into view. */
   revealCell(cell: string): void;
-  /** Shows what is written about a reason for graph breaks. */
+  /** Shows the page about a reason for graph breaks. */
   about(reason: string): void;
 }
 
@@ -41,7 +41,7 @@ export interface Section {
   readonly node: HTMLElement;
   /** Draws what there is now. Called when the section comes into view and when something changes while it is. */
   draw(): void;
-  /** The cursor has come to a line. */
+  /** The cursor has reached a line. */
   cursor?(file: string, line: number): void;
 }
 
@@ -141,7 +141,7 @@ function key(choice: Choice | null): string {
   return choice ? `${choice.number}/${choice.entry}` : "";
 }
 
-/** What `make` makes; a line in its place where what the kernel has said makes no sense. */
+/** Returns the result of `make`; an error text if the kernel's data is invalid. */
 export function guarded(frame: Frame, make: () => HTMLElement): HTMLElement {
   try {
     return make();

@@ -1,5 +1,6 @@
-"""Guards: what a captured stretch relies on, where it is loaded from, and why capture stopped.
+"""Guards: assumptions of a captured stretch, sources of its values, and graph breaks.
 
-Input: the values of one call. Output: sources, guards with their checks, the protocol of entries, and graph breaks.
-Why: everything else in capture asks for guards, and guards ask for nothing.
+Input: the values of one call.
+Output: sources, guards with their checks, the protocol of entries, and graph breaks.
+Why: the rest of capture uses guards, and guards use nothing of it.
 """

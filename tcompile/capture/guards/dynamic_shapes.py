@@ -1,10 +1,12 @@
-"""Which sizes and numbers stay open: the memory after ``dynamic=None``.
+"""Dynamic shapes: which sizes and numbers stay open under ``dynamic=None``.
 
-Input: the shapes and Python numbers that each compile of a function sees. Output: for each place, the axes (or the
-number itself) that have been seen to change. Why: the first compile is static, which makes the fastest
-code, and the second knows what varies. Sizes 0 and 1 are always specialised. Floats are open from the start, unless the
-function uses one where a graph needs its value; ints of NumPy that change are open, unless it does so. Each value is
-compiled by itself then, up to a few: a break is better than one more of them.
+Input: the shapes and Python numbers of each compile of a function.
+Output: for each place, the axes (or the number itself) that have changed.
+Why: the first compile is static, which makes the fastest code; the second knows what varies.
+
+Sizes 0 and 1 are always specialised. Floats are open from the start, unless a graph needs the value. NumPy ints that
+change are open, under the same condition. A value that is needed gets an entry of its own, up to a few; then a break is
+better than another entry.
 """
 
 from __future__ import annotations
@@ -15,29 +17,31 @@ from dataclasses import field
 from inspect import getattr_static
 from typing import Any
 
-from tcompile.annotations.marks import NO_MARKS, Mark
+from tcompile.annotations.marks import NO_MARKS, AxisMark
 from tcompile.config import config
 from tcompile.records import dataclass
 
 
 @dataclass
 class Profile:
-    """What has been seen at each place, by the place's text. ``whole``: a graph break is an error."""
+    """The values seen at each place, by the place's text. ``whole``: a graph break is an error."""
 
     whole: bool = False
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
     open_axes: dict[str, set[int]] = field(default_factory=dict)
     open_numbers: set[str] = field(default_factory=set)
-    ever_open: set[Any] = field(default_factory=set)  # the places, and the axes there, that have been so at some time
-    needed: set[str] = field(default_factory=set)  # the places of floats and ints of NumPy whose values captures need,
-    fixed: dict[str, set[Any]] = field(default_factory=dict)  # and the values that have been compiled by themselves
-    results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and what they hold
+    ever_open: set[Any] = field(default_factory=set)  # the places, and their axes, that have ever been open
+    needed: set[str] = field(default_factory=set)  # the places of floats and NumPy ints whose values captures need,
+    fixed: dict[str, set[Any]] = field(default_factory=dict)  # and the values with entries of their own
+    results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and their contents
 
     def axes(
-        self, place: str, shape: tuple[int, ...], dynamic: bool | None, marks: Mapping[int, Mark] = NO_MARKS
+        self, place: str, shape: tuple[int, ...], dynamic: bool | None, marks: Mapping[int, AxisMark] = NO_MARKS
     ) -> set[int]:
-        """The axes of the array at ``place`` that become symbolic in this compile. What the user marked comes first."""
+        """Returns the axes of the array at ``place`` that become symbolic in this compile. The user's marks take
+        precedence.
+        """
         found = self._varying(place, shape, dynamic)
         if marks:
             found |= {axis for axis, mark in marks.items() if mark.kind != "static" and shape[axis] > 1}
@@ -61,13 +65,13 @@ class Profile:
 
     @property
     def stage(self) -> int:
-        """How often something was opened. What was compiled before may be of no use any more, and is no reason not to
-        compile again.
+        """Counts how often a size was opened. Entries from before may be useless, and do not count for the recompile
+        limit.
         """
         return len(self.ever_open)
 
     def observe(self, names: Sequence[str], values: Sequence[Any]) -> None:
-        """Remembers the arguments of a call that ran in plain Python, so that the next one's changes count."""
+        """Records the arguments of a call in plain Python, so that changes in the next call count."""
         for name, value in zip(names, values, strict=False):
             shape = _shape(value)
             if shape is not None:
@@ -76,7 +80,7 @@ class Profile:
                 self.numbers[name] = value
 
     def is_fixed(self, place: str, value: Any) -> bool:
-        """Whether this compile is for this value of the number at ``place`` alone."""
+        """Whether this compile is for one value of the number at ``place``."""
         if place not in self.needed:
             return False
         values = self.fixed.setdefault(place, set())
@@ -86,12 +90,12 @@ class Profile:
         return True
 
     def may_fix(self, place: str, kind: type) -> bool:
-        """Whether another value of the number at ``place`` may be compiled by itself."""
+        """Whether another value of the number at ``place`` may get an entry of its own."""
         most = config.recompile_limit - 1  # the last entry is for all other values
         return self.whole or len(self.fixed.get(place, ())) < (min(_FEW, most) if kind is int else most)
 
     def is_open(self, place: str, value: int, dynamic: bool | None, among: str = "") -> bool:
-        """Whether the int at ``place`` stays open in this compile. Those in a list, ``among``, vary together."""
+        """Whether the int at ``place`` stays open in this compile. The ints of a list, ``among``, vary together."""
         if dynamic is False:
             return False
         before = self.numbers.get(place)
@@ -105,7 +109,7 @@ class Profile:
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:
-    """The shape of an array, which its class answers in C. An object of the user's is not asked: it may run code."""
+    """Returns the shape of an array, whose class answers in C. User objects are not asked: that may run code."""
     found = getattr_static(type(value), "shape", None)
     if type(found) is not types.GetSetDescriptorType or not issubclass(type(value), found.__objclass__):
         return None
@@ -113,4 +117,4 @@ def _shape(value: Any) -> tuple[int, ...] | None:
     return shape if isinstance(shape, tuple) else None
 
 
-_FEW = 3  # ints are mostly counted through, one value after the other
+_FEW = 3  # ints often are counters, with one value after the other

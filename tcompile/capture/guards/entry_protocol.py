@@ -1,7 +1,8 @@
-"""What an entry program and its caller agree on: markers, and the order of the parameters.
+"""The protocol between an entry program and its caller: markers, and the order of the parameters.
 
-Input: code objects. Output: ``Start``, which says what an entry takes, and the two results that are no result of the
-function. Exists apart from ``entry.codegen`` so that a call needs nothing else of capture.
+Input: code objects.
+Output: ``Start``, the parameters of an entry, and the two results that are markers.
+Why: separate from ``entry.codegen``, so that a call needs nothing else of capture.
 """
 
 from __future__ import annotations
@@ -25,13 +26,13 @@ class Marker:
         return self.name
 
 
-ENTRY_FILE = "<tcompile entry>"  # the file that frames of entry programs tell
+ENTRY_FILE = "<tcompile entry>"  # the file name of entry programs' frames
 MISS = Marker("MISS")
 PLAIN = Marker("PLAIN")
 
 
 def local_names(code: types.CodeType) -> tuple[str, ...]:
-    """The parameters of a function in the order of its locals, ``*args`` and ``**kwargs`` last."""
+    """Returns the parameters of a function in the order of its locals, ``*args`` and ``**kwargs`` last."""
     count = code.co_argcount + code.co_kwonlyargcount
     count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
     return code.co_varnames[:count]
@@ -39,11 +40,11 @@ def local_names(code: types.CodeType) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Start:
-    """A place in a function where captured code may start, and what an entry that starts there takes.
+    """A place in a function where captured code may start, and the parameters of its entries.
 
     offset: of the instruction, in bytes. cells: the names of all cells, passed first, as cell objects. live: the local
     variables that may be read later. slots: for each stack item, deepest first, whether it is passed (the others are
-    the empty slots that CPython puts beside callables). maybe: those of ``live`` that may have no value.
+    the NULLs beside callables). maybe: those of ``live`` that may be unbound.
     """
 
     offset: int
@@ -51,11 +52,11 @@ class Start:
     live: tuple[str, ...]
     slots: tuple[bool, ...] = ()
     maybe: frozenset[str] = frozenset()
-    top: str = field(default="", compare=False)  # the expression whose value lies on top of the stack, where known
+    top: str = field(default="", compare=False)  # the source text of the value on top of the stack, if known
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the parameters are called in guards, in order."""
+        """Returns the names of the parameters in guards, in order."""
         items = [f"<value {i}>" for i, full in enumerate(self.slots) if full]
         if items and self.top and self.slots[-1]:
             items[-1] = self.top
@@ -68,13 +69,13 @@ class Start:
 
 
 def start_of(code: types.CodeType) -> Start:
-    """The start of a function, where its parameters are bound (those that are closure variables: in their cells).
+    """Returns the start of a function, after its parameters are bound (closure variables: in their cells).
 
-    What stands before it makes cells and generators.
+    The prologue before it makes cells and generators.
     """
     try:
         start = 2 * (end_of_prologue(code.co_code[::2]) + 1 + CACHES[_RESUME])
-    except NotResumable:  # made by hand
+    except NotResumable:  # hand-made code
         start = 0
     cells = (*code.co_cellvars, *code.co_freevars)
     return Start(start, cells, tuple(name for name in local_names(code) if name not in cells))

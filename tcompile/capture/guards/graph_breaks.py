@@ -1,8 +1,8 @@
-"""The catalogue of graph breaks: every reason for which something cannot be captured.
+"""The catalogue of graph breaks.
 
-Input: a reason id with its detail (from ``CannotCapture``), and where it happened. Output: the full text: headline,
-explanation, hints, the user's line. Exists so that no stage writes its own error prose, and so that each reason has a
-stable id that documentation can speak of.
+Input: a reason id with its detail (from ``CannotCapture``), and the place.
+Output: the full text: headline, explanation, hints, the user's line.
+Why: no stage writes its own error prose, and each reason has a stable id for the documentation.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Reason:
     headline: str
     explanation: str
     hints: tuple[str, ...] = ()
-    silent: bool = False  # a step that the frame itself takes because of another break: nothing to tell
+    silent: bool = False  # a step that the frame runs because of another break: it is not reported
 
 
 _ROWS = [
@@ -212,9 +212,9 @@ CATALOGUE: dict[str, Reason] = {row.id: row for row in _ROWS}
 
 
 class GraphBreak(Exception):
-    """Capture of a frame stopped. Carries the catalogue row, its detail and the user's lines, outermost first.
+    """Capture of a frame stopped. Holds the catalogue row, its detail and the user's lines, outermost first.
 
-    ``is_error`` says that it happened where the program wants an error (``error_on_graph_break``).
+    ``is_error``: the program makes breaks errors there (``error_on_graph_break``).
     """
 
     def __init__(self, reason: str, detail: str, stack: tuple[UserLine, ...], is_error: bool = False) -> None:
@@ -239,7 +239,7 @@ class GraphBreak(Exception):
         """The row's explanation with the detail filled in, as sentences."""
         template = self.reason.explanation
         text = template.replace("{detail}", self.detail.removesuffix(".") if "{detail}." in template else self.detail)
-        # A name (`np.unique`) and what the user wrote stay as they are.
+        # A name (`np.unique`) and user code are kept as they are.
         return text if template == "{detail}" or not text.partition(" ")[0].isalpha() else text[0].upper() + text[1:]
 
     def view(self, function: str = "") -> Any:
@@ -258,7 +258,7 @@ class GraphBreak(Exception):
     _repr_html_ = html_form
 
     def full_text(self) -> str:
-        """What ``fullgraph=True`` raises: headline, explanation, hints, the user's lines."""
+        """Returns the text of the error under ``fullgraph=True``: headline, explanation, hints, the user's lines."""
         lines = [f"{self.reason.headline} [{self.reason.id}]", f"  Why: {self.explanation}"]
         lines += [f"  Hint: {hint}" for hint in self.reason.hints]
         lines += ["", format_stack(self.stack), ""]

@@ -1,7 +1,8 @@
-"""The kinds of guards: how what was found is shown where one fails, and how the recompile is avoided.
+"""The kinds of guards: how a failure is displayed, and how a recompile is avoided.
 
-Input: a kind's name and the value for which a guard did not hold. Output: words for the report. Exists so that guards
-of one kind read alike wherever capture makes them. Nothing here runs code of the user's, such as a ``__repr__``.
+Input: a kind's name and the value for which a guard failed.
+Output: words for the report.
+Why: guards of one kind read alike everywhere. No user code, such as a ``__repr__``, runs here.
 """
 
 from __future__ import annotations
@@ -21,26 +22,26 @@ _REPR = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis), type
 _SIZED = (list, tuple, dict, set, frozenset)
 
 
-Advice = Callable[[str, str, Any], str]  # of the place, what was expected there, and what was found
+Advice = Callable[[str, str, Any], str]  # of the place, the expected value, and the actual value
 
 
 @dataclass(frozen=True)
 class Kind:
-    """``show`` turns what was found into words; ``advise`` says how the recompile is avoided."""
+    """``show`` describes the actual value; ``advise`` says how the recompile is avoided."""
 
     show: Callable[[Any], str]
     advise: Advice
 
 
 def shown(value: Any) -> str:
-    """A value in a few words.
+    """Describes a value in a few words.
 
     >>> shown(3), shown("a"), shown([1, 2]), shown(int), shown(shown).partition(",")[0]
     ('3', "'a'", 'a list of length 2', 'int', 'shown (kinds.py')
     """
     cls = type(value)
     if cls is int and abs(value) >= 1 << 64:
-        return hex(value)[:_MAX_TEXT]  # decimals have a limit of digits
+        return hex(value)[:_MAX_TEXT]  # conversion to decimal has a limit of digits
     if cls in _REPR:
         return _short(repr(value))
     if cls in _SIZED:
@@ -55,8 +56,8 @@ def shown(value: Any) -> str:
     if cls is types.ModuleType:
         return f"the module {value.__name__}"
     if issubclass(cls, enum.Enum):
-        return f"{class_name(cls)}.{value.__dict__.get('_name_', '?')}"  # none yet while it is being made
-    if cls.__flags__ & (1 << 9):  # made by a class statement: it may answer in Python
+        return f"{class_name(cls)}.{value.__dict__.get('_name_', '?')}"  # missing during construction
+    if cls.__flags__ & (1 << 9):  # made by a class statement: attribute access may run Python code
         return f"{_article(class_name(cls))} object"
     dtype, shape = getattr(value, "dtype", None), getattr(value, "shape", None)
     if isinstance(shape, tuple) and shape:
@@ -66,7 +67,7 @@ def shown(value: Any) -> str:
 
 
 def sized(value: Any) -> str:
-    """A container's class and length, or the class of something that is none."""
+    """Describes a container by class and length, any other object by its class."""
     cls = type(value)
     if not issubclass(cls, _SIZED):
         return type_name(value)
@@ -74,12 +75,12 @@ def sized(value: Any) -> str:
 
 
 def keys(value: Any) -> str:
-    """A dict's keys."""
+    """Describes a dict's keys."""
     return f"keys [{_short(', '.join(map(shown, value)))}]" if type(value) is dict else type_name(value)
 
 
 def class_name(cls: type) -> str:
-    """The name of a class, whose metaclass is not asked."""
+    """Returns the name of a class, without asking its metaclass."""
     return str(type.__dict__["__qualname__"].__get__(cls))
 
 
@@ -118,7 +119,7 @@ def _article(noun: str) -> str:
 
 
 def _of_type(cls: type, advice: str) -> Advice:
-    """``advice`` where a ``cls`` was found, and that about types where it was something else."""
+    """Returns ``advice`` if a ``cls`` was found, else the advice about types."""
     return lambda place, expected, found: advice if type(found) is cls else _one_type(place, expected, found)
 
 

@@ -1,8 +1,9 @@
-"""Guards: what a compiled entry relies on, as an ordered program of loads and checks.
+"""The prologue: the guards of an entry, as an ordered program of loads and checks.
 
-Input: ``guard(source, …)`` calls while capture runs. Output: steps that the entry program runs in order (a check of
-``x`` stands before a load of ``x.w``) and that a report can run one by one to say which check failed. Exists so that
-there is one truth: the text that runs is the text that is explained.
+Input: ``guard(source, …)`` calls while capture runs.
+Output: steps that the entry program runs in order (a check of ``x`` comes before a load of ``x.w``), and that a report
+can run one by one to find the failed check.
+Why: the text that runs is the text that is explained.
 """
 
 from __future__ import annotations

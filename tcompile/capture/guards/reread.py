@@ -1,8 +1,9 @@
-"""Whether what an entry has read is still what it was.
+"""Re-checks everything that an entry has read.
 
-Input: an entry's prologue, and the variables of a call that runs now. Output: the same loads and guards done again, and
-compared. Why: a signal handler or another thread may change a global, an attribute or an item while a captured loop
-runs, which has read it once, before its first iteration.
+Input: an entry's prologue, and the variables of a running call.
+Output: whether the same loads and guards still give the same.
+Why: a signal handler or another thread may change a global, an attribute or an item while a captured loop runs. The
+loop has read it once, before its first iteration.
 """
 
 from __future__ import annotations

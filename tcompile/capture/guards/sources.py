@@ -1,8 +1,9 @@
-"""Sources: where a value came from, and how to load it again.
+"""Sources: the origin of a value, and how to load it again.
 
-Input: the places a captured function can read (its arguments, globals, closure cells, and attributes and items of
-those). Output: for each, a text a person can read and a Python expression for the entry program. Exists because
-one object must know both how to reload a value and how to name it in a guard.
+Input: the places that a captured function can read: its arguments, globals, closure cells, and attributes and items of
+those.
+Output: for each, a readable text and a Python expression for the entry program.
+Why: one object reloads a value and names it in a guard.
 """
 
 from __future__ import annotations

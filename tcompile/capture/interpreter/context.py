@@ -50,7 +50,7 @@ from tcompile.frontends.base import (
     Selected,
     Traced,
     TracedNumber,
-    refuse_in_turn,
+    refuse_sequential_copy,
 )
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType, ops
 from tcompile.graph.names import quoted
@@ -512,7 +512,7 @@ class Capture:
                 contents = self._scattered(contents, memory.node, path)
             elif not direct or contents in self._memories:
                 if is_view(contents) and self.memory_of(contents)[0] is memory:
-                    refuse_in_turn(target.node, contents)  # a kernel can keep what it writes over
+                    refuse_sequential_copy(target.node, contents)  # a kernel can keep what it writes over
                     contents = self.builder.op("ordered", contents, axes=contents.tensor.layout.order)
                 contents = self.builder.op("assign", base, contents, path=path)
             memory.node = contents

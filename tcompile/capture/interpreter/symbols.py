@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from tcompile.annotations.marks import Mark, not_dynamic
+from tcompile.annotations.marks import AxisMark, not_dynamic
 from tcompile.capture.guards.dynamic_shapes import Profile
 from tcompile.capture.guards.prologue import Prologue
 from tcompile.capture.guards.sources import ComputedSource, SizeSource, Source
@@ -43,7 +43,7 @@ class Symbols:
         self.measured: dict[Source, SymInt] = {}  # the open lengths of lists
         self.marked: dict[str, str] = {}  # symbols that must stay open, and the user's text for them
 
-    def of_size(self, size: int, source: Source, axis: int, mark: Mark | None = None) -> SymInt:
+    def of_size(self, size: int, source: Source, axis: int, mark: AxisMark | None = None) -> SymInt:
         """A symbol for one size of the array at ``source``. Equal sizes share a symbol, under a guard."""
         env = self.env
         variable = self.prologue.load(source)
@@ -65,7 +65,7 @@ class Symbols:
             self._bound(symbol, text, mark)
         return symbol
 
-    def _bound(self, symbol: SymInt, text: str, mark: Mark) -> None:
+    def _bound(self, symbol: SymInt, text: str, mark: AxisMark) -> None:
         """Takes over what the user said about a size: its bounds, and that it must stay open."""
         env, name = self.env, str(symbol)
         if mark.minimum is not None and mark.minimum > (env.minimum[name] or 0):

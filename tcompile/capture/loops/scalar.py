@@ -106,7 +106,7 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
         if at < 0:
             order.append(~at)
         elif at not in leads:
-            leads[at] = found.ways(last[at])
+            leads[at] = found.next_of(last[at])
             waiting.append(~at)
             waiting.extend(leads[at])
     # What every way from a block to the end of the function passes, as bits.
@@ -200,7 +200,7 @@ class _Stretch:
         if not t.accesses and not computed and not self._is_long(items):
             raise Refused("it reads no elements")
         if self.rooms and any(array.traced.type.device != "cpu" for array in self.arrays):
-            raise Refused("a list of what a GPU holds")  # of which each element would be stored by itself
+            raise Refused("list elements live on a GPU")  # each element would be a store of its own
         if self.rooms:
             self._check_appending()
         exit = self._exit()
@@ -476,7 +476,7 @@ class _Stretch:
             here = waiting.pop()
             if here not in met:
                 met.add(here)
-                waiting.extend(self.found.ways(here) if here not in stops and here in self.inside else ())
+                waiting.extend(self.found.next_of(here) if here not in stops and here in self.inside else ())
         return met
 
     # -- the way out ---------------------------------------------------------------------------------------------------
@@ -663,7 +663,7 @@ def code_points(text: str) -> np.ndarray[Any, Any]:
 
 
 def _nothing_below(depth: int) -> V:
-    raise Refused("it reaches below its part of the stack")
+    raise Refused("it pops below the region's entry stack depth")
 
 
 def _stored(i: Instruction) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Programs of typed blocks: how instructions are written.
+"""The builder of programs of typed blocks.
 
-Input: values in registers. Output: instructions of ``scalar_loop`` programs (``graph.ops.scalar_loop``) in the block
-that is open, or ``Refused``. Exists apart from ``translator``, which finds them in bytecode, for what makes a
-program without any.
+Input: values in registers.
+Output: instructions of ``scalar_loop`` programs (``graph.ops.scalar_loop``) in the open block, or ``Refused``.
+Why: separate from ``translator``, which reads bytecode: other code also makes programs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tcompile.records import dataclass
 
 _MOST_BLOCKS = 300
 NUMBERS = (bool, int, float)
-_EXPONENTS = (2, 3)  # of ints: these are products
+_EXPONENTS = (2, 3)  # of ints: here products
 _COMPARED = {
     "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
 }  # fmt: skip
@@ -29,7 +29,7 @@ LETTER = ("letter",)
 
 
 class Refused(Exception):
-    """This stretch is no scalar code; the text says why."""
+    """The stretch is not scalar code; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ class Block:
 
 
 class Instructions:
-    """A program that is being written, or a part of its ``caller``'s. ``block`` is the one that instructions go to."""
+    """A program under construction, or a part of its ``caller``'s. ``block`` receives the instructions."""
 
     def __init__(self, caller: Instructions | None = None) -> None:
         self.in_ufunc: bool = caller is not None and caller.in_ufunc  # NumPy asks for the processor's flags after it
@@ -107,13 +107,13 @@ class Instructions:
         return len(self.kinds) - 1
 
     def add(self, name: str, kind: str, *operands: Any, known: Any = None) -> V:
-        """An instruction with a result."""
+        """Emits an instruction with a result."""
         made = self.register(kind)
         self.block.lines.append((name, made, *operands))
         return V(kind, (made,), known)
 
     def constant(self, value: Any) -> V:
-        """A number, or an object that only calls and attributes look at."""
+        """Returns a constant number, or an object that only calls and attributes use."""
         if type(value) in NUMBERS:
             if type(value) is int and not -(1 << 62) <= value <= 1 << 62:
                 raise Refused("an int of more than 62 bits")
@@ -127,12 +127,12 @@ class Instructions:
         return self.object(value)
 
     def object(self, value: Any) -> V:
-        """An object that is known."""
+        """Returns a known object."""
         self.objects[id(value)] = value
         return V(("object", id(value)), (), value)
 
     def operand(self, kind: str, operand: Any) -> V:
-        """A number that the program is given."""
+        """Adds a parameter of the program."""
         register = self.register(kind)
         self.numbers.append((register, operand))
         return V(kind, (register,))
@@ -156,7 +156,7 @@ class Instructions:
         return items
 
     def new_block(self, state: Any = None) -> Block:
-        """A block without anything in it."""
+        """Returns an empty block."""
         block = Block(len(self.blocks), state)
         if block.number >= _MOST_BLOCKS:
             raise Refused("it has too many blocks")
@@ -192,9 +192,9 @@ class Instructions:
         return self.add(sign, kind, a.register, b.register)
 
     def _letters(self, sign: str, a: V, b: V) -> V:
-        """``a sign b`` of characters, which compare as their code points do.
+        """Emits ``a sign b`` of characters, which compare by code point.
 
-        A text from outside has to be one character, or all is left to plain Python.
+        A str from outside must be one character, or plain Python runs everything.
         """
         a, b = (self._only_letter(v) if v.kind[0] == "text" else v for v in (a, b))
         texts = [value.known for value in (a, b) if value.kind != LETTER]
@@ -220,7 +220,7 @@ class Instructions:
         )  # fmt: skip
 
     def require(self, condition: V) -> None:
-        """Leaves everything to plain Python where the condition does not hold."""
+        """Replays everything in plain Python unless the condition holds."""
         self.block.lines.append(("require", -1, condition.register))
 
 

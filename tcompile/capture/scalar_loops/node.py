@@ -1,7 +1,8 @@
-"""Loops over elements: the node of a program, between what goes in and what comes out.
+"""Makes the graph node of a scalar-loop program.
 
-Input: a program and the captured values that it works on. Output: an ``scalar_loop`` node in the graph, the arrays as
-they are after it, and its results. Exists apart from ``loops.scalar``, for programs that come from no bytecode.
+Input: a program and its captured operands.
+Output: a ``scalar_loop`` node in the graph, the arrays after it, and its results.
+Why: separate from ``loops.scalar``, for programs that do not come from bytecode.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def operand_of(tx: Capture, value: Value) -> tuple[str, Any] | None:
-    """A number that is not known, as its kind and an operand; None for what is no such number."""
+    """Returns an open number's kind and operand; None for any other value."""
     if isinstance(value, IntegerValue):
         return "int", value.size
     if isinstance(value, FloatValue):
@@ -47,7 +48,7 @@ def operand_of(tx: Capture, value: Value) -> tuple[str, Any] | None:
 
 
 def number_of(tx: Capture, kind: str, node: Node) -> Value:
-    """The value of a number that a loop hands on."""
+    """Returns the value of a carried number."""
     if is_numpy(kind):
         return tx.new_array(Traced(node, True), tx.frontends[0])
     return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), PYTHON[kind])
@@ -112,7 +113,7 @@ def append(
 
 
 def _written(tx: Capture, memory: Memory | None, node: Node) -> None:
-    """Notes what a memory holds now."""
+    """Sets the new contents of a memory."""
     assert memory is not None
     if memory.owner is None:
         tx.touch()

@@ -1,7 +1,8 @@
-"""What each bytecode instruction of scalar code is, and each function that machine code knows.
+"""Handlers of bytecode instructions and known functions in scalar code.
 
-Input: a ``Translator`` at an instruction, its stack, and for calls the arguments. Output: operations in the block that
-it writes, or ``Refused``. Exists as the table beside ``translator``, which goes from block to block.
+Input: a ``Translator`` at an instruction, its stack, and for calls the arguments.
+Output: operations in the open block, or ``Refused``.
+Why: the tables beside ``translator``, which goes from block to block.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from tcompile.capture.values.random_generator import is_drawing
 from tcompile.graph.ops.draws import DRAWS, method_of
 from tcompile.graph.ops.scalar_loop import ARITHMETIC, COMPARISONS, LIBRARY, UFUNCS, common, is_numpy
 
-_MOST_ITEMS = 16  # of a tuple that a loop goes through, each in code of its own
+_MOST_ITEMS = 16  # items of a tuple in a loop, each unrolled
 
 # -- calls -------------------------------------------------------------------------------------------------------------
 
@@ -44,7 +45,7 @@ def _chosen(sign: str) -> Callable[[Translator, list[V]], V]:
     def choose(t: Translator, best: V, others: Sequence[V]) -> V:
         for position, other in enumerate(others, 1):
             better = t.truth(t.binary(sign, other, best))
-            if other.kind != best.kind:  # what it is from here on depends on the way
+            if other.kind != best.kind:  # from here on the type depends on the path
                 for block, found in zip(t.split(better), (other, best), strict=True):
                     t.block = block
                     t.hand_back(choose(t, found, others[position:]))
@@ -102,7 +103,7 @@ def _math(name: str, kind: str = "float") -> Callable[[Translator, list[V]], V]:
 
 def _root(t: Translator, arguments: list[V]) -> V:
     value = _one(arguments)
-    if value.kind == "int":  # NumPy takes the root of no int beyond 64 bits
+    if value.kind == "int":  # NumPy takes no root of an int beyond 64 bits
         value = t.add("np.int64", "np.int64", value.register)
     if value.kind in ("float", "np.int64", "np.int32", "np.uint32"):
         value = t.add("np.float64", "np.float64", as_float(t, value).register)
@@ -121,7 +122,7 @@ def _magnitude(t: Translator, arguments: list[V]) -> V:
 
 
 def _ufunc(name: str) -> Callable[[Translator, list[V]], V]:
-    """A universal function of floats; of whole numbers some make whole numbers, or floats of fewer bits."""
+    """Emits a ufunc of floats; for integers some give integers, or narrower floats."""
     whole = () if name in ("floor", "ceil", "trunc", "rint") else ("int", "np.int64", "np.int32", "np.uint32")
     count = getattr(np, name).nin
 
@@ -163,7 +164,7 @@ METHODS["draw"] = _draw
 
 
 def _appended(t: Translator, method: V, arguments: list[V]) -> V:
-    """``list.append``: the next elements of the arrays that have room for the list's items."""
+    """Emits ``list.append``: stores into the arrays that hold the list's items."""
     if len(arguments) != 1:
         raise Refused("list.append with other arguments")
     _append(t, method.kind[1], arguments[0])
@@ -184,7 +185,7 @@ METHODS["append"] = _appended
 
 
 def _method_of(t: Translator, generator: V, name: str) -> V:
-    """A method that draws."""
+    """Emits a draw of random numbers."""
     _, state, family, cls, identity = generator.kind
     row = method_of(cls, name)
     if row is None:
@@ -328,7 +329,7 @@ def _build_tuple(t: Translator, i: Instruction) -> None:
 
 @_step("BUILD_LIST")
 def _build_list(t: Translator, i: Instruction) -> None:
-    """A list that is stored in a row at once, of which nobody can tell that it is no tuple. One that is a key is."""
+    """Handles a list that is stored in a row at once: it behaves like a tuple. As a key it does not."""
     following = [j.opname for j in t.instructions[t.at + 1 :]]
     first = next((name for name in following if not name.startswith("LOAD_")), "")
     if first != "STORE_SUBSCR" or following[0] == "STORE_SUBSCR":
@@ -338,7 +339,7 @@ def _build_list(t: Translator, i: Instruction) -> None:
 
 @_step("LIST_APPEND")
 def _list_append(t: Translator, i: Instruction) -> None:
-    """Of a comprehension, whose list lies below what the stretch has on the stack."""
+    """Handles a comprehension, whose list is below the stretch's entry stack depth."""
     (item,) = t.pop(1)
     found = t.load_below((i.arg or 0) - len(t.stack))
     _append(t, found.kind[1], item)
@@ -375,13 +376,13 @@ def _compare(t: Translator, i: Instruction) -> None:
 
 
 def _is_whole(value: V) -> bool:
-    """Whether it is an int or a bool. A float may be a NaN, which is in a tuple that holds that very object."""
+    """Whether it is an int or a bool. A float may be a NaN, which ``in`` finds by identity."""
     return is_number(value) and np.dtype(value.kind.removeprefix("np.")).kind in "biu"
 
 
 @_step("CONTAINS_OP")
 def _contains(t: Translator, i: Instruction) -> None:
-    """Whether a character is in a text that is known, or a number is an item of a tuple."""
+    """Emits whether a character is in a known text, or a number is an item of a tuple."""
     item, container = t.pop(2)
     if item.kind == LETTER and type(container.known) is str:
         among = [t.object(letter) for letter in dict.fromkeys(container.known)]
@@ -446,7 +447,7 @@ def _store_subscript(t: Translator, i: Instruction) -> None:
         given = [(value, found)]
     else:
         raise Refused("a part of an array is stored")
-    for item, places in given:  # of a tuple, too, NumPy stores each as if it came alone
+    for item, places in given:  # NumPy also stores a tuple's items one by one
         if not is_number(item):
             raise Refused("something else than a number is stored")
         t.accesses += 1
@@ -490,7 +491,7 @@ def _get_iter(t: Translator, i: Instruction) -> None:
 @_step("FOR_ITER")
 def _for_iter(t: Translator, i: Instruction) -> None:
     items, *empty = t.pop(D.iterator_items)
-    if items.kind[0] == "items":  # what comes next is part of its kind, so that each iteration is a block of its own
+    if items.kind[0] == "items":  # the next item is part of the kind, so each iteration is a block of its own
         _, kinds, place = items.kind
         if place == len(kinds):
             t.jump(t.found.goes[t.at])

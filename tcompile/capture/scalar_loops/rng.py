@@ -1,7 +1,9 @@
 """Random numbers in programs of typed blocks.
 
-Input: what is drawn, and the arguments. Output: instructions. What NumPy refuses is left to plain Python before
-anything is drawn, which raises its own error.
+Input: the distribution, and the arguments.
+Output: instructions.
+Why: loops draw numbers. Arguments that NumPy refuses are replayed before anything is drawn, so plain Python raises its
+own error.
 """
 
 from __future__ import annotations
@@ -20,8 +22,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Drawing:
-    """What is drawn, and from where: ``state`` is the number of the array with the state of a bit generator of a
-    ``family``, ``spare`` are those of the arrays of ``draws.SPARE``, of a RandomState; ``name`` is a row of ``DRAWS``.
+    """A draw: ``state`` is the number of the array with the state of a bit generator of a ``family``, ``spare`` are
+    those of the arrays of ``draws.SPARE``, of a RandomState; ``name`` is a row of ``DRAWS``.
     """
 
     state: int
@@ -31,12 +33,12 @@ class Drawing:
 
     @property
     def row(self) -> Draw:
-        """What is known of it."""
+        """Returns its table row."""
         return DRAWS[self.name]
 
 
 def in_order(row: Draw, args: Sequence[T], named: Mapping[str, T], default: Callable[[float], T]) -> list[T]:
-    """The arguments of a draw by their places; ``default`` makes one of those that are not given."""
+    """Returns the arguments of a draw by position; ``default`` makes missing ones."""
     given = {**dict(zip(row.parameters, args, strict=False)), **named}
     if len(args) > len(row.parameters) or not set(named) <= set(row.parameters[len(args) :]):
         raise Refused("a draw with other arguments")
@@ -46,18 +48,18 @@ def in_order(row: Draw, args: Sequence[T], named: Mapping[str, T], default: Call
             found.append(given[parameter])
         elif usual is not None:
             found.append(default(usual))
-        elif parameter != "high":  # without which the other bound is meant
+        elif parameter != "high":  # without it the other bound has another meaning
             raise Refused(f"a draw without {parameter}")
     return found
 
 
 def draw(t: Instructions, what: Drawing, arguments: Sequence[V]) -> V:
-    """The number that is drawn. The block may be another one after."""
+    """Emits the drawn number. The open block may change."""
     return drawn(t, what, parameters(t, what.name, arguments))
 
 
 def drawn(t: Instructions, what: Drawing, given: Sequence[V]) -> V:
-    """A number for such ``parameters``."""
+    """Emits a number for these ``parameters``."""
     t.accesses += 1
     if what.spare:
         number = _polar(t, what.state, what.family, *what.spare)
@@ -66,7 +68,9 @@ def drawn(t: Instructions, what: Drawing, given: Sequence[V]) -> V:
 
 
 def _polar(t: Instructions, state: int, family: str, has: int, kept: int) -> V:
-    """A normal number, as RandomState makes two at a time (G. Marsaglia's polar method, 1964) and keeps one."""
+    """Emits a normal number like RandomState, which makes two at a time (G. Marsaglia's polar method, 1964) and keeps
+    one.
+    """
 
     def store(array: int, value: V) -> None:
         t.block.lines.append(("store", -1, array, value.register, place))
@@ -104,7 +108,7 @@ def _polar(t: Instructions, state: int, family: str, has: int, kept: int) -> V:
 
 
 def parameters(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
-    """What NumPy's function is given, of the arguments of a draw in their order."""
+    """Returns the arguments for NumPy's function, in their order."""
     if not all(map(is_number, arguments)):
         raise Refused(f"{name} of something else than numbers")
     if name in ("integers", "randint"):
@@ -121,7 +125,7 @@ def parameters(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
 
 
 def _bounds(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
-    """Of whole numbers, the least one and the one after the last."""
+    """Returns the bounds of integers: the least, and one past the last."""
     given = [t.constant(0), *arguments] if len(arguments) == 1 else list(arguments)
     if not all(dtype_of(value.kind).kind in "iu" for value in given):
         raise Refused(f"{name} of something else than ints")
@@ -131,7 +135,7 @@ def _bounds(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
 
 
 def fill(t: Instructions, target: int, axes: int, what: Drawing, arguments: Sequence[V]) -> None:
-    """Ends a program with a loop for each axis of an array, all of whose elements are drawn, one after the other."""
+    """Ends a program with a loop for each axis of an array, all of whose elements are drawn in order."""
     start = t.block
     given = parameters(t, what.name, arguments)
     first, once = t.constant(0).register, t.constant(1).register
@@ -156,7 +160,7 @@ def fill(t: Instructions, target: int, axes: int, what: Drawing, arguments: Sequ
 
 
 def _next(t: Instructions, place: int, once: int, header: int) -> int:
-    """A block that goes on with the next iteration of a loop."""
+    """Returns a block that continues with the next iteration of a loop."""
     t.block = block = t.new_block()
     block.end = ("back", header, (t.add("step", "int", place, once).register,))
     return block.number

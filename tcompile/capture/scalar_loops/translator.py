@@ -1,12 +1,12 @@
-"""Scalar code as a program of typed blocks: from block to block, and the values in them.
+"""Translates scalar code to a program of typed blocks.
 
-Input: a code object, the instructions that belong to a stretch, and what its variables hold. Output: the blocks of an
-``scalar_loop`` program (``graph.ops.scalar_loop``), or ``Refused``. Why: in scalar loops the types
-of all values are known from those at the start: each block is followed once for each combination of kinds that its
-variables arrive with. A variable that is an int in the first iteration and ``np.int64`` in all others gives two
-versions of the loop, and no value ever has two kinds. What each instruction and each call is stands in ``opcodes``.
+Input: a code object, the instructions of a stretch, and the values of its variables.
+Output: the blocks of a ``scalar_loop`` program (``graph.ops.scalar_loop``), or ``Refused``.
+Why: in scalar loops all types follow from those at the start. Each basic block is translated once for each combination
+of kinds that reaches it. A variable that is an int in the first iteration and ``np.int64`` afterwards gives two
+versions of the loop, and no value ever has two kinds. ``opcodes`` holds the instructions and calls.
 
-What raises in Python ends a program with ``replay``: plain Python then does the whole stretch again.
+A path that raises in Python ends with ``replay``: plain Python then repeats the whole stretch.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tcompile.records import dataclass
 
 _MOST_VERSIONS = 6  # of one place in the code
 _MOST_CALLS = 8  # of functions inside of functions
-RETURNED = -3  # where a way out goes that returns
+RETURNED = -3  # the target of exits that return
 
 NULL = V(("null",))
 State: TypeAlias = "tuple[int, tuple[Any, ...], tuple[tuple[str, Any], ...]]"
@@ -42,7 +42,7 @@ State: TypeAlias = "tuple[int, tuple[Any, ...], tuple[tuple[str, Any], ...]]"
 
 @dataclass
 class Iteration:
-    """A block with which an iteration of the outermost loop begins, and the values there."""
+    """A block at which an iteration of the outermost loop begins, and its values."""
 
     block: Block
     stack: tuple[V, ...]
@@ -51,13 +51,13 @@ class Iteration:
 
 @dataclass
 class Exit:
-    """A way out: the kinds of the variables there, and the blocks that take it, with the values."""
+    """An exit: the kinds of its variables, and the blocks that take it, with the values."""
 
     state: State
     blocks: list[tuple[Block, tuple[int, ...]]]
 
 
-# By the name of an instruction, and by the identity of a function, what follows it: ``opcodes`` fills these in.
+# Handlers by instruction name, and by the identity of a function; ``opcodes`` fills these tables.
 STEPS: dict[str, Callable[[Translator, Instruction], None]] = {}
 CALLS: dict[int, Callable[[Translator, list[V]], V]] = {}
 METHODS: dict[str, Callable[[Translator, V, list[V]], V]] = {}  # the same by the kind of what is called
@@ -121,7 +121,7 @@ class Translator(Instructions):
         return sorted((name, v) for name, v in env.items() if live >> self.found.fast_bit[name] & 1)
 
     def goto(self, at: int, stack: Sequence[V], env: Mapping[str, V]) -> tuple[int, tuple[int, ...]]:
-        """The block that goes on there with such values, and the registers that it is given."""
+        """Returns the block for these values at an instruction, and its parameters."""
         variables = self._live(at, env)
         state: State = (at, tuple(v.kind for v in stack), tuple((name, v.kind) for name, v in variables))
         given = tuple(r for v in (*stack, *(v for _, v in variables)) for r in v.registers)
@@ -148,23 +148,23 @@ class Translator(Instructions):
         self.block.end = (how, *self.goto(at, self.stack, self.env))
 
     def branch(self, condition: V, yes: int, no: int) -> None:
-        """Ends the block in one of two ways, which the stack is the same for."""
+        """Ends the block with two successors that have the same stack."""
         one, two = self.goto(yes, self.stack, self.env), self.goto(no, self.stack, self.env)
         self.block.end = ("branch", condition.register, *one, *two)
 
     def split(self, condition: V) -> tuple[Block, Block]:
-        """Ends the block: two others go on in the midst of this instruction."""
+        """Ends the block in the middle of an instruction, with two successors."""
         yes, no = (self.new_block((-2, (), ())) for _ in range(2))
         self.block.end = ("branch", condition.register, yes.number, (), no.number, ())
         return yes, no
 
     def hand_back(self, value: V) -> None:
-        """Ends the block, unless it has ended: after this instruction, the value is on the stack."""
+        """Ends the block, unless it has ended; the next one has the value on the stack."""
         if not self.block.end:
             self.block.end = ("jump", *self.goto(self.at + 1, [*self.stack, value], self.env))
 
     def run(self, start: int, stack: Sequence[V]) -> None:
-        """Translates everything that can be reached from an instruction."""
+        """Translates all instructions reachable from one."""
         self.block, self.stack = self.entry, list(stack)
         self.env: dict[str, V] = {}
         live = self.found.live[start]
@@ -209,7 +209,7 @@ class Translator(Instructions):
             at += 1
 
     def outside(self, name: str) -> V | None:
-        """A variable as it is before the stretch."""
+        """Returns a variable's value before the stretch."""
         if name not in self.outer:
             block, self.block = getattr(self, "block", self.entry), self.entry
             try:
@@ -220,26 +220,26 @@ class Translator(Instructions):
 
     # -- what instructions share ---------------------------------------------------------------------------------------
     def load(self, name: str) -> None:
-        """Puts a variable on the stack."""
+        """Pushes a variable."""
         value = self.env.get(name) if name in self.bound else self.outside(name)
         if value is None:
             raise Refused(f"`{name}` has no value")
         self.stack.append(value)
 
     def pop(self, count: int) -> list[V]:
-        """Takes some values off the stack."""
+        """Pops some values."""
         self.hold(count)
         values = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return values
 
     def hold(self, count: int) -> None:
-        """Makes sure that so many values are on the stack: what was there before the stretch is not its own."""
+        """Checks the stack depth: values below the entry depth are not the stretch's own."""
         if len(self.stack) < count:
-            raise Refused("it reaches below its part of the stack")
+            raise Refused("it pops below the region's entry stack depth")
 
     def indices(self, array: int, key: V, before: Sequence[int] = ()) -> tuple[int, ...]:
-        """The registers of the indices of a key."""
+        """Returns the registers of the indices of a key."""
         items = self.items(key) if key.kind[0] == "tuple" else [key]
         for item in items:
             whole = is_number(item) and (item.kind == "int" or np.dtype(item.kind.removeprefix("np.")).kind in "iu")
@@ -274,11 +274,11 @@ class Translator(Instructions):
         return self.add("load", f"np.{type_.dtype.name}", array, *found)
 
     def text(self, value: V) -> V:
-        """The value; a str that is known, as the array of its code points."""
+        """Returns the value; a known str as the array of its code points."""
         return self.load_text(value.known) if value.kind[0] == "object" and type(value.known) is str else value
 
     def check_index(self, array: int, axis: int, index: int) -> None:
-        """What raises where a row is made, though nothing of it is read."""
+        """Guards what would raise if the row were made, though nothing of it is read."""
         size = self.add("size", "int", array, axis)
         place = V("int", self.as_ints([index]))
         low = self.add("negative", "int", size.register)
@@ -331,7 +331,7 @@ class Translator(Instructions):
         self.block.end = ("jump", block.number, ())
 
     def _enter(self, inner: Translator) -> V:
-        """Goes on in the code of a function, and from each place where it returns after this instruction again."""
+        """Inlines a function's code; each return continues after this instruction."""
         self.block.end = ("jump", inner.entry.number, ())
         inner.run(0, ())
         self.accesses += inner.accesses

@@ -1,8 +1,9 @@
 """Arrays and array scalars of a library.
 
-``ArrayValue`` is a Python object that shows elements in memory: two names for one array are one ``ArrayValue``, and a
-view of it is another that shows the same ``Memory`` through view ops. Operations ask the library's frontend. A write
-changes the memory, and with it what every array shows that has a part in it.
+Input: traced values, and the memory that they show.
+Output: ``ArrayValue``, one for each array object.
+Why: aliases must see each other's writes. Two names of one array are one ``ArrayValue``; a view is another one that
+shows the same ``Memory`` through view ops. A write changes the memory, and so every array that shows it.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
     from tcompile.graph.ops.writing import Path
 
-_OPERATIONS_A_ROW = 4  # of the operations that a loop may become, those that walking past one row is taken for
+_OPERATIONS_A_ROW = 4  # number of operations in a loop's unrolled body, of which iterating over a row counts as one
 
 
 class ArrayValue(Value):
@@ -63,7 +64,7 @@ class ArrayValue(Value):
             return self._shown
         nodes, place = memory.graph.nodes, self._place
         if self._version != memory.version or (
-            place >= 0 and (place >= len(nodes) or nodes[place] is not self._shown.node)  # its step was undone
+            place >= 0 and (place >= len(nodes) or nodes[place] is not self._shown.node)  # the write was undone
         ):
             node, self._place = memory.seen_through(self.path)
             self._shown, self._version = Traced(node), memory.version
@@ -95,7 +96,7 @@ class ArrayValue(Value):
         return tx.from_frontend(self.frontend.attribute(tx.builder, self.traced, name), self)
 
     def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """Arrays are not callable; plain Python says so."""
+        """Refuses it: arrays are not callable, and plain Python raises the error."""
         raise CannotCapture("operation-raises", "an array is called")
 
     def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -109,7 +110,7 @@ class ArrayValue(Value):
         return tx.from_frontend(self.frontend.method(tx.builder, self.traced, name, plain, named), self)
 
     def item(self, tx: Capture, key: Value) -> Value:
-        """``array[key]`` through the frontend, but for rows and columns at computed places in a loop."""
+        """Builds ``array[key]`` through the frontend, except for rows and columns at computed indices in a loop."""
         found = _key(tx, key)
         if tx.open_loops:
             places = found if isinstance(found, tuple) else (found,)
@@ -119,15 +120,15 @@ class ArrayValue(Value):
                 if not all(map(_is_all, others)):
                     shown = self.frontend.getitem(tx.builder, shown, others)
                 rest = shown.type.ndim - len(picked)
-                # What is left lies as NumPy's view does: where one axis is left, or rows are picked.
+                # The result has the memory order of NumPy's view: one axis is left, or rows are selected.
                 if rest == 1 or (rest > 0 and shown.type.c_contiguous and max(picked) < len(picked)):
                     return self._row(tx, shown, picked)
         return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, found), self)
 
     def _row(self, tx: Capture, shown: Traced, picked: Mapping[int, Traced]) -> Value:
-        """What is in the view of ``shown``, which this array shows, at places along some axes.
+        """Returns the elements of the view of ``shown``, which this array shows, at indices along some axes.
 
-        It may be read, but go nowhere, and nobody may write beside it.
+        The result may be read, but must not escape, and the array must not be written meanwhile.
         """
         node = tx.builder.op("gather", shown.node, *(k.node for k in picked.values()), axes=tuple(picked))
         row = tx.new_array(Traced(node), self.frontend, kept="that is a row at a computed place,")
@@ -167,7 +168,7 @@ class ArrayValue(Value):
         return (self.item(tx, Constant(i)) for i in range(self.check_rows(tx)))
 
     def check_rows(self, tx: Capture) -> int:
-        """The number of rows, fixed with a guard. Raises CannotCapture where they are too many to be walked through."""
+        """Returns the number of rows, fixed with a guard. Raises CannotCapture if they are too many to unroll."""
         size = self.traced.type.shape[0]
         count = size if isinstance(size, int) else size.specialise()
         most = tx.options.max_unrolled
@@ -191,16 +192,17 @@ class ArrayValue(Value):
         return program.output(self, Traced(node))
 
     def commit(self, program: Rebuilder) -> list[str]:
-        """Writes what the graph computed into the argument's memory, unless it is there already."""
+        """Writes the computed contents into the argument's memory, unless the graph has done so."""
         assert self.source is not None and self.memory is not None
         held, new = program.load(self.source), program.output(self.memory, Traced(self.memory.node))
         return [f"if {new} is not {held}: copyto({held}, {new})"]
 
 
 def _parted(places: Sequence[Any]) -> tuple[dict[int, Traced], tuple[Any, ...]]:
-    """A key's integers that are computed, by axis of what the other parts show; these parts, with ``:`` in their place.
+    """Returns a key's computed integers, by axis of the view by the other items; and these items, with ``:`` in their
+    place.
 
-    There are none where the key has other parts than integers and slices.
+    Empty if the key has other items than integers and slices.
     """
     picked: dict[int, Traced] = {}
     others: list[Any] = []

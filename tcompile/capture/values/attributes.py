@@ -1,7 +1,8 @@
-"""The dict that holds an instance's attributes: ``object.__dict__``, ``vars(object)``.
+"""The dict of an instance's attributes: ``object.__dict__``, ``vars(object)``.
 
-Input: an instance. Output: a value that reads and stores the instance's own attributes by name, past its class. It is
-no dict of its own: what is stored to it is seen on the instance, and the other way round.
+Input: an instance.
+Output: a value that reads and stores the instance's own attributes by name, bypassing its class.
+Why: it aliases the instance: a store through either is visible in both.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What every captured value can be asked.
+"""The base class of captured values.
 
-Input: nothing (the base class). Output: ``Value``, whose subclasses, one file a kind, say what Python's operations
-mean on such a value. Exists so that the interpreter has no special cases: it asks the value, and a value that cannot
-answer exactly raises ``CannotCapture``.
+Input: nothing.
+Output: ``Value``, whose subclasses define the meaning of Python's operations on such a value.
+Why: the interpreter has no special cases: it asks the value, and a value that cannot answer exactly raises
+``CannotCapture``.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
 
 
 def is_named(source: Source) -> bool:
-    """Whether a place has a name in the user's code: what lies on the frame's stack has none."""
+    """Whether a place has a name in the user's code: values on the frame's stack have none."""
     return not source.text.startswith("<")
 
 
 def named(source: Source | None, kind: str) -> str:
-    """A value in a few words: its name, where it has one, and what it is."""
+    """Describes a value: its name, if any, and its kind."""
     return f"`{source.text}` ({kind})" if source is not None and is_named(source) else kind
 
 
@@ -36,11 +37,11 @@ class Value:
     """
 
     source: Source | None = None
-    filled_last = False  # whether it is always made empty and filled when all others are there
-    has_variable = True  # whether it is made once, where the code of ``rebuild`` would make one object each time
+    filled_last = False  # whether it is always made empty and filled when all others exist
+    has_variable = True  # whether it is made once, because the code of ``rebuild`` would make a new object each time
 
     def __bool__(self) -> bool:
-        """Always true: whether there is a value is asked, never what it is (which ``truth`` says)."""
+        """Always true: tests check whether a value exists, not its truth (see ``truth``)."""
         return True
 
     @property
@@ -59,7 +60,7 @@ class Value:
         return f"`{self.source.text}`" if self.source is not None and is_named(self.source) else f"a {kind}"
 
     def export(self, tx: Capture) -> Any:
-        """The value as a frontend takes it: plain Python with traced leaves."""
+        """Returns the value as a frontend takes it: plain Python with traced leaves."""
         raise CannotCapture("unsupported-argument", f"{self.describe()} in place of an array")
 
     def attribute(self, tx: Capture, name: str) -> Value:
@@ -99,7 +100,7 @@ class Value:
         raise CannotCapture("unsupported-object", f"{self.describe()} is iterated over.")
 
     def collect(self, tx: Capture, cls: type = list) -> Iterator[Value]:
-        """The values as ``cls(value)`` takes them, a list or a tuple; too many end the capture."""
+        """Returns the values as ``cls(value)`` takes them, a list or a tuple; too many end the capture."""
         from tcompile.capture.values.container import finite
 
         return finite(self.iterate(tx))
@@ -128,10 +129,10 @@ class Value:
 
 
 class Unrebuildable(CannotCapture):
-    """``value`` cannot be made again where capture stops in its middle, like an iterator that has moved on.
+    """``value`` cannot be rebuilt if capture stops in its middle, like an iterator that has advanced.
 
-    ``born`` says at which step of the compiled function it came to be: before that, there is nothing to make. Where
-    that step is itself what cannot be captured, ``reason`` says why, and ``where`` has its lines.
+    ``born`` is the step of the compiled function at which it was made: before that, there is nothing to rebuild. If
+    that step itself cannot be captured, ``reason`` says why, and ``where`` has its lines.
     """
 
     def __init__(
@@ -145,10 +146,10 @@ class Unrebuildable(CannotCapture):
 
 
 class Deferred(Value):
-    """An object that the captured code has so far only moved around: nothing about it is guarded.
+    """An object that captured code has only moved so far: it has no guards.
 
-    It lives on the interpreter's stack, in variables and cells, in the arguments of followed functions, and in
-    containers; ``settle`` gives the real value, and its guards, when an operation needs one.
+    It is on the interpreter's stack, in variables, cells, arguments of inlined functions, or containers. ``settle``
+    returns the real value, with its guards, when an operation needs one.
     """
 
     @property
@@ -178,7 +179,7 @@ class LazyValue(Deferred):
         return tx.wrap(self.value, self.source)
 
     def length(self, tx: Capture) -> Value:
-        """How many characters a str has, which may be all that is asked of it."""
+        """Returns the length of a str, which may be the only property used."""
         if type(self.value) is not str:
             return self.settle(tx).length(tx)
         tx.prologue.guard(self.source, "type({}) is str", f"type({self.source.text}) is str", "str", "type")
@@ -186,7 +187,7 @@ class LazyValue(Deferred):
 
 
 def settled(tx: Capture, value: Value) -> Value:
-    """``value``, read if it was not."""
+    """Returns ``value``, read if it was deferred."""
     return value.settle(tx) if isinstance(value, Deferred) else value
 
 

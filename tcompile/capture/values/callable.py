@@ -1,7 +1,8 @@
 """Functions, methods, partials and cells.
 
-A user's function is followed inside: ``call`` runs its bytecode in a new captured frame. Its globals, cells and
-defaults are read through the function object, which is guarded.
+Input: callables.
+Output: values whose ``call`` runs the user's bytecode in a new captured frame.
+Why: user functions are inlined. Globals, cells and defaults are read through the function object, which is guarded.
 """
 
 from __future__ import annotations
@@ -315,7 +316,7 @@ class IteratorValue(Value):
         return next(self._values)
 
     def rebuild(self, program: Rebuilder) -> str:
-        """It has moved on: nobody can make it again."""
+        """Refuses it: an iterator that has advanced cannot be rebuilt."""
         raise Unrebuildable(self, self.born)
 
     def describe(self) -> str:

@@ -1,8 +1,9 @@
-"""Attributes that classes define, looked up as Python looks them up, under guards.
+"""Attributes that classes define, looked up as in Python, under guards.
 
-Input: a class, an attribute's name, and the object or class it is read from. Output: the value, and a guard that holds
-while the class gives the same definition (whichever class in the resolution order defines it). Exists because
-instances, named tuples and classes themselves find methods in the same way.
+Input: a class, an attribute's name, and the object or class it is read from.
+Output: the value, and a guard that holds while the class gives the same definition, from whichever class in the
+resolution order.
+Why: instances, named tuples and classes find methods in the same way.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""Constants and numbers known at run time only.
+"""Constants, and numbers known at run time only.
 
-``Constant`` is an immutable object whose value (or identity) is fixed by a guard or by the code itself.
-``IntegerValue`` is a Python int that stays open, as a polynomial over symbols; ``FloatValue`` a Python float that
-plain Python computes before the graph runs.
+Input: Python objects.
+Output: ``Constant``, an immutable object whose value (or identity) is fixed by a guard or by the code.
+``IntegerValue``, an open Python int, as a polynomial over symbols. ``FloatValue``, a Python float that plain Python
+computes before the graph runs.
+Why: numbers should not cause recompiles.
 """
 
 from __future__ import annotations

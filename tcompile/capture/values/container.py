@@ -1,7 +1,9 @@
-"""Tuples and lists, and what all containers share.
+"""Tuples and lists, and the base of all containers.
 
-A container made inside the function may be changed freely: nobody else sees it. A container that came in from outside
-is read under guards, item by item as they are used; a change of it is seen by later reads, and done after the graph.
+Input: items, or a container from outside.
+Output: values with Python's container operations.
+Why: a container made inside the function has no aliases outside, so it may be changed freely. One from outside is read
+under guards, item by item; its changes are visible to later reads, and are done after the graph.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Iterators of which every item is known by its number: ranges, an array's rows, a text's characters, and what goes
-along these.
+"""Iterators with random access: ranges, an array's rows, a text's characters, and combinations of these.
 
-Input: a range, an array, a str, or other such iterators. Output: the item at a number that may be symbolic. Exists
-because a loop over such an iterator can be one node of the graph, in which the induction variable is a symbol.
+Input: a range, an array, a str, or other such iterators.
+Output: the item at an index that may be symbolic.
+Why: a loop over such an iterator can be one node of the graph, whose induction variable is a symbol.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Dicts and their views, and what may be a key.
+"""Dicts and their views, and valid keys.
 
-A dict made inside the function may be changed freely: nobody else sees it. One that came in from outside is read under
-guards, item by item as they are used; a change of it is seen by later reads, and done after the graph.
+Input: items, or a dict from outside.
+Output: values with dict's operations.
+Why: a dict made inside the function has no aliases outside, so it may be changed freely. One from outside is read under
+guards, item by item; its changes are visible to later reads, and are done after the graph.
 """
 
 from __future__ import annotations

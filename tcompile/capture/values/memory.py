@@ -1,8 +1,9 @@
-"""The memory that an array object and its views share.
+"""The memory (alias set) that an array object and its views share.
 
-Input: nodes of the graph under construction. Output: for each, the node that made its elements and the view ops that
-lead from there to it. Why: graphs are pure while arrays are written to: a write gives the memory a new node,
-and every array object that shows the memory is then made anew from it by its own view ops.
+Input: nodes of the graph under construction.
+Output: for each, the node that made its elements and the view ops from there to it.
+Why: graphs are pure while arrays are written to. A write gives the memory a new node, and every array object that shows
+the memory is derived from it by its own view ops.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
-"""Instances of the user's own classes, and objects that are only passed through.
+"""Instances of user classes, and opaque objects.
 
-Attributes are read and stored as Python does it: data descriptors, instance dictionary, class. Methods, properties and
-descriptors are followed inside. What is stored is seen by later reads, and done after the graph.
+Input: objects from outside, or made by captured code.
+Output: values whose attributes follow Python's lookup: data descriptors, instance dictionary, class.
+Why: user code is object-oriented. Methods, properties and descriptors are inlined. Stores are visible to later reads,
+and are done after the graph.
 """
 
 from __future__ import annotations

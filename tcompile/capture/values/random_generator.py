@@ -1,7 +1,8 @@
-"""Random generators of NumPy's, and their methods.
+"""NumPy's random generators, and their methods.
 
-Input: a generator from outside. Output: breaks where it is used as any object is, and for scalar loops the
-array that its state is. Why: a draw changes the generator: only what gives the changed state back may draw.
+Input: a generator from outside.
+Output: breaks for general use, and for scalar loops the array of its state.
+Why: a draw changes the generator, so only code that writes the new state back may draw.
 """
 
 from __future__ import annotations

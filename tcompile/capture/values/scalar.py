@@ -1,9 +1,12 @@
-"""Python numbers that the graph itself computes: ``x.item()``, ``float(x)``, ``int(x)``, ``bool(x)`` of one element.
+"""Python numbers that the graph computes: ``x.item()``, ``float(x)``, ``int(x)``, ``bool(x)`` of one element.
 
-``ScalarValue`` stands for the Python number. It is combined with arrays inside the graph, where it is weakly typed like
-any Python number, and it leaves the function as a real Python number. Whatever needs the number itself (a branch, an
-index, a text) is a graph break, and so is arithmetic that Python does in another way than the graph: integers have no
-bounds, and a division by zero is an error.
+Input: arrays of one element.
+Output: ``ScalarValue``, which represents the Python number.
+Why: such numbers need not end the graph. Inside it they are weakly typed, like any Python number, and they leave the
+function as real Python numbers.
+
+Uses of the value itself (a branch, an index, a text) break the graph. So does arithmetic that Python does differently:
+integers have no bounds, and a division by zero is an error.
 """
 
 from __future__ import annotations

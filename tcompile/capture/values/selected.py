@@ -1,7 +1,9 @@
-"""Elements of an array under a mask, which nobody has picked out: ``x[m]`` while it is only computed with.
+"""Elements of an array under a mask: ``x[m]`` while it is only computed with.
 
-How many elements there are is known only when the graph runs. So ``SelectedValue`` never leaves the captured code:
-where it would, capture ends before the instruction that made it, which then picks the elements out in plain Python.
+Input: an array and a mask.
+Output: ``SelectedValue``, whose elements are not extracted.
+Why: the number of elements is known only at run time. So the value never leaves captured code: capture ends before the
+instruction that made it, which then extracts the elements in plain Python.
 """
 
 from __future__ import annotations

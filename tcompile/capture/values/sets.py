@@ -1,8 +1,9 @@
 """Sets and frozensets of constants.
 
-A set is what was done to it: Python's own set of the same constants, and the list of changes, which is done again where
-the set leaves the function, so that its order is the one that plain Python would have. The order of a set from outside
-is guarded when it is looked at, and not known any more once the set is changed.
+Input: constants, or a set from outside.
+Output: values that hold Python's own set of the same constants, and the list of changes.
+Why: iteration order must be plain Python's, so the changes are repeated where the set leaves the function. The order of
+a set from outside is guarded when it is used, and unknown once the set is changed.
 """
 
 from __future__ import annotations

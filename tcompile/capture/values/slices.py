@@ -1,7 +1,8 @@
-"""Slices and ranges, and what an index is.
+"""Slices and ranges, and the conversion of indices.
 
-Input: the values of their bounds. Output: values that are sliced with, counted along, and made again by the program.
-Their bounds may be open ints: nothing is fixed before somebody asks for it.
+Input: the values of their bounds.
+Output: values to slice with, to iterate over, and to rebuild in the entry program.
+Why: bounds may be open ints, which are fixed only on use.
 """
 
 from __future__ import annotations

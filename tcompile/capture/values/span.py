@@ -1,8 +1,9 @@
-"""Items of a list that a loop appended to, as the rows of one array.
+"""Items that a loop appended to a list, as the rows of one array.
 
-Input: the array, and what its rows are to Python. Output: ``ListSlice``, which stands among a list's items until
-somebody reads them one by one, and ``CountedSpan`` of items whose number only the graph knows. Why: a loop may append
-thousands, and most lists are made into an array or returned.
+Input: the array, and what its rows are to Python.
+Output: ``ListSlice``, which represents the items until they are read one by one, and ``CountedSpan`` for a number of
+items known only at run time.
+Why: a loop may append thousands, and most lists are made into an array or returned.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Template strings (PEP 750): their texts, and the values between them.
 
-Input: the constant texts and the values. Output: values with the attributes of ``string.templatelib``'s objects, which
-the program makes again where they leave it. Why: a template is only a record of its parts, so that the arrays in it
-stay in the graph.
+Input: the constant texts and the values.
+Output: values with the attributes of ``string.templatelib``'s objects, which the entry program rebuilds.
+Why: a template only records its parts, so arrays in it stay in the graph.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Texts of numbers that only a call knows: ``f"{epoch}: {loss:.4f}"``, ``"%d" % n``, ``str(x)``.
+"""Texts of numbers known at run time only: ``f"{epoch}: {loss:.4f}"``, ``"%d" % n``, ``str(x)``.
 
-Input: a function of Python's own that makes a str and does nothing else, and its arguments. Output: a ``TextValue``,
-which is made after the graph and until then only moved around; or a constant, where all arguments are known or where
-the text itself is asked for, which fixes the ints in it. Why: a number that is printed in each iteration of a
-loop would else be compiled once for each iteration.
+Input: a built-in function that makes a str without side effects, and its arguments.
+Output: a ``TextValue``, which is made after the graph and until then only moved. Or a constant, if all arguments are
+known, or if the text itself is needed, which fixes the ints in it.
+Why: a number that is printed in each iteration of a loop would otherwise be compiled once for each iteration.
 """
 
 from __future__ import annotations

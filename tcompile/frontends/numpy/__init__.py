@@ -1,14 +1,18 @@
-"""The NumPy frontend: what NumPy's functions, methods, attributes and operators mean in the graph.
+"""The NumPy frontend: functions, methods, attributes and operators of NumPy as nodes of the graph.
 
-``frontend`` is the object that capture asks; ``registry`` holds the tables; ``values`` reads arguments; ``ufuncs``,
-``ufunc_methods`` and ``operators`` promote and compute; one file each for ``reductions``, ``nan_reductions``,
-``shape``, ``indexing``, ``joining``, ``creation``, ``elementwise``, ``closeness``, ``composed``, ``linear``,
-``einsum``, ``medians``, ``padding``, ``polynomials``, ``scans``, ``opaque``, ``subscripts`` and ``plain`` (what is
-known without running); ``forms`` for functions that are followed; ``writing``, ``scattering`` and ``outputs`` for what
-stores into arrays, and ``masks`` for elements under a mask. ``library`` makes one call of everything else that has a
-shape rule: those of ``statistics``, ``ordering``, ``arranging``, ``fourier`` and ``linear``. ``quiet`` holds calls that
-would warn in words, ``refusals`` what is left. ``coverage`` says which is which. Importing this package fills the
-tables.
+Input: NumPy objects, and calls on traced values.
+Output: ``frontend``, the object that capture calls.
+Why: all knowledge of NumPy is in this package. Importing it fills the tables.
+
+``registry`` holds the tables; ``values`` reads arguments; ``ufuncs``, ``ufunc_methods`` and ``operators`` promote and
+compute. One file each holds ``reductions``, ``nan_reductions``, ``shape``, ``indexing``, ``joining``, ``creation``,
+``elementwise``, ``closeness``, ``composed``, ``linear``, ``einsum``, ``medians``, ``padding``, ``polynomials``,
+``scans``, ``opaque``, ``subscripts`` and ``plain`` (constants known at capture).
+
+``forms`` is for functions that are inlined; ``writing``, ``scattering`` and ``outputs`` for writes to arrays, and
+``masks`` for elements under a mask. ``library`` makes one call of every other function with a shape rule: those of
+``statistics``, ``ordering``, ``arranging``, ``fourier`` and ``linear``. ``quiet`` holds calls that would warn in words,
+``refusals`` the rest. ``coverage`` lists which is which.
 """
 
 from tcompile.frontends.numpy import (

@@ -1,6 +1,8 @@
-"""Rearranged and repeated copies, triangles and diagonals that stay one call of NumPy: their shape rules.
+"""Shape rules of calls that rearrange or repeat: copies, triangles and diagonals.
 
-Input: arguments in which types stand for arrays. Output: shapes. ``library`` says how a rule becomes a node.
+Input: arguments in which types replace arrays.
+Output: shapes.
+Why: these functions stay one call of NumPy; ``library`` makes a node of a rule.
 """
 
 from __future__ import annotations
@@ -14,12 +16,12 @@ from tcompile.frontends.numpy.values import axis_in
 from tcompile.graph import TensorType
 from tcompile.graph.sizes import Size, SymInt
 
-_FEW_PLACES = 16  # by which an array of any size is rolled, as a rule
+_FEW_PLACES = 16  # the usual shift of an array with unknown sizes
 
 
 @library("roll")
 def roll(a: Any, shift: Any, axis: Any = None) -> Shape:
-    """The same shape. Sizes are asked whether they are so large that both parts have a place: kernels store them."""
+    """Returns the same shape. Guards that sizes are large enough for both parts: kernels store them."""
     shape = shape_of(a)
     if type(shift) is int and (type(axis) is int or (axis is None and len(shape) == 1)):
         size = shape[axis_in(axis or 0, len(shape))]
@@ -30,7 +32,7 @@ def roll(a: Any, shift: Any, axis: Any = None) -> Shape:
 
 @library("repeat", method=True)
 def repeat(a: Any, repeats: Any, axis: Any = None) -> Shape:
-    """Each element as often as is said."""
+    """Returns the shape with each element repeated."""
     shape = shape_of(a) if axis is not None else (total(shape_of(a)),)
     place = axis_in(0 if axis is None else axis, len(shape))
     if isinstance(repeats, TensorType):
@@ -46,7 +48,7 @@ def repeat(a: Any, repeats: Any, axis: Any = None) -> Shape:
 
 @library("tile")
 def tile(A: Any, reps: Any) -> Shape:
-    """Each axis as often as is said."""
+    """Returns the shape with each axis repeated."""
     counts = reps if isinstance(reps, tuple | list) else (reps,)
     if not all(type(n) is int for n in counts):
         raise refuse("tile with a computed number of times", "data-dependent-shape")
@@ -58,7 +60,7 @@ def tile(A: Any, reps: Any) -> Shape:
 
 @library("resize")
 def resize(a: Any, new_shape: Any) -> Shape:
-    """The shape that is asked for."""
+    """Returns the requested shape."""
     return tuple(_plain_int(n) for n in (new_shape if isinstance(new_shape, tuple | list) else (new_shape,)))
 
 
@@ -70,7 +72,7 @@ def _plain_int(n: Any) -> int:
 
 @library("pad")
 def pad(array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Shape:
-    """Each axis longer at both ends."""
+    """Returns the shape with each axis longer at both ends."""
     if mode == "empty":
         raise refuse("pad with undefined values", "undefined-contents")
     shape = shape_of(array)
@@ -99,13 +101,13 @@ def widths(given: Any, ndim: int) -> list[tuple[int, int]]:
 
 @library("delete", real=True)
 def delete(arr: Any, obj: Any, axis: Any = None) -> None:
-    """As NumPy finds; what is deleted has to be known."""
+    """Returns NumPy's own answer; the deleted indices must be known."""
     _known_places(obj)
 
 
 @library("insert", real=True)
 def insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> None:
-    """As NumPy finds; where things are inserted has to be known."""
+    """Returns NumPy's own answer; the insertion indices must be known."""
     _known_places(obj)
 
 
@@ -221,12 +223,12 @@ def _triangle_indices(name: str) -> None:
 
     @library(f"{name}_indices")
     def indices(n: Any, k: Any = 0, m: Any = None) -> list[Shape]:
-        """As many places as the triangle has."""
+        """Returns the number of elements in the triangle."""
         return [(places(n, k, m),)] * 2
 
     @library(f"{name}_indices_from")
     def indices_from(arr: Any, k: Any = 0) -> list[Shape]:
-        """As many places as the triangle has."""
+        """Returns the number of elements in the triangle."""
         rows, columns = (n if isinstance(n, int) else n.specialise() for n in shape_of(arr))
         return [(places(rows, k, columns),)] * 2
 
@@ -265,7 +267,7 @@ def block(arrays: Any) -> Shape:
 
 
 def _depth_of_lists(value: Any) -> int:
-    """How deep lists are nested, which is the same everywhere."""
+    """Returns the nesting depth of lists, which is the same everywhere."""
     if not isinstance(value, list):
         if isinstance(value, tuple):
             raise refuse("block of a tuple")
@@ -301,13 +303,13 @@ def meshgrid(*xi: Any, copy: Any = True, sparse: Any = False, indexing: Any = "x
 
 @library("bartlett", "blackman", "hamming", "hanning")
 def window(M: Any) -> Shape:
-    """As long as is said."""
+    """Returns the requested length."""
     return (max(_plain_int(M), 0),)
 
 
 @library("kaiser")
 def kaiser(M: Any, beta: Any) -> Shape:
-    """As long as is said."""
+    """Returns the requested length."""
     return (max(_plain_int(M), 0),)
 
 
@@ -351,14 +353,14 @@ def geomspace(start: Any, stop: Any, num: Any = 50, endpoint: Any = True, dtype:
 def _created(name: str) -> None:
     @library(name)
     def created(shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None) -> Shape:
-        """The shape that is asked for."""
+        """Returns the requested shape."""
         return tuple(_plain_int(n) for n in (shape if isinstance(shape, tuple | list) else (shape,)))
 
     @library(f"{name}_like")
     def like(
         a: Any, dtype: Any = None, order: Any = "K", subok: Any = True, shape: Any = None, *, device: Any = None
     ) -> Shape:
-        """The same shape, or the one that is asked for."""
+        """Returns the same shape, or the requested one."""
         return shape_of(a) if shape is None else created(shape)
 
 
@@ -370,7 +372,7 @@ _created("ones")
 def full(
     shape: Any, fill_value: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Shape:
-    """The shape that is asked for."""
+    """Returns the requested shape."""
     return tuple(_plain_int(n) for n in (shape if isinstance(shape, tuple | list) else (shape,)))
 
 
@@ -385,7 +387,7 @@ def full_like(
     *,
     device: Any = None,
 ) -> Shape:
-    """The same shape, or the one that is asked for."""
+    """Returns the same shape, or the requested one."""
     return shape_of(a) if shape is None else full(shape, 0)
 
 

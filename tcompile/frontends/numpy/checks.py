@@ -1,8 +1,8 @@
-"""How an entry checks that a NumPy array is the one it was compiled for.
+"""Guards of NumPy arrays.
 
-Input: the type that was captured and which axes are open. Output: Python conditions, each with its readable
-form. Exists beside the frontend's ``type_of``, with which it must agree: what that tells apart, these
-conditions tell apart.
+Input: the type that was captured, and its open axes.
+Output: Python conditions, each with its readable form.
+Why: they must distinguish exactly the types that the frontend's ``type_of`` distinguishes.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Arrays that are equal, or nearly: ``isclose``, ``allclose``, ``array_equal``, ``array_equiv``.
+"""Equality and near equality of arrays: ``isclose``, ``allclose``, ``array_equal``, ``array_equiv``.
 
-Input: two arrays, or an array and a number. Output: comparisons in NumPy's own steps; for the functions that return a
-Python bool, the 0-d value that it is read from. What is not covered here stays a call, or breaks.
+Input: two arrays, or an array and a number.
+Output: comparisons in NumPy's own steps; for functions that return a Python bool, the 0-d value from which it is read.
+Why: the steps fuse into a kernel. Other cases stay a call, or break the graph.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def _near(b: Builder, x: Any, y: Any, rtol: Any, atol: Any, equal_nan: Any) -> T
     if len({v.type.ndim for v in arrays}) == 1 and not same_order(arrays[0].type, arrays[-1].type.layout):
         raise CannotCapture("memory-order", "isclose of arrays that lie in memory in different orders")
     if isinstance(y, Traced):
-        # NumPy lets no infinite difference be told; here none is taken, which gives the same.
+        # NumPy's difference of infinities is not observable; here none is computed, with the same result.
         finite = ufuncs.emit(b, np.isfinite, [y])
         at = Traced(b.op("where", finite.node, y.node, 0.0), y.scalar)
         share = ufuncs.emit(b, np.multiply, [rtol, ufuncs.emit(b, np.absolute, [at])])
@@ -58,7 +59,7 @@ def _near(b: Builder, x: Any, y: Any, rtol: Any, atol: Any, equal_nan: Any) -> T
 
 
 def _floating(b: Builder, y: Any) -> Any:
-    """The second operand as floats, as which NumPy takes it."""
+    """Returns the second operand as floats, as in NumPy."""
     if isinstance(y, Traced):
         return Traced(cast(b, y, np.result_type(y.type.dtype, 1.0)), y.scalar)
     if type(y) in (bool, int):
@@ -76,7 +77,7 @@ def allclose(b: Builder, a: Any, b_: Any, rtol: Any = 1e-05, atol: Any = 1e-08, 
 
 @function("array_equal")
 def array_equal(b: Builder, a1: Any, a2: Any, equal_nan: Any = False) -> Read | bool:
-    """``np.array_equal`` where NaNs are equal to nothing."""
+    """Builds ``np.array_equal`` with NaNs unequal to everything."""
     if flag(equal_nan, "equal_nan"):
         raise CannotCapture("data-dependent-value", "array_equal, to which NaNs may be equal")
     x, y = array(b, a1), array(b, a2)

@@ -1,7 +1,8 @@
-"""Functions that NumPy itself composes of few array operations: the same operations in the graph.
+"""Functions that NumPy composes of few array operations: the same operations in the graph.
 
-Input: arrays and plain arguments. Output: nodes that kernels compute, with NumPy's own steps and dtypes. What is
-composed in another way than these (another norm, a row made a square) stays a call by its rule in ``library``.
+Input: arrays and plain arguments.
+Output: nodes that kernels compute, with NumPy's own steps and dtypes.
+Why: the operations fuse. Other forms (another norm, a row made a square) stay a call by their rule in ``library``.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def norm(b: Builder, x: Any, ord: Any = None, axis: Any = None, keepdims: Any = 
 
 
 def _squared(b: Builder, x: Traced) -> Traced:
-    """The product of all elements, in the order in which they lie in memory, with themselves."""
+    """Builds the dot product of all elements, in memory order, with themselves."""
     if x.type.ndim == 1 and not x.type.layout.dense:
         x = Traced(b.op("ordered", x.node, axes=(0,)))
     if not x.type.ndim or not x.type.layout.dense:
@@ -228,7 +229,7 @@ def triu(b: Builder, m: Any, k: Any = 0) -> Traced:
 
 
 def _diagonal(k: Any) -> int:
-    """The number of a diagonal, with which NumPy computes in the number's own dtype."""
+    """Returns the index of a diagonal, on which NumPy computes in the index's own dtype."""
     if isinstance(k, Traced | np.generic):
         raise CannotCapture("unsupported-argument", "a diagonal that a NumPy scalar names")
     return diagonal_in(k, "k")

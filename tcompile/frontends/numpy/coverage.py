@@ -1,7 +1,9 @@
-"""What becomes of every public name of NumPy.
+"""Coverage: how every public name of NumPy is treated.
 
-Input: the tables of this package. Output: rows that say of each name whether it is *fused* (computed by kernels, or
-known without running), a *call* (one call of NumPy, fused around), or a *break* (plain Python), and why.
+Input: the tables of this package.
+Output: rows: *fused* (computed by kernels, or known at capture), a *call* (one call of NumPy, fused around), or a
+*break* (plain Python), and the reason.
+Why: a test checks that no name is missing, and a document lists them.
 """
 
 from __future__ import annotations
@@ -51,7 +53,7 @@ def _section(section: str) -> Iterator[CoverageRow]:
     owner = lookup(prefix) if prefix else np
     for name in sorted(n for n in dir(owner) if not n.startswith("_")):
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # names on their way out say so
+            warnings.simplefilter("ignore")  # deprecated names warn
             found = getattr(owner, name)
         if any(found is owner for owner in subscripts.OWNERS):
             yield CoverageRow(section, name, "call" if found in subscripts.SUBSCRIPTED else "fused")

@@ -1,7 +1,8 @@
-"""New arrays, and copies of given ones.
+"""Creation of arrays, and copies.
 
-Input: shapes, dtypes and plain numbers. Output: creation nodes, ``copy`` nodes, or the same value where
-NumPy hands its argument back.
+Input: shapes, dtypes and plain numbers.
+Output: creation nodes, ``copy`` nodes, or the same value if NumPy returns its argument.
+Why: fresh arrays with known contents fuse into their consumers.
 """
 
 from __future__ import annotations
@@ -207,7 +208,7 @@ def full_like(
 def empty(
     b: Builder, shape: Any, dtype: Any = None, order: Any = "C", *, device: Any = None, like: Any = None
 ) -> Traced:
-    """``np.empty``: what it holds is undefined, and here it is zeros."""
+    """Builds ``np.empty``: its contents are undefined, and here they are zeros."""
     return zeros(b, shape, dtype, order, device=device, like=like)
 
 
@@ -221,7 +222,7 @@ def ndarray(
     strides: Any = None,
     order: Any = None,
 ) -> Traced:
-    """``np.ndarray`` of nothing but a shape is ``np.empty``."""
+    """Builds ``np.ndarray`` of only a shape, which is ``np.empty``."""
     refuse_unless("ndarray", buffer=(buffer, (None,)), offset=(offset, (0,)), strides=(strides, (None,)))
     return zeros(b, shape, dtype, "C" if order is None else order)
 
@@ -237,7 +238,7 @@ def empty_like(
     *,
     device: Any = None,
 ) -> Traced:
-    """``np.empty_like``: what it holds is undefined, and here it is zeros."""
+    """Builds ``np.empty_like``: its contents are undefined, and here they are zeros."""
     return zeros_like(b, prototype, dtype, order, subok, shape, device=device)
 
 
@@ -277,7 +278,7 @@ def arange(b: Builder, *bounds: Any, dtype: Any = None, device: Any = None, like
             raise CannotCapture("operation-raises", "arange: a bound is not finite")
     if dtype is None:
         numbers = [hint(a) if isinstance(a, SymInt) else a for a in args]
-        # Arrays without elements, for each number to have a say.
+        # Arrays without elements, so that each number takes part in promotion.
         into = np.result_type(*(standin_dtype(np.arange, a, a, step) for a in numbers))
     else:
         into = dtype_of(dtype)
@@ -320,7 +321,7 @@ def linspace(
         raise CannotCapture("unsupported-argument", f"linspace of these numbers as {into}")
     ends = flag(endpoint, "endpoint")
     made = b.op("linspace", start=start, stop=stop, num=count, endpoint=ends, dtype=into.name)
-    # NumPy's is a view where nothing but a step is multiplied in: not where it is cast, nor where the step is zero.
+    # NumPy's result is a view if only a step is multiplied in: not after a cast, nor with a zero step.
     steps = count - 1 if ends else count
     shown = into == np.dtype("float64") and start != stop and bool(steps > 0)
     return Traced(b.whole_view(made) if shown and (float(stop) - float(start)) / hint(steps) else made)
@@ -348,7 +349,7 @@ def eye(
 
 @function("diag_indices")
 def diag_indices(b: Builder, n: Any, ndim: Any = 2) -> tuple[Traced, ...]:
-    """``np.diag_indices``: one array, as often as there are dimensions."""
+    """Returns one array, once for each dimension."""
     if not isinstance(n, int | SymInt):
         raise CannotCapture("unsupported-argument", "diag_indices of something else than an int")
     return (arange(b, n),) * integer(ndim, "ndim")
@@ -375,7 +376,7 @@ def identity(b: Builder, n: Any, dtype: Any = None, *, like: Any = None) -> Trac
 
 
 def _converted(b: Builder, x: Traced, dtype: Any, copy: bool) -> Traced:
-    """``x`` as an array of ``dtype`` in K order: itself where nothing has to change."""
+    """Returns ``x`` as an array of ``dtype`` in K order: itself if nothing changes."""
     into = x.type.dtype if dtype is None else dtype_of(dtype)
     if x.type.dtype.kind == "c" and into.kind not in "c":
         raise CannotCapture("unsupported-argument", "complex numbers converted to real ones")
@@ -460,7 +461,7 @@ def asarray(
 
 @function("ascontiguousarray")
 def ascontiguousarray(b: Builder, a: Any, dtype: Any = None, *, like: Any = None) -> Traced:
-    """``np.ascontiguousarray``: the array itself where it is in C order and has a dimension."""
+    """Builds ``np.ascontiguousarray``: the array itself if it is in C order and has a dimension."""
     refuse_unless("ascontiguousarray", like=(like, (None,)))
     x = a if isinstance(a, Traced) else _array(b, "ascontiguousarray", a, dtype, False, None, None)
     x = _converted(b, x, dtype, False)

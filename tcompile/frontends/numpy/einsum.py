@@ -1,10 +1,13 @@
-"""``np.einsum``: of one array a view or a sum, of two a product; of more of them, and with other sums, one call.
+"""``np.einsum``: of one array a view or a sum, of two a product; of more, and with other sums, one call.
 
-Input: subscripts and arrays. Output: view ops, products and reductions; where what they make would lie in memory in
-another order than what NumPy makes, the call. NumPy's own loops add one product after the other, so a sum may differ
-from it in its last bits, as sums do everywhere; ``exact`` keeps the call. Of two complex arrays a product of matrices
-gives NaNs where these loops keep an infinity, and a fused product an infinity where they give NaN: there the graph
-calls ``by_blas``, which asks the loops wherever a result is not finite, or the call.
+Input: subscripts and arrays.
+Output: view ops, products and reductions; one call if their result would have another memory order than NumPy's.
+Why: products and sums fuse.
+
+NumPy's loops add one product after the other, so a sum may differ in its last bits, as elsewhere; ``exact`` keeps the
+call. For complex arrays a matrix product gives NaNs where these loops keep an infinity; a fused product gives an
+infinity where they give NaN. There the graph calls ``by_blas``, which runs the loops if a result is not finite, or
+keeps the call.
 """
 
 from __future__ import annotations
@@ -24,7 +27,8 @@ from tcompile.graph import ops
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import Size, is_one
 
-_SMALL_PRODUCT = 4096  # multiplications: above it BLAS is faster than the loops, with its result looked at
+# number of multiplications from which BLAS is faster than the loops, even with a check of its result
+_SMALL_PRODUCT = 4096
 
 
 @function("einsum")
@@ -91,7 +95,7 @@ def _summed(b: Builder, x: Traced, kept: int) -> Traced:
 
 
 def _of_two(b: Builder, parts: list[Traced], terms: list[list[str]], wanted: list[str]) -> Traced:
-    """A product of matrices, or of elements, summed where they are summed."""
+    """Builds a product of matrices, or of elements, with its sums."""
     if any(len(set(term)) < len(term) for term in terms):
         raise CannotCapture("unsupported-argument", "einsum with a label repeated")
     sizes: dict[str, Size] = {}
@@ -125,7 +129,7 @@ def _of_two(b: Builder, parts: list[Traced], terms: list[list[str]], wanted: lis
 
 
 def _of_complex(b: Builder, made: Traced, subscripts: str, parts: list[Traced]) -> Traced:
-    """What ``made`` is, by a function that looks at the result: only products of matrices gain by it."""
+    """Returns ``made`` through a function that checks the result: only matrix products gain by it."""
     if made.node.op is not ops.MATMUL:
         raise CannotCapture("unsupported-dtype", "einsum of two complex arrays that is no product of matrices")
     factors = [Traced(node) for node in made.node.inputs]

@@ -1,6 +1,8 @@
-"""Element-by-element functions that are not plain ufuncs: where, clip, iteration, diff and their relatives.
+"""Elementwise functions that are not plain ufuncs: where, clip, round, diff and their relatives.
 
-Input: arrays and numbers. Output: pointwise nodes in the order of operations that NumPy has.
+Input: arrays and numbers.
+Output: pointwise nodes in NumPy's order of operations.
+Why: they fuse like ufuncs.
 """
 
 from __future__ import annotations
@@ -107,7 +109,7 @@ def clip(
 def clipped(b: Builder, x: Traced, low: Any, high: Any) -> Traced:
     """The maximum with the lower bound, then the minimum with the upper one."""
     if x.type.dtype.kind in "iu":
-        # NumPy drops bounds that do not bound before it promotes.
+        # NumPy drops infinite bounds before it promotes.
         info = np.iinfo(x.type.dtype)
         low = None if type(low) is int and low <= info.min else low
         high = None if type(high) is int and high >= info.max else high
@@ -272,7 +274,7 @@ def _part(b: Builder, x: Traced, name: str) -> Traced:
 
 
 def _of_number(number: Weak, part: str) -> Any:
-    """What a Python number answers itself."""
+    """Returns the attribute of a Python number itself."""
     if isinstance(number, SymInt | TracedNumber):
         raise CannotCapture("unsupported-argument", f"np.{part} of a Python number that varies")
     return getattr(number, part)

@@ -1,7 +1,9 @@
-"""Functions of NumPy's that call a function of the user's: written in Python, so that capture follows both.
+"""NumPy functions that call user functions, rewritten in Python.
 
-Input: such a function. Output: its form, a Python function that makes the same calls in the same order and builds the
-same result. What a form does not cover it raises ``NotImplementedError`` for, and the call is NumPy's own.
+Input: such a function.
+Output: its form, a Python function that makes the same calls in the same order and builds the same result.
+Why: capture inlines the form and the user's function. For uncovered cases a form raises ``NotImplementedError``, and
+the call stays NumPy's.
 """
 
 from __future__ import annotations
@@ -30,7 +32,7 @@ def _form(function: Any) -> Callable[[F], F]:
 
 @_form(np.apply_along_axis)
 def apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """The rows or columns of a matrix, one after the other: a loop. NumPy's own functions are not called faster so."""
+    """Loops over the rows or columns of a matrix. It is not faster for NumPy's own functions."""
     if not isinstance(func1d, types.FunctionType) or arr.ndim != 2 or axis not in (0, 1, -1, -2) or not arr.size:
         raise NotImplementedError
     rows = arr if axis in (1, -1) else arr.T
@@ -92,7 +94,7 @@ def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
     as_python: list[Any] = []
     for a in args:
         if isinstance(a, (list, tuple)) and not all(type(part) in (bool, int, float) for part in a):
-            raise NotImplementedError  # scalars of NumPy's stay what they are
+            raise NotImplementedError  # NumPy scalars are not converted
         x = np.asarray(a)
         rows.append(np.atleast_2d(np.broadcast_to(x, whole.shape)))
         if isinstance(a, np.generic):
@@ -134,7 +136,7 @@ def vectorize(self: Any, *args: Any, **kwargs: Any) -> Any:
 
 @_form(np.piecewise)
 def piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
-    """Under each mask the values of its function, which NumPy calls only where the mask holds anywhere."""
+    """Writes under each mask the values of its function, which NumPy calls only if the mask has a true element."""
     if not isinstance(x, np.ndarray) or not x.ndim:
         raise NotImplementedError
     masks = list(condlist) if isinstance(condlist, list | tuple) else [condlist]

@@ -1,6 +1,8 @@
-"""``numpy.fft``: its shape rules.
+"""Shape rules of ``numpy.fft``.
 
-Input: arguments in which types stand for arrays. Output: shapes. ``library`` says how a rule becomes a node.
+Input: arguments in which types replace arrays.
+Output: shapes.
+Why: these functions stay one call of NumPy; ``library`` makes a node of a rule.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""The NumPy frontend itself: one object that capture asks, dispatching to the tables.
+"""The NumPy frontend object, which dispatches to the tables.
 
-Input: NumPy objects, calls and operators on traced values. Output: what the handlers of the sibling files
-built.
+Input: NumPy objects, calls and operators on traced values.
+Output: the nodes that the handlers of the sibling files build.
+Why: capture calls one object.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ def _module_of(function: object) -> str:
 
 def _hashed(function: object, table: Any) -> bool:
     if type(function).__flags__ & (1 << 9) and not type(function).__module__.startswith("numpy"):
-        return False  # a class statement's: its hash may be the user's code
+        return False  # a class made by a class statement: its hash may be user code
     try:
         return function in table
     except (TypeError, ValueError):  # the latter of a memoryview of numbers
@@ -60,7 +61,7 @@ def _hashed(function: object, table: Any) -> bool:
 
 
 class NumPyFrontend:
-    """What NumPy's calls mean in the graph.
+    """The NumPy frontend: builds NumPy's calls in the graph.
 
     >>> import numpy as np
     >>> from tcompile.frontends.base import Builder
@@ -75,7 +76,7 @@ class NumPyFrontend:
     device = "cpu"
 
     def type_of(self, value: object) -> TensorType | None:
-        """The type of an exact ndarray or NumPy scalar of a dtype that we take; else None."""
+        """Returns the type of an exact ndarray or NumPy scalar of a supported dtype; else None."""
         return values.type_of(value)
 
     def is_scalar(self, value: object) -> bool:
@@ -83,7 +84,7 @@ class NumPyFrontend:
         return isinstance(value, np.generic)
 
     def python_type(self, x: Traced) -> type:
-        """ndarray, or the scalar class of the dtype."""
+        """Returns ndarray, or the scalar class of the dtype."""
         return x.type.dtype.type if x.scalar else np.ndarray
 
     def checks(
@@ -95,15 +96,15 @@ class NumPyFrontend:
         constant: Callable[[Any], str],
         own_dtype: bool = False,
     ) -> list[Check]:
-        """How an entry recognises an array or scalar of this type."""
+        """Returns the guards for an array or scalar of this type."""
         return checks.checks(name, type, scalar, open_axes, constant, own_dtype=own_dtype)
 
     def copied_dtype(self, value: object) -> DType | None:
-        """NumPy's own dtype where ``value`` is another object that equals it."""
+        """Returns NumPy's own dtype if ``value`` is an equal copy."""
         return values.copied_dtype(value)
 
     def is_fixed(self, value: object) -> bool:
-        """Functions, ufuncs, dtypes and classes of NumPy; not what changes, as bit generators and seeds do."""
+        """Whether it is a function, ufunc, dtype or class of NumPy; not a mutable object like a bit generator."""
         if issubclass(type(value), _FIXED):
             return self.knows(value)
         return any(value is known for known in subscripts.OWNERS)
@@ -117,11 +118,11 @@ class NumPyFrontend:
         return bool(_module_of(function)) or _hashed(function, FUNCTIONS)
 
     def form(self, function: object) -> types.FunctionType | None:
-        """What is followed in the place of a function that calls one of the user's."""
+        """Returns the form to inline in place of a function that calls a user function."""
         return FORMS.get(function) if _hashed(function, FORMS) else None
 
     def call(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The meaning of ``function(*args, **kwargs)``."""
+        """Builds ``function(*args, **kwargs)``."""
         if masks.holds_selected(args, kwargs):
             return self._under_mask(b, function, args, kwargs)
         if isinstance(function, np.ufunc) and outputs.has_output(function, args, kwargs):
@@ -165,20 +166,20 @@ class NumPyFrontend:
         return subscripts.subscript(b, owner, key)
 
     def _under_mask(self, b: Builder, function: object, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-        """The meaning of a call with elements under a mask among its arguments."""
+        """Builds a call with elements under a mask among its arguments."""
         name = masks.reduction_of(function)
         if name is not None and args and isinstance(args[0], Selected):
             return masks.reduce(b, name, args[0], args[1:], kwargs)
         return masks.compute(b, function, lambda a, k: self.call(b, function, a, k), args, kwargs)
 
     def count(self, b: Builder, x: Selected) -> Traced:
-        """How many elements a mask selects."""
+        """Builds the number of elements that a mask selects."""
         return masks.count(b, x)
 
     def method(
         self, b: Builder, x: Traced | Selected, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> Any:
-        """The meaning of ``x.name(*args, **kwargs)``."""
+        """Builds ``x.name(*args, **kwargs)``."""
         if isinstance(x, Selected):
             return masks.method(b, x, name, args, kwargs)
         if masks.holds_selected(args, kwargs):
@@ -206,7 +207,7 @@ class NumPyFrontend:
         raise CannotCapture(*refusals.METHODS.get(name, ("unknown-function", f"ndarray.{name}")))
 
     def attribute(self, b: Builder, x: Traced | Selected, name: str) -> Any:
-        """The meaning of ``x.name`` for data attributes."""
+        """Builds ``x.name`` for data attributes."""
         if isinstance(x, Selected):
             return masks.attribute(x, name)
         handler = ATTRIBUTES.get(name)
@@ -215,7 +216,7 @@ class NumPyFrontend:
         return handler(b, x)
 
     def has_method(self, x: Traced | Selected, name: str) -> bool:
-        """Whether ``name`` is a method of arrays, or of scalars where ``x`` is one."""
+        """Whether ``name`` is a method of arrays, or of scalars if ``x`` is one."""
         owner = x.type.dtype.type if isinstance(x, Traced) and x.scalar else np.ndarray
         return callable(getattr(owner, name, None))
 
@@ -227,7 +228,7 @@ class NumPyFrontend:
         return operators.binary(b, sign, left, right)
 
     def takes_memory(self, sign: str, left: Any, right: Any, result: Any) -> list[int]:
-        """The operands that NumPy overwrites with the result, where they are large and nobody holds them."""
+        """Returns the operands that NumPy overwrites with the result: large and unshared ones."""
         return operators.takes_memory(sign, left, right, result)
 
     def laid_out(self, b: Builder, x: Traced, like: Traced) -> Traced:
@@ -259,7 +260,7 @@ class NumPyFrontend:
         writing.setitem(b, x, key, value)
 
     def write_checks(self, value: Any, name: str, constant: Callable[[Any], str]) -> list[Check]:
-        """The array is writeable, and each of its elements lies in a place of its own."""
+        """Returns the guards that the array is writable and its elements do not overlap."""
         return writing.write_checks(value, name, constant)
 
     def overlap(self, a: Any, b: Any) -> bool:
@@ -270,7 +271,7 @@ class NumPyFrontend:
 def _fused_or_called(
     b: Builder, fused: Callable[[], Any], rule: Rule | None, args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Any:
-    """What ``fused`` builds; where it refuses these arguments, one call of the library, if ``rule`` knows how."""
+    """Returns the nodes of ``fused``; if it refuses, one call of the library, if a ``rule`` exists."""
     mark = len(b.graph.nodes)
     try:
         return fused()

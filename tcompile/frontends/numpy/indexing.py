@@ -1,8 +1,10 @@
 """Indexing with basic keys and with arrays.
 
-Input: an array and a key of ints, slices, None, Ellipsis, and arrays or lists. Output: one ``index`` node, a
-view as in NumPy, or a scalar where ints use up every axis; for arrays among the items, a ``gather`` of that view, whose
-new axes ``permute_dims`` puts where NumPy puts them; for a mask, the elements under it (see ``masks``).
+Input: an array and a key of ints, slices, None, Ellipsis, and arrays or lists.
+Output: one ``index`` node, a view as in NumPy, or a scalar if ints use up every axis. With arrays among the items, a
+``gather`` of that view, whose new axes ``permute_dims`` moves to NumPy's position. For a mask, the elements under it
+(see ``masks``).
+Why: views and gathers fuse into kernels.
 """
 
 from __future__ import annotations
@@ -80,9 +82,9 @@ def _gathered(b: Builder, x: Traced, items: tuple[Any, ...]) -> Traced:
 
 
 def arrangement(axes: tuple[int, ...], indices: Sequence[Node], ndim: int) -> tuple[int, ...] | None:
-    """The order of axes that NumPy gives to what is gathered: None where the axes of the indices come first.
+    """Returns the order of axes of a gather's result: None if the axes of the indices come first.
 
-    Indices side by side stay in their place.
+    Adjacent indices stay in their place.
     """
     rank = max(index.tensor.ndim for index in indices)
     if not rank or not axes[0] or axes != tuple(range(axes[0], axes[0] + len(axes))):
@@ -94,7 +96,7 @@ def items_of(b: Builder, x: Traced, key: Any) -> tuple[Any, ...]:
     """The items of a key for ``x``: ints, slices, None, Ellipsis, and traced arrays of integers or booleans."""
     given = _masks_for_indices(key if isinstance(key, tuple) else (key,))
     items = tuple(_item(b, k) for k in given)
-    if any(map(is_mask, items)):  # a list of one int goes with as many as the mask selects, as the int does
+    if any(map(is_mask, items)):  # a list of one int broadcasts against the selected elements, like the int
         items = tuple(
             k[0] if isinstance(k, list) and len(k) == 1 and type(k[0]) is int else item
             for k, item in zip(given, items, strict=True)
@@ -164,7 +166,7 @@ def _refuse_apart(before: Sequence[Any], after: Sequence[Any]) -> None:
 
 
 def spread(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Node, tuple[int, ...], list[Node]]:
-    """The basic items of a key done: a view of ``x``, its axes that arrays index, and these arrays."""
+    """Applies the basic items of a key: returns a view of ``x``, its axes that arrays index, and these arrays."""
     missing = x.type.ndim - sum(k is not None and k is not Ellipsis for k in items)
     key: list[Any] = []
     for item in items:
@@ -181,9 +183,9 @@ def spread(b: Builder, x: Traced, items: tuple[Any, ...]) -> tuple[Node, tuple[i
 
 
 def _check_unasked(view: Node, given: Mapping[int, Any], indices: Sequence[Node]) -> None:
-    """Looks at indices, by axes, that kernels would not look at, for no element is asked for.
+    """Checks indices, by axes, that kernels would not check, because no element is read.
 
-    NumPy looks at all indices where there are any, and at a single one beside arrays even where these are empty.
+    NumPy checks all indices if there are any, and a single one beside arrays even if these are empty.
     """
     shapes = [index.tensor.shape for index in indices]
     if not _is_empty([n for shape in shapes for n in shape]):
@@ -238,7 +240,7 @@ def _places(b: Builder, item: Any) -> Traced:
 
 
 def _holds_any(item: Any) -> bool:
-    """Whether nested lists hold anything."""
+    """Whether nested lists have any element."""
     return any(map(_holds_any, item)) if isinstance(item, list | tuple) else True
 
 
@@ -283,7 +285,7 @@ def flatnonzero(b: Builder, a: Any) -> Selected:
 
 
 def _places_of(b: Builder, name: str, value: Any) -> Traced:
-    """Places as a function takes them: an array of integers in C order."""
+    """Returns a function's indices as an array of integers in C order."""
     places = Traced(nested(b, value).node) if isinstance(value, list | tuple) else strong(b, value)
     dtype = places.type.dtype
     if dtype.kind not in "iu" or dtype.name == "uint64" or not places.type.c_contiguous:
@@ -309,7 +311,7 @@ def take(b: Builder, a: Any, indices: Any, axis: Any = None, out: Any = None, mo
 
 @function("take_along_axis")
 def take_along_axis(b: Builder, arr: Any, indices: Any, axis: Any = -1) -> Traced:
-    """``np.take_along_axis``: one array of places along an axis, all others counted through."""
+    """Builds ``np.take_along_axis``: one array of indices along an axis, all other axes enumerated."""
     if not isinstance(indices, Traced):
         raise CannotCapture("operation-raises", "places that are no array")
     refuse_list(arr)

@@ -1,6 +1,8 @@
 """Joining arrays: concatenate, stack and their relatives.
 
-Input: sequences of arrays. Output: casts to the common dtype and one ``concat`` node.
+Input: sequences of arrays.
+Output: casts to the common dtype and one ``concat`` node.
+Why: the parts are computed directly into the result.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
-"""Functions that stay one call of NumPy: the compiler fuses around them.
+"""Functions that stay one call of NumPy, with fusion around them.
 
-Input: a NumPy function and its arguments, with traced values in them. Output: one ``call`` node of exact type, and a
-``get`` node for each of several results. Exists so that knowing one more function of NumPy is one shape rule.
+Input: a NumPy function and its arguments, with traced values in them.
+Output: one ``call`` node of exact type, and a ``get`` node for each of several results.
+Why: supporting another NumPy function takes one shape rule.
 
-A *rule* has the function's own signature and gives the shape of its result (a list of shapes for several results), from
-arguments in which types stand for arrays. Everything else is asked of NumPy itself, on small stand-ins for the arrays:
-dtypes, memory order, scalar or array, one result or several, and whether the arguments fit at all. The stand-ins have
-the arrays' dtypes and memory layouts. Sizes from 4 on are replaced by 4, 5, … in their order; sizes below stay, because
-functions treat 0, 1, 2 and 3 in their own ways. The rule is then asked about the stand-ins too, and has to agree with
-NumPy. What a call gives at run time is compared with its type once more by whoever runs the graph.
+A *rule* has the function's own signature and returns the shape of its result (a list of shapes for several results),
+from arguments in which types replace arrays. NumPy itself answers the rest, on small stand-ins for the arrays: dtypes,
+memory order, scalar or array, one result or several, and whether the arguments fit. The stand-ins have the arrays'
+dtypes and memory layouts. Sizes from 4 on are replaced by 4, 5, … in their order; smaller sizes stay, because functions
+treat 0, 1, 2 and 3 specially. The rule is then applied to the stand-ins too, and must agree with NumPy. The running
+graph compares a call's result with its type once more.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class Sizes:
 
 
 def stand_in(type: TensorType, shape: tuple[int, ...], fill: str = "") -> np.ndarray[Any, Any]:
-    """A small array of this type: ones unless told, in the type's memory order."""
+    """A small array of this type: ones by default, in the type's memory order."""
     order = type.layout.order
     step = 1 if type.layout.dense else 2
     spread = [1 if not type.layout.ranks[axis] else shape[axis] * step for axis in order]

@@ -1,6 +1,8 @@
-"""Linear algebra: products, and the shape rules of what stays one call of BLAS or LAPACK.
+"""Linear algebra: products, and shape rules of BLAS and LAPACK calls.
 
-Input: arrays. Output: ``matmul`` nodes, pointwise nodes for outer products, and shapes for ``library``.
+Input: arrays.
+Output: ``matmul`` nodes, pointwise nodes for outer products, and shapes for ``library``.
+Why: products fuse with their operands; decompositions stay calls.
 """
 
 from __future__ import annotations

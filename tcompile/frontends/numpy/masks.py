@@ -1,12 +1,11 @@
-"""Elements under a mask, without picking them out: ``x[m]`` as long as it is computed with, reduced, or put back.
+"""Elements under a mask, without extracting them: ``x[m]`` that is computed with, reduced, or written back.
 
-Input: an array and a mask, and what is done with ``x[m]``. Output: the same operations on whole arrays, ``where`` at
-the end, and reductions over what the mask selects. How many elements there are is never asked; what would need to know
-is refused, and then ``x[m]`` itself runs in plain Python.
+Input: an array and a mask, and the operations on ``x[m]``.
+Output: the same operations on whole arrays, ``where`` at the end, and reductions over the selected elements.
+Why: the number of elements is unknown. Operations that need it are refused, and ``x[m]`` then runs in plain Python.
 
-What lies outside the mask must not be heard of: before an operation that may signal, it becomes a number of which the
-operation makes nothing special. That number is followed from one operation to the next, so that a chain of them needs
-one selection.
+Elements outside the mask must not signal: before an operation that may, they become a number that is harmless to it.
+That number is tracked through operations, so that a chain of them needs one selection.
 """
 
 from __future__ import annotations

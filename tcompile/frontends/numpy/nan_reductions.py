@@ -1,8 +1,9 @@
-"""Reductions and scans that pass over NaNs, as those of selected elements.
+"""Reductions and scans that skip NaNs, built from selected elements.
 
-Input: an array and a reduction's arguments. Output: a selection, ordinary reductions, and one call that raises where
-NumPy warns in words of a slice without numbers (the function then runs in plain Python). The order of the arithmetic
-and the dtype of each step are NumPy's.
+Input: an array and a reduction's arguments.
+Output: a selection, ordinary reductions, and one call that raises where NumPy warns of a slice without numbers (the
+function then runs in plain Python).
+Why: they fuse. The order of the arithmetic and the dtype of each step are NumPy's.
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Python's operators on traced arrays and scalars.
 
-Input: an operator's sign and its operands. Output: nodes. Why: an operator is not quite its ufunc:
-scalars report integer overflow, ``**`` has fast paths, and in-place forms keep dtype and shape.
+Input: an operator's sign and its operands.
+Output: nodes.
+Why: an operator differs from its ufunc: scalars report integer overflow, ``**`` has fast paths, and in-place forms keep
+dtype and shape.
 """
 
 from __future__ import annotations
@@ -56,7 +58,7 @@ def binary(b: Builder, sign: str, left: Any, right: Any) -> Any:
 def takes_memory(sign: str, left: Any, right: Any, result: Any) -> list[int]:
     """The places of the operands that NumPy overwrites with the result of ``left sign right``, in its order.
 
-    It does so where nobody else holds the operand. None where the result lies in memory the same way in any case.
+    It does so if the operand is unshared. Empty if the memory layout of the result is the same in any case.
     """
     operands = (left, right)
     if sign not in _OVERWRITING or not all(isinstance(x, Traced) and not x.scalar for x in (*operands, result)):
@@ -164,7 +166,7 @@ def _fast_power(left: Traced, right: Traced | Weak) -> tuple[np.ufunc, tuple[Wea
 
 
 def _exponent(right: Traced | Weak) -> int | float | np.generic | None:
-    """The exponent, where NumPy looks at it to choose the ufunc of ``**``."""
+    """Returns the exponent, if NumPy reads it to choose the ufunc of ``**``."""
     if isinstance(right, SymInt):
         return right.specialise()
     if isinstance(right, TracedNumber):
@@ -185,7 +187,7 @@ def _exponent(right: Traced | Weak) -> int | float | np.generic | None:
 
 
 class _Spy(np.ndarray[Any, Any]):
-    """An array that tells which ufunc an operator runs on it."""
+    """An array that records which ufunc an operator runs on it."""
 
     seen: np.ufunc | None = None
 

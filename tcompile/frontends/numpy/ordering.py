@@ -1,6 +1,8 @@
-"""Sorting, searching, choosing and taking that stay one call of NumPy: their shape rules.
+"""Shape rules of sorting, searching, choosing and taking.
 
-Input: arguments in which types stand for arrays. Output: shapes. ``library`` says how a rule becomes a node.
+Input: arguments in which types replace arrays.
+Output: shapes.
+Why: these functions stay one call of NumPy; ``library`` makes a node of a rule.
 """
 
 from __future__ import annotations

@@ -1,11 +1,12 @@
-"""The arguments ``out=`` and ``where=``: results that go into arrays which are there already.
+"""The arguments ``out=`` and ``where=``: results that go into existing arrays.
 
-Input: a call with ``out=``, or an output among its positional arguments. Output: the call without it, and a write of
-its result; the call gives the very arrays that it was given. Exists so that no function needs to know of it.
+Input: a call with ``out=``, or an output among its positional arguments.
+Output: the call without it, and a write of its result; the call returns the given arrays themselves.
+Why: handlers need not know of outputs.
 
-A ufunc casts its result to the output's dtype, as far as ``casting=`` allows, and broadcasts it; for every other
-function only outputs are taken that have the result's own dtype and shape. What ``where=`` leaves out is not computed:
-it becomes a number of which the operation makes nothing special.
+A ufunc casts its result to the output's dtype, as ``casting=`` allows, and broadcasts it. For every other function,
+outputs must have the result's own dtype and shape. Elements that ``where=`` excludes are not computed: they become a
+number that is harmless to the operation.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ from tcompile.strict import strict
 
 Call = Callable[[Sequence[Any], Mapping[str, Any]], Any]
 
-_HARMLESS = (1, 0, 2)  # of each operation, one of these makes nothing special
+_HARMLESS = (1, 0, 2)  # for each operation, numbers that are harmless to it
 _ONE_OF_BOTH = frozenset({"concatenate", "concat", "stack"})
-# What gives the same where its output is one of its arguments, or overlaps it: NumPy copies first.
+# Functions whose output may be or overlap an argument: NumPy copies first.
 _COPIES_FIRST = {
     "sum", "prod", "mean", "var", "std", "max", "min", "amax", "amin", "any", "all", "cumsum", "cumprod", "clip",
     "take", "round", "around", "reduce", "accumulate",
@@ -53,7 +54,7 @@ def _no_array(value: Any) -> bool:
 
 
 def has_output(ufunc: np.ufunc, args: Sequence[Any], kwargs: Mapping[str, Any]) -> bool:
-    """Whether a call of ``ufunc`` names an array for its result."""
+    """Whether a call of ``ufunc`` passes an output array."""
     out = kwargs.get("out")
     given = out if isinstance(out, tuple) else (out,)
     return len(args) > ufunc.nin or not all(map(_no_array, given))
@@ -83,7 +84,7 @@ def ufunc_into(b: Builder, ufunc: np.ufunc, run: Call, args: Sequence[Any], kwar
     if casting != "same_kind" and "dtype" in rest:
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with casting= and dtype=")
     roots = [root(target_of(out).node) for out in outs if not _no_array(out)]
-    if len(set(roots)) < len(roots):  # NumPy computes one of them elsewhere, and copies it at the end
+    if len(set(roots)) < len(roots):  # NumPy computes into a temporary and copies it at the end
         raise CannotCapture("overlapping-views", f"Several outputs of np.{ufunc.__name__} may share memory.")
     operands = list(args[: ufunc.nin])
     if where is not True:
@@ -107,7 +108,7 @@ def _same_shape(out: Any, result: Any) -> bool:
 
 @cache
 def _warns_of_places(ufunc: np.ufunc) -> bool:
-    """Whether NumPy warns of an output that is given by its place; found by trying."""
+    """Whether NumPy warns of a positional output; found by trying."""
     arrays = [np.ones(1, bool) for _ in range(ufunc.nargs)]
     try:
         with strict("ignore"):
@@ -129,18 +130,18 @@ def _into(b: Builder, out: Any, result: Any, casting: str, where: Any) -> Traced
     if isinstance(result, Traced) and result.type.ndim > target.type.ndim:  # not even axes of size one are dropped
         raise CannotCapture("operation-raises", f"a result of {result.type} for an output of {target.type}")
     if isinstance(result, Traced) and always(lambda: 0 in target.type.shape) and not _same_shape(out, result):
-        # NumPy computes nothing, and has nothing to tell of it.
+        # NumPy computes nothing, so it reports nothing
         raise CannotCapture("unsupported-argument", "an output without elements, to which others are broadcast")
     contents = fitted(b, target.type, result, casting)
     return b.write(target, contents if where is True else chosen(b, target, where, contents))
 
 
 def _within(b: Builder, ufunc: np.ufunc, operands: Sequence[Any], where: Any, rest: Mapping[str, Any]) -> list[Any]:
-    """The operands with a harmless number in the places that ``where=`` leaves out."""
+    """Returns the operands with a harmless number at the elements that ``where=`` excludes."""
     if not isinstance(where, Traced) or where.type.dtype != BOOL:
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with this where=")
     number = next((n for n in _HARMLESS if _is_harmless(ufunc, operands, n, rest)), None)
-    if number is None:  # NumPy tells of it where any element is chosen: `np.power(integers, -1, where=m, out=y)`
+    if number is None:  # NumPy raises if any element is selected: `np.power(integers, -1, where=m, out=y)`
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__} with where=, which signals whatever is computed")
 
     def guarded(value: Any) -> Any:
@@ -166,7 +167,7 @@ def _is_harmless(ufunc: np.ufunc, operands: Sequence[Any], number: int, rest: Ma
 
 
 def unpacked(out: Any) -> Any:
-    """The array of ``out=``, which ufuncs and their methods take in a tuple as well, and no other function does."""
+    """Returns the array of ``out=``; ufuncs and their methods also accept a tuple, other functions do not."""
     return out[0] if isinstance(out, tuple) and len(out) == 1 else out
 
 
@@ -195,7 +196,7 @@ def call_into(b: Builder, name: str, run: Call, args: Sequence[Any], kwargs: Map
     """A function, called ``name``, with its result in ``out``; ``run`` builds it without."""
     target = target_of(out)
     of_array = name in _COPIES_FIRST and isinstance(args[0], Traced) and not args[0].scalar
-    if not target.type.ndim and not of_array:  # some give a scalar then, and not the output
+    if not target.type.ndim and not of_array:  # some then return a scalar, not the output
         raise CannotCapture("unsupported-argument", f"np.{name} with an output of rank 0")
     if name in _ONE_OF_BOTH and kwargs.get("dtype") is not None:
         raise CannotCapture("operation-raises", f"np.{name} takes out= or dtype=, not both")

@@ -1,8 +1,10 @@
-"""``np.pad`` of small arrays: a copy into the middle of a new array, and copies from there to its edges.
+"""``np.pad`` of small arrays: a copy into the middle of a new array, then copies to its edges.
 
-Input: an array and plain widths. Output: ``assign`` nodes, one for the middle and one for each edge, in the order in
-which NumPy fills edges, so that corners come out the same. Why: NumPy takes ten microseconds to find out what
-to copy; of large arrays the copying counts, and ``np.pad`` stays one call (``arranging``).
+Input: an array and plain widths.
+Output: ``assign`` nodes, one for the middle and one for each edge, in NumPy's order of edges, so that corners are the
+same.
+Why: NumPy spends ten microseconds on planning. For large arrays the copying dominates, and ``np.pad`` stays one call
+(``arranging``).
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ def _down(start: Size, count: int) -> slice:
     return slice(start, None if isinstance(stop, int) and stop < 0 else stop, -1)
 
 
-# What goes before and after the elements of an axis, as places in the padded axis, and how many elements it has to
-# have: so many times the larger width, and so many more.
+# The padding before and after the elements of an axis, as positions in the padded axis, and the minimum number of
+# elements: a multiple of the larger width, plus a constant.
 _EDGES: dict[str, tuple[Part, Part, int, int]] = {
     "edge": (lambda p, q, n: slice(p, p + 1), lambda p, q, n: slice(p + n - 1, p + n), 0, 1),
     "wrap": (lambda p, q, n: slice(n, n + p), lambda p, q, n: slice(p, p + q), 1, 0),
@@ -40,7 +42,7 @@ _EDGES: dict[str, tuple[Part, Part, int, int]] = {
 
 @function("pad")
 def pad(b: Builder, array: Any, pad_width: Any, mode: Any = "constant", **kwargs: Any) -> Traced:
-    """``np.pad`` with one number, or with what the array has at its edges."""
+    """Builds ``np.pad`` with one number, or with the array's own values at its edges."""
     value = kwargs.pop("constant_values", 0) if mode == "constant" else 0
     how = kwargs.pop("reflect_type", "even") if mode in ("reflect", "symmetric") else "even"
     refuse_unless("pad", reflect_type=(how, ("even",)), more=(tuple(kwargs), ((),)))

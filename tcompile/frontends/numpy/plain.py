@@ -1,7 +1,8 @@
-"""What is known without running anything: attributes of arrays, and functions of dtypes and shapes.
+"""Values known at capture: attributes of arrays, and functions of dtypes and shapes.
 
-Input: traced values and plain arguments. Output: plain Python values (ints, tuples, dtypes), or refusals
-with the reason for what cannot be seen in a graph.
+Input: traced values and plain arguments.
+Output: plain Python values (ints, tuples, dtypes), or refusals with the reason why a graph cannot know the value.
+Why: shapes and dtypes are constants of an entry.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ def _stand_in(value: Any) -> Any:
 
 
 def of_dtypes(known: Any, args: Any, kwargs: Any) -> Any:
-    """A NumPy function of dtypes and plain values, run as it is."""
+    """Runs a NumPy function of dtypes and plain values."""
     values = [*args, *kwargs.values()]
     if known is np.can_cast and values and isinstance(values[0], Traced):
         args = (values[0].type.dtype, *args[1:])

@@ -1,6 +1,8 @@
-"""The old polynomial functions of ``numpy``: Horner's rule in the graph, and shape rules for what stays a call.
+"""The old polynomial functions of ``numpy``: Horner's rule in the graph, and shape rules of calls.
 
-Input: coefficients, highest power first. Output: nodes and shapes.
+Input: coefficients, highest power first.
+Output: nodes and shapes.
+Why: evaluation fuses; fits and roots stay calls.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from tcompile.frontends.numpy.statistics import QUIET
 from tcompile.frontends.numpy.values import array
 from tcompile.graph.sizes import Size
 
-_LONGEST = 32  # coefficients up to which a polynomial is written out
+_LONGEST = 32  # maximum number of coefficients for unrolling a polynomial
 
 
 @function("polyval")
@@ -80,7 +82,7 @@ def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: Any = False, w: A
 
 @library("poly")
 def poly(seq_of_zeros: Any) -> Shape:
-    """One more than there are zeros. Complex zeros give real coefficients where they come in pairs."""
+    """Returns one more than the number of zeros. Complex zeros give real coefficients if they are conjugate pairs."""
     shape = shape_of(seq_of_zeros)
     dtype = getattr(seq_of_zeros, "dtype", None)
     if len(shape) != 1 or dtype is None or dtype.kind not in "iuf":

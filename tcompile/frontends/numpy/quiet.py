@@ -1,8 +1,9 @@
 """NumPy functions that warn in words, made to raise instead.
 
-Input: the function's own arguments. Output: its result, or ``Worded``. Why: a warning must come from the
-user's own line: what raises in compiled code is run again in plain Python. Floating-point flags need none of this, for
-NumPy can be told to raise for them.
+Input: the function's own arguments.
+Output: its result, or ``Worded``.
+Why: a warning must come from the user's own line, so code that raises is replayed in plain Python. Floating-point flags
+need none of this: NumPy can raise for them.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import numpy as np
 
 
 class Worded(Exception):
-    """NumPy would warn here in its own words."""
+    """NumPy would warn here in words."""
 
 
 def _axes(axis: Any) -> Any:
@@ -21,7 +22,7 @@ def _axes(axis: Any) -> Any:
 
 
 def _refuse_all_nan(a: Any, axis: Any, least: float = 0) -> None:
-    """Raises where a slice has no more than ``least`` elements that are numbers."""
+    """Raises if a slice has at most ``least`` elements that are not NaN."""
     x = np.asarray(a)
     if x.dtype.kind not in "fc":
         count: Any = x.size if axis is None else np.sum(np.ones(x.shape, np.int64), axis=_axes(axis))
@@ -32,7 +33,7 @@ def _refuse_all_nan(a: Any, axis: Any, least: float = 0) -> None:
 
 
 def refuse_if_any(flags: Any) -> Any:
-    """Raises where a flag is set: graphs call it where NumPy would warn in words."""
+    """Raises if a flag is set: graphs call it where NumPy would warn in words."""
     if np.any(flags):
         raise Worded("a slice without numbers")
     return np.False_
@@ -46,7 +47,7 @@ def as_item(value: Any, dtype: Any) -> Any:
 
 
 def array_of_scalars(value: Any, dtype: Any) -> Any:
-    """``np.array`` of nested tuples, in which arrays of rank 0 stand for scalars."""
+    """Returns ``np.array`` of nested tuples, in which arrays of rank 0 replace scalars."""
 
     def scalars(item: Any) -> Any:
         return [scalars(part) for part in item] if isinstance(item, tuple) else np.asarray(item)[()]
@@ -55,7 +56,7 @@ def array_of_scalars(value: Any, dtype: Any) -> Any:
 
 
 def median(a: Any, axis: Any = None, *rest: Any, **kwargs: Any) -> Any:
-    """``np.median``. Of nothing it warns."""
+    """Returns ``np.median``; an empty slice raises."""
     if not np.size(a):
         raise Worded("a slice without elements")
     return np.median(a, axis, *rest, **kwargs)

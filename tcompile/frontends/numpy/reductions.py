@@ -1,7 +1,8 @@
 """Reductions.
 
-Input: an array, ``axis``, ``keepdims``, ``dtype``. Output: a cast where NumPy accumulates in another dtype,
-then one reduction node. What NumPy would warn about or raise (empty slices, too few degrees of freedom) is
+Input: an array, ``axis``, ``keepdims``, ``dtype``.
+Output: a cast if NumPy accumulates in another dtype, then one reduction node.
+Why: reductions fuse with their operands. Cases of warnings or errors (empty slices, too few degrees of freedom) are
 refused.
 """
 
@@ -47,7 +48,7 @@ def _reduced(b: Builder, op: str, x: Traced, into: DType, axis: Any, keepdims: b
     axes = axis if isinstance(axis, tuple) else (axis,)
     kept = [n for i, n in enumerate(x.type.shape) if i not in axes and not is_one(n)]
     if len(kept) > 1 and any(x.type.shape[i] == 0 for i in axes):
-        # Any array without elements counts as contiguous, but the result lies as its strides say.
+        # Any array without elements counts as contiguous, but the strides decide the layout of the result.
         raise CannotCapture("memory-order", f"{op} of an array without elements")
     if b.exact and into.kind in "fc" and _is_summed_otherwise(op, x, into):
         raise CannotCapture("unsupported-argument", f"{op} of a cast or broadcast operand under the option exact")
@@ -60,10 +61,10 @@ def _reduced(b: Builder, op: str, x: Traced, into: DType, axis: Any, keepdims: b
 
 
 def _is_summed_otherwise(op: str, x: Traced, into: DType) -> bool:
-    """Whether NumPy adds in another order than when the cast array is reduced.
+    """Whether NumPy adds in another order than in a reduction of the cast array.
 
-    It casts some thousands of elements at a time, and adds each lot by itself; and what it computes on the way to a
-    variance lies in memory as the operand does, of which types of broadcast arrays say too little.
+    NumPy casts some thousands of elements at a time, and adds each chunk separately. The temporaries of a variance have
+    the operand's memory layout, which the types of broadcast arrays do not determine.
     """
     return into != x.type.dtype or (op in ("var", "std") and k_order([x.type], x.type.shape) != like_order(x.type))
 
@@ -95,14 +96,14 @@ def _sum(b: Builder, op: str, a: Any, axis: Any, dtype: Any, keepdims: Any) -> T
 
 
 def _where(b: Builder, name: str, a: Any, where: Any, otherwise: Any) -> Any:
-    """``a`` with ``otherwise`` in the places that ``where=`` leaves out."""
+    """Returns ``a`` with ``otherwise`` at the elements that ``where=`` excludes."""
     if where is NO_VALUE or where is True:
         return a
     x, mask = array(b, a), array(b, where)
     if mask.type.dtype != BOOL or broadcast([x.type.shape, mask.type.shape]) != x.type.shape or not x.type.c_contiguous:
         raise CannotCapture("unsupported-argument", f"{name} with this where=")
     if b.exact and name in ("sum", "prod") and x.type.dtype.kind in "fc":
-        # NumPy adds each run of selected elements by itself: another order than that of the whole row.
+        # NumPy adds each run of selected elements separately: another order than that of the whole row.
         raise CannotCapture("unsupported-argument", f"{name} with where= under the option exact")
     node = b.op("where", mask.node, x.node, bool(otherwise) if x.type.dtype == BOOL else otherwise)
     return Traced(node, x.scalar)
@@ -175,7 +176,7 @@ def _nonempty(name: str, x: Traced, axes: tuple[int, ...]) -> None:
 def _with_initial(
     b: Builder, op: str, ufunc: np.ufunc, a: Any, axis: Any, keepdims: Any, initial: Any, where: Any
 ) -> Traced:
-    """The extremum of the elements and ``initial``, which stands for those that ``where=`` leaves out."""
+    """Returns the extremum of the elements and ``initial``, which replaces those that ``where=`` excludes."""
     x = array(b, a)
     if type(initial) not in (int, float) or x.type.dtype.kind not in "iuf":
         raise CannotCapture("unsupported-argument", f"{op} with initial=")

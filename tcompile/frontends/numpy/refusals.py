@@ -1,7 +1,8 @@
-"""What is not captured, and why: names that run in plain Python.
+"""Refusals: names of NumPy that run in plain Python, with reasons.
 
-Input: nothing. Output: for each function, method and attribute the reason of the break catalogue and its detail.
-Exists so that every public name of NumPy is known to be one thing or the other.
+Input: nothing.
+Output: for each function, method and attribute the reason of the break catalogue and its detail.
+Why: every public name of NumPy is either supported or refused.
 """
 
 from __future__ import annotations

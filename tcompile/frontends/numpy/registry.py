@@ -1,9 +1,10 @@
-"""The tables of what the NumPy frontend knows, and the decorators that fill them.
+"""The tables of the NumPy frontend, and the decorators that fill them.
 
-Input: handlers from the sibling files. Output: ``FUNCTIONS``, ``METHODS`` and ``ATTRIBUTES``, and
-``invoke``, which binds a call's arguments to a handler's own signature. Exists so that knowing one more NumPy
-function is one decorated function in the file of its kind. A handler has the signature of the function that
-it stands for, after the builder; parameters that only a refusal uses are checked with ``refuse_unless``.
+Input: handlers from the sibling files.
+Output: ``FUNCTIONS``, ``METHODS`` and ``ATTRIBUTES``, and ``invoke``, which binds a call's arguments to a handler's own
+signature.
+Why: supporting another NumPy function takes one decorated function. A handler has the signature of its function, after
+the builder; parameters that are only refused are checked with ``refuse_unless``.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def _signature(handler: Handler) -> inspect.Signature:
 OF_FUNCTIONS_ONLY = {
     "var": {"mean", "correction"}, "std": {"mean", "correction"}, "clip": {"a_min", "a_max"},
 }  # fmt: skip
-_MISSTATED = (np.ndarray.any, np.ndarray.all, np.ndarray.choose)  # they take other arguments than NumPy says
+_MISSTATED = (np.ndarray.any, np.ndarray.all, np.ndarray.choose)  # they take other arguments than NumPy's signature
 # Where NumPy states nothing of functions in C: those that take less than their handlers do, as a function of Python.
 _UNSTATED: dict[Any, Handler] = {} if SIGNATURES_IN_C_STATED else {
     np.array: lambda object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None: None,
@@ -101,7 +102,7 @@ _UNSTATED: dict[Any, Handler] = {} if SIGNATURES_IN_C_STATED else {
 
 @cache
 def _own_signature(known: Any) -> inspect.Signature | None:
-    """The signature that NumPy itself states, where it does."""
+    """Returns the signature that NumPy states, if any."""
     if known in _MISSTATED:
         return None
     try:
@@ -111,7 +112,7 @@ def _own_signature(known: Any) -> inspect.Signature | None:
 
 
 def signature_of(known: Any, handler: Handler | None, rule: inspect.Signature | None) -> inspect.Signature | None:
-    """The signature of a function or method of NumPy's that has a handler or a rule, as NumPy states it or they do."""
+    """Returns the signature of a function or method with a handler or a rule: NumPy's, or theirs."""
     if handler is None and rule is None:
         return None
     own = None if known is None else _own_signature(known)
@@ -141,7 +142,7 @@ def invoke(
 
 
 def refuse_unless(name: str, **arguments: tuple[Any, tuple[Any, ...]]) -> None:
-    """Refuses every argument whose value is none of those that change nothing, given as ``(value, harmless)``."""
+    """Refuses every argument with an effect, given as ``(value, harmless values)``."""
     for argument, (value, harmless) in arguments.items():
         if not any(value is item or (type(value) is type(item) and value == item) for item in harmless):
             raise CannotCapture("unsupported-argument", f"{name} with {argument}=")

@@ -1,7 +1,8 @@
 """Cumulative sums and products.
 
-Input: an array, an axis and a dtype, as functions, methods and ``accumulate`` of ufuncs take them. Output: a scan,
-whose operand has the result's dtype already.
+Input: an array, an axis and a dtype, as in functions, methods and ``accumulate`` of ufuncs.
+Output: a scan, whose operand already has the result's dtype.
+Why: scans fuse with their operands.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _UFUNCS = {np.add: "cumulative_sum", np.multiply: "cumulative_prod"}
 
 
 def scan(b: Builder, op: str, function: Callable[..., Any], a: Any, axis: Any, dtype: Any) -> Traced:
-    """The scan ``op``, with the dtype that ``function`` gives where none is asked for. None for ``axis`` flattens."""
+    """Builds the scan ``op``, with the dtype of ``function`` by default. None for ``axis`` flattens."""
     x = array(b, a)
     refuse_complex(x, op)
     into = standin_dtype(function, np.ones(1, x.type.dtype)) if dtype is None else dtype_of(dtype)
@@ -63,7 +64,7 @@ def _of_the_standard(name: str, function_: Callable[..., Any]) -> None:
     def handler(
         b: Builder, x: Any, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: Any = False
     ) -> Traced:
-        """The Array API's scan, without the value that it may begin with."""
+        """Builds the Array API's scan, without an initial value."""
         refuse_unless(name, out=(out, (None,)), include_initial=(include_initial, (False,)))
         if axis is None and array(b, x).type.ndim != 1:
             raise CannotCapture("operation-raises", f"{name} without an axis")

@@ -1,6 +1,8 @@
-"""Functions that write to places which arrays name: put and its relatives, partition, and ``ufunc.at``.
+"""Functions that write through index arrays: put and its relatives, partition, and ``ufunc.at``.
 
-Input: an array, places, values. Output: writes that the builder notes, as for ``a[places] = values``.
+Input: an array, indices, values.
+Output: writes that the builder records, as for ``a[indices] = values``.
+Why: scattered writes fuse with the computation of the values.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ def _one_or_as_many(value: Traced, count: Any) -> bool:
 @function("put")
 @method("put")
 def put(b: Builder, a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
-    """``np.put``: places are counted through the whole array."""
+    """Builds ``np.put``: indices into the flattened array."""
     refuse_unless("put", mode=(mode, ("raise",)))
     x, places = target_of(a), array(b, ind)
     if places.type.dtype.kind not in "iu" or places.type.dtype.name == "uint64":
@@ -57,7 +59,7 @@ def put(b: Builder, a: Any, ind: Any, v: Any, mode: Any = "raise") -> None:
 
 @function("put_along_axis")
 def put_along_axis(b: Builder, arr: Any, indices: Any, values: Any, axis: Any) -> None:
-    """``np.put_along_axis``: one array of places along an axis, all others counted through."""
+    """Builds ``np.put_along_axis``: one array of indices along an axis, all other axes enumerated."""
     if not isinstance(indices, Traced):
         raise CannotCapture("operation-raises", "places that are no array")
     x, places = target_of(arr), indices
@@ -142,7 +144,7 @@ def partition(b: Builder, x: Traced, kth: Any, axis: Any = -1, kind: Any = "intr
 
 
 def combine_at(b: Builder, ufunc: np.ufunc, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
-    """``ufunc.at(a, indices, values)``: unlike in ``a[indices] op= values``, a place that comes twice counts twice."""
+    """Builds ``ufunc.at(a, indices, values)``: unlike ``a[indices] op= values``, repeated indices accumulate."""
     if len(args) != 3 or kwargs or ufunc.nin != 2 or ufunc.nout != 1 or lookup(ufunc.__name__) is not ufunc:
         raise CannotCapture("unsupported-argument", f"{ufunc.__name__}.at with {len(args)} arguments")
     x, key, value = target_of(args[0]), args[1], args[2]

@@ -1,7 +1,9 @@
-"""Shape and order of axes: everything that NumPy answers with a view, or with a plain copy.
+"""Shape and order of axes: functions that NumPy answers with a view, or with a plain copy.
 
-Input: an array and plain arguments. Output: view op nodes exactly where NumPy gives a view, copies where it
-copies, and the very same ``Traced`` where it returns the very same object.
+Input: an array and plain arguments.
+Output: view ops exactly where NumPy returns a view, copies where it copies, and the same ``Traced`` where it returns
+the same object.
+Why: aliasing must be NumPy's.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ from tcompile.frontends.numpy.values import (
 from tcompile.graph import TensorType
 from tcompile.graph.sizes import Size, SymInt, product
 
-MOST_PIECES = 256  # into which a graph cuts an array
+MOST_PIECES = 256  # the maximum number of pieces of an array in a graph
 
 
 def view(b: Builder, x: Traced) -> Traced:
@@ -38,7 +40,7 @@ def view(b: Builder, x: Traced) -> Traced:
 
 
 def reshape_to(b: Builder, x: Traced, shape: tuple[Size, ...]) -> Traced:
-    """``x.reshape(shape)`` with -1 worked out."""
+    """Returns ``x.reshape(shape)`` with -1 resolved."""
     shape = tuple(n.specialise() if isinstance(n, SymInt) and n < 0 else n for n in shape)
     unknown = [i for i, n in enumerate(shape) if isinstance(n, int) and n == -1]
     if len(unknown) > 1 or any(isinstance(n, int) and n < -1 for n in shape):
@@ -78,7 +80,7 @@ def reshape(
 
 def _reshaped(b: Builder, x: Traced, shape: tuple[Size, ...], order: Any) -> Traced:
     """``x.reshape(shape, order)``: in F order it is the reshape of the transposed array, transposed."""
-    x = as_ndarray(b, x) if shape else x  # a scalar shows nothing of the array that it came from
+    x = as_ndarray(b, x) if shape else x  # a scalar does not alias the array that it came from
     if order == "F" and (x.type.ndim > 1 or len(shape) > 1):
         return transpose(b, reshape_to(b, transpose(b, x), shape[::-1]))
     refuse_unless("reshape", order=(order, ("C", "F")))
@@ -100,11 +102,11 @@ def ravel(b: Builder, a: Any, order: Any = "C") -> Traced:
     x = _in_order(b, "ravel", as_ndarray(b, array(b, a)), order)
     if x.type.c_contiguous:
         return reshape_to(b, x, (x.type.size,))
-    return Traced(b.op("ravel", x.node))  # NumPy looks at the strides, of which the type may know less
+    return Traced(b.op("ravel", x.node))  # NumPy decides by the strides, of which the type may know less
 
 
 def row_of(b: Builder, x: Traced) -> Traced:
-    """The elements in C order, for those who only read them: a row is one as it lies."""
+    """Returns the elements in C order, for readers only: a row is returned unchanged."""
     return x if x.type.ndim == 1 else ravel(b, x)
 
 
@@ -225,7 +227,7 @@ def squeeze(b: Builder, a: Any, axis: Any = None) -> Traced:
         refuse_unless("squeeze", axis=(axis, (None,)))
         return x
     if axis is None:
-        axes = tuple(i for i, n in enumerate(x.type.shape) if n == 1)  # a slice's size that varies may be one
+        axes = tuple(i for i, n in enumerate(x.type.shape) if n == 1)  # a size that varies may be one
         if not axes:
             return x
     else:
@@ -265,7 +267,7 @@ def _broadcast_shapes(b: Builder, *shapes: Any) -> tuple[Size, ...]:
 
 @function("atleast_1d")
 def atleast_1d(b: Builder, *arrays: Any) -> Any:
-    """``np.atleast_1d``: the array itself where it has the dimensions."""
+    """Builds ``np.atleast_1d``: the array itself if it has enough dimensions."""
     return _each(b, arrays, 1)
 
 
@@ -355,7 +357,7 @@ def _view(b: Builder, x: Traced, dtype: Any = NO_VALUE, type: Any = NO_VALUE) ->
 
 
 def _refuse_many(count: int) -> None:
-    """Each array that a function gives is a node of the graph: a list of thousands is NumPy's."""
+    """Limits the pieces: each resulting array is a node of the graph, so a list of thousands stays NumPy's."""
     if count > MOST_PIECES:
         raise CannotCapture("too-long", f"An array is cut into {count} pieces.")
 
@@ -375,7 +377,7 @@ def _split(b: Builder, a: Any, parts: Any, axis: Any, equal: bool) -> list[Trace
         bounds = [integer(i, "an index") for i in parts]
         cuts: list[tuple[Size | None, Size | None]] = list(zip([0, *bounds], [*bounds, total], strict=True))
     else:
-        if equal:  # its size is asked for first
+        if equal:  # guarded before its size
             refuse_list(a)
         count = integer(parts, "sections")
         if count <= 0 or (equal and total % count):

@@ -1,6 +1,8 @@
-"""Statistics, histograms and smooth functions of samples that stay one call of NumPy: their shape rules.
+"""Shape rules of statistics, histograms and smooth functions of samples.
 
-Input: arguments in which types stand for arrays. Output: shapes. ``library`` says how a rule becomes a node.
+Input: arguments in which types replace arrays.
+Output: shapes.
+Why: these functions stay one call of NumPy; ``library`` makes a node of a rule.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from tcompile.frontends.numpy.values import axis_in
 from tcompile.graph import TensorType
 from tcompile.graph.sizes import Size
 
-QUIET = "tcompile.frontends.numpy.quiet.{name}"  # NumPy's own warn in words where a slice has no numbers
+QUIET = "tcompile.frontends.numpy.quiet.{name}"  # NumPy's versions warn in words of a slice without numbers
 
 
 @library("median", "nanmedian", target=QUIET)
@@ -184,7 +186,7 @@ def _counted(shape: Shape, kept: Shape, least: int) -> bool:
 def average(
     a: Any, axis: Any = None, weights: Any = None, returned: Any = False, *, keepdims: Any = False
 ) -> Shape | list[Shape]:
-    """The reduced shape, once more for the sum of the weights."""
+    """Returns the reduced shape, and again for the sum of the weights."""
     shape = without(shape_of(a), axis, keepdims)
     return [shape, shape] if returned is True else shape
 
@@ -315,7 +317,7 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: Any = 1) -> Sh
 
 @library("diff")
 def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE, append: Any = NO_VALUE) -> Shape:
-    """The axis loses an element each time."""
+    """Returns the shape; the axis loses an element at each step."""
     shape = shape_of(a)
     place = axis_in(axis, len(shape))
     size = shape[place]
@@ -329,7 +331,7 @@ def diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = NO_VALUE, append: An
 
 @library("ediff1d")
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Shape:
-    """One element less, and what is put around."""
+    """Returns one element less, plus the added ones."""
     size = total(shape_of(ary))
     more = [total(shape_of(part)) for part in (to_end, to_begin) if part is not None]
     count: Size = size - 1 if size > 0 else 0
@@ -340,13 +342,13 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Shape:
 
 @library("convolve")
 def convolve(a: Any, v: Any, mode: Any = "full") -> Shape:
-    """As long as the mode says."""
+    """Returns the length for the mode."""
     return _correlated(a, v, mode)
 
 
 @library("correlate")
 def correlate(a: Any, v: Any, mode: Any = "valid") -> Shape:
-    """As long as the mode says."""
+    """Returns the length for the mode."""
     return _correlated(a, v, mode)
 
 

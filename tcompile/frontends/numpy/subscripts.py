@@ -1,6 +1,8 @@
-"""Objects of NumPy's that are subscripted: ``r_``, ``c_``, ``mgrid``, ``ogrid``, ``s_`` and ``index_exp``.
+"""NumPy objects that are subscripted: ``r_``, ``c_``, ``mgrid``, ``ogrid``, ``s_`` and ``index_exp``.
 
-Input: such an object and a key. Output: one call of NumPy, whose shape the key says; or the key itself.
+Input: such an object and a key.
+Output: one call of NumPy, whose shape follows from the key; or the key itself.
+Why: they look like indexing, and are calls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Methods of ufuncs: reduce, accumulate, reduceat and outer.
 
-Input: a ufunc, a method's name and its arguments. Output: reductions and pointwise nodes where the op table has
-them, else one ``call`` node.
+Input: a ufunc, a method's name and its arguments.
+Output: reductions and pointwise nodes if the op table has them, else one ``call`` node.
+Why: ``np.add.reduce`` is as fast as ``np.sum``.
 """
 
 from __future__ import annotations

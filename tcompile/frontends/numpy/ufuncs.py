@@ -1,9 +1,9 @@
-"""Ufuncs: promotion, casts, and the operation that a ufunc is.
+"""Ufuncs: promotion, casts, and operations.
 
-Input: a ufunc and its operands. Output: explicit casts and one pointwise node; or, where the graph's
-pointwise rows do not fit (complex numbers, mixed comparisons, ufuncs without a row), one ``call`` node of the
-exact type. Promotion is asked of NumPy itself (``ufunc.resolve_dtypes``), with Python numbers weak as NEP 50
-says.
+Input: a ufunc and its operands.
+Output: explicit casts and one pointwise node. Without a fitting row (complex numbers, mixed comparisons, other ufuncs),
+one ``call`` node of the exact type.
+Why: NumPy itself decides promotion (``ufunc.resolve_dtypes``), with Python numbers weak as in NEP 50.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ from tcompile.frontends.numpy.values import (
     constant,
     dtype_of,
     is_constant,
+    number_text,
     operand,
     same_order,
     strong,
     takes_dtype,
-    told,
     weak_as,
 )
 from tcompile.graph import Node, Operand, Size, TensorType
@@ -273,7 +273,7 @@ def _scalar_row(name: str | None, ufunc: np.ufunc, inputs: Sequence[DType]) -> s
 def _refuse_out_of_range(operands: Sequence[Traced | Weak], inputs: Sequence[DType]) -> None:
     for o, d in zip(operands, inputs, strict=True):
         if type(o) is int and d.kind in "iu" and not np.iinfo(d).min <= o <= np.iinfo(d).max:
-            raise CannotCapture("unsupported-argument", f"{d} compared with {told(o)}, which does not fit")
+            raise CannotCapture("unsupported-argument", f"{d} compared with {number_text(o)}, which does not fit")
 
 
 def _as_call(

@@ -1,8 +1,8 @@
-"""Values at the border: which NumPy objects we take, and how arguments become operands.
+"""Supported NumPy objects, and the conversion of arguments to operands.
 
-Input: NumPy arrays and scalars, Python numbers, traced values, and lists of them. Output: exact
-``TensorType`` values, ``Traced`` operands, dtypes and plain argument values (axes, shapes). Exists so that
-every handler reads its arguments in one way, and so that what is not exact is refused in one place.
+Input: NumPy arrays and scalars, Python numbers, traced values, and lists of them.
+Output: exact ``TensorType`` values, ``Traced`` operands, dtypes and plain argument values (axes, shapes).
+Why: every handler reads its arguments in the same way, and inexact cases are refused in one place.
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def strong(b: Builder, value: Any) -> Traced:
 def _strong_constant(value: Any) -> np.generic:
     dtype = np.asarray(value).dtype
     if not takes_dtype(dtype):
-        raise CannotCapture("unsupported-dtype", f"the number {told(value)} has no native dtype")
+        raise CannotCapture("unsupported-dtype", f"the number {number_text(value)} has no native dtype")
     found: np.generic = dtype.type(value)
     return found
 
@@ -242,7 +242,7 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
     is_few = same and 1 < seen.size <= _FEW
     if leaves and is_few and (seen.dtype == INT or (seen.dtype == FLOAT and not counted)):
         return Traced(_one_by_one(b, items, seen.shape, seen.dtype))
-    # Every leaf is converted to the common dtype by NumPy itself, so it has to be told which one that is.
+    # Every leaf is converted to the common dtype by NumPy itself, so it must be passed which one that is.
     result = TensorType(seen.dtype, seen.shape)
     target = "numpy.array"
     if seen.dtype.kind in "iu":
@@ -294,7 +294,7 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
     if dtype.kind in "iu" and isinstance(value, int | SymInt):
         info = np.iinfo(dtype)
         if not (isinstance(value, SymInt) and dtype == INT) and not info.min <= value <= info.max:
-            raise CannotCapture("operation-raises", f"the Python int {told(value)} does not fit {dtype}")
+            raise CannotCapture("operation-raises", f"the Python int {number_text(value)} does not fit {dtype}")
         return value
     if dtype.kind == "f":
         if isinstance(value, SymInt):
@@ -303,11 +303,13 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
             try:
                 number = float(value)
             except OverflowError as error:
-                raise CannotCapture("operation-raises", f"the Python int {told(value)} does not fit {dtype}") from error
+                raise CannotCapture(
+                    "operation-raises", f"the Python int {number_text(value)} does not fit {dtype}"
+                ) from error
             with np.errstate(all="ignore"):
                 overflows = np.isfinite(number) and not np.isfinite(dtype.type(number))
             if overflows:
-                raise CannotCapture("operation-raises", f"{told(value)} overflows {dtype}")
+                raise CannotCapture("operation-raises", f"{number_text(value)} overflows {dtype}")
             return number
     if dtype.kind == "c" and isinstance(value, SymInt):
         return value
@@ -316,7 +318,7 @@ def weak_as(value: Weak, dtype: DType) -> Operand:
         real, imag = (weak_as(x, part) for x in (value.real, value.imag))
         assert isinstance(real, int | float) and isinstance(imag, int | float)
         return complex(real, imag)
-    raise CannotCapture("unsupported-argument", f"the Python number {told(value)} beside {dtype}")
+    raise CannotCapture("unsupported-argument", f"the Python number {number_text(value)} beside {dtype}")
 
 
 # -- opaque calls --------------------------------------------------------------------------------------------
@@ -333,7 +335,7 @@ def call(
 ) -> Traced:
     """One library call of known type. ``template`` are its arguments with ``Slot(i)`` for operand ``i``.
 
-    Without a template the operands themselves are the arguments. A result of rank 0 is a scalar unless told.
+    Without a template the operands themselves are the arguments. A result of rank 0 is a scalar by default.
     """
     read = any(isinstance(o, TracedNumber) and o.at is not None for o in operands)
     if read and target not in ("numpy.array", _OF_SCALARS):
@@ -490,7 +492,7 @@ def require_c(name: str, *operands: Traced) -> None:
             raise CannotCapture("memory-order", f"{name} of an array that is not in C order")
 
 
-def told(number: Any) -> str:
+def number_text(number: Any) -> str:
     """A number as text. Of an int Python refuses to write thousands of digits."""
     large = type(number) is int and number.bit_length() > 64
     return f"an int of {number.bit_length()} bits" if large else str(number)

@@ -1,7 +1,8 @@
 """Writes to arrays: items, slices, and functions that store into their arguments.
 
-Input: an array or view, and what is written to it. Output: writes noted with the builder; capture does them. What
-NumPy would refuse to write, or would warn of, is refused here.
+Input: an array or view, and the values to write.
+Output: writes recorded with the builder; capture does them.
+Why: graphs are pure. Writes that NumPy would refuse, or would warn of, are refused here.
 """
 
 from __future__ import annotations
@@ -13,7 +14,15 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Traced, TracedNumber, refuse_in_turn
+from tcompile.frontends.base import (
+    Builder,
+    CannotCapture,
+    Check,
+    Selected,
+    Traced,
+    TracedNumber,
+    refuse_sequential_copy,
+)
 from tcompile.frontends.numpy import masks
 from tcompile.frontends.numpy.indexing import arrangement, basic, items_of, spread, under_mask
 from tcompile.frontends.numpy.registry import function, method, refuse_unless
@@ -26,8 +35,8 @@ from tcompile.frontends.numpy.values import (
     constant,
     is_weak,
     nested,
+    number_text,
     strong,
-    told,
 )
 from tcompile.graph import Node, TensorType
 from tcompile.graph.ops import broadcast_shapes
@@ -45,7 +54,7 @@ def setitem(b: Builder, x: Traced, key: Any, value: Any) -> None:
     """``x[key] = value``."""
     items = items_of(b, target_of(x), key)
     listed = isinstance(value, list | tuple)
-    if listed:  # the array's dtype is told to NumPy while it reads the list
+    if listed:  # the array's dtype is passed to NumPy when it reads the list
         value = nested(b, value, x.type.dtype)
     found = under_mask(b, x, items)
     if found is not None:
@@ -208,7 +217,7 @@ def _number(b: Builder, value: Weak, dtype: DType) -> Node:
             raise CannotCapture("operation-raises", f"{value} is written to elements of {dtype}")
         value = int(value)
     if type(value) is int and dtype.kind in "iu" and not np.iinfo(dtype).min <= value <= np.iinfo(dtype).max:
-        raise CannotCapture("operation-raises", f"{told(value)} does not fit into {dtype}")
+        raise CannotCapture("operation-raises", f"{number_text(value)} does not fit into {dtype}")
     if dtype.kind == "b":
         value = bool(value)
     try:
@@ -218,7 +227,7 @@ def _number(b: Builder, value: Weak, dtype: DType) -> Node:
     except OverflowError:  # an int beyond all floats
         overflows = True
     if overflows:
-        raise CannotCapture("operation-raises", f"{told(value)} overflows in {dtype}")
+        raise CannotCapture("operation-raises", f"{number_text(value)} overflows in {dtype}")
     return constant(b, item).node
 
 
@@ -276,7 +285,7 @@ def copyto(b: Builder, dst: Any, src: Any, casting: Any = "same_kind", where: An
         return
     if isinstance(where, Traced):
         refuse_own(target, where.node)
-    refuse_in_turn(target.node, contents)
+    refuse_sequential_copy(target.node, contents)
     b.write(target, chosen(b, target, where, contents))
 
 

@@ -58,7 +58,7 @@ def call_python(*operands: Any, target: str, args: tuple[Any, ...], kwargs: tupl
     held = _functions.get(target)
     function = held() if held is not None else None
     if function is None:
-        raise GraphError(f"the function called {target} is no more")
+        raise GraphError(f"python_call target {target} was garbage-collected")
     given = [np.asarray(value) if isinstance(value, np.generic) else value for value in operands]
     return function(*fill(args, given), **{key: fill(value, given) for key, value in kwargs})
 

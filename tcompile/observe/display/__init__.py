@@ -1,9 +1,11 @@
-"""What compiled functions, graphs, kernels, breaks and guards look like in a notebook.
+"""Notebook displays of compiled functions, graphs, kernels, breaks and guards.
 
-Input: facts, gathered by whoever owns the object. Output: a ``View``, which is data, and shows itself as HTML, as text
-and as JSON. Exists so that all displays look alike, need no script, and say the same to a person and to a front end.
-Imports no Jupyter package: a notebook asks objects for ``_repr_mimebundle_``, which returns plain dictionaries.
+Input: facts, gathered by the owner of the object.
+Output: a ``View``: data that displays itself as HTML, text and JSON.
+Why: all displays look alike, need no scripts, and say the same to a person and to a front end.
 
-``html`` has the stylesheet and the pieces of HTML, ``view`` what all views have in common; ``places`` (breaks and
-guards), ``graphs``, ``kernels`` and ``functions`` are the views themselves; ``schema`` states their JSON.
+No Jupyter package is imported: a notebook calls ``_repr_mimebundle_``, which returns plain dictionaries.
+
+``html`` has the stylesheet and HTML fragments, ``view`` the base class of all views. ``places`` (breaks and guards),
+``graphs``, ``kernels`` and ``functions`` are the views; ``schema`` states their JSON.
 """

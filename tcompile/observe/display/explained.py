@@ -1,6 +1,8 @@
-"""What ``explain`` answers, as it is shown.
+"""The display of ``explain``'s result.
 
-Input: an ``ExplainOutput``'s facts. Output: an ``ExplainView``.
+Input: an ``ExplainOutput``'s facts.
+Output: an ``ExplainView``.
+Why: ``explain`` collects events, and its display is data that a notebook can save.
 """
 
 from __future__ import annotations
@@ -36,12 +38,12 @@ class ExplainView(View):
     loops: tuple[str, ...] = ()
 
     def body(self) -> str:
-        """The counts, each break with its line, the graphs, guards and times."""
+        """Returns the counts, each break with its line, the graphs, guards and times."""
         return "".join(self._parts())
 
     def _parts(self) -> Iterator[str]:
-        told = f'<span class="tcd-dim">{html.text(self.headline)}</span>'
-        yield html.title(f"explain {html.short(self.function, 80)}", told)
+        headline = f'<span class="tcd-dim">{html.text(self.headline)}</span>'
+        yield html.title(f"explain {html.short(self.function, 80)}", headline)
         phases = {name: ms for name, ms in self.compile_times.items() if name != "total"}
         if phases:
             times = html.facts(f"{html.text(name)} {html.time(ms)}" for name, ms in phases.items())
@@ -65,7 +67,7 @@ class ExplainView(View):
             yield html.folded(f"{html.count(len(self.guards), 'guard')}: what the compiled code relies on", held)
 
     def text(self) -> str:
-        """The listing of all of it."""
+        """Returns all of it as a listing."""
         return self.draw_text
 
 

@@ -1,6 +1,8 @@
-"""A compiled function, as it is shown: what has been compiled for which calls, where it broke, and why again.
+"""The display of a compiled function: entries, graph breaks and recompiles.
 
-Input: what the runtime knows of the function. Output: a ``FunctionView``.
+Input: the runtime's facts about the function.
+Output: a ``FunctionView``.
+Why: a function at the end of a cell shows its own state.
 """
 
 from __future__ import annotations
@@ -18,15 +20,15 @@ from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
 _PLAIN = ' <span class="tcd-warn">plain Python</span>'
-_OPEN_LINES = 24  # of a function's code, that are shown without a click
+_OPEN_LINES = 24  # lines of a function's code that are shown without a click
 
 
 @dataclass(frozen=True, kw_only=True)
 class EntryView:
     """One compiled stretch of a function, for calls of one kind.
 
-    ``state`` is "compiled", or "plain" where such calls run in plain Python. ``starts`` and ``ends`` say in words where
-    the stretch begins and ends. ``phases`` are milliseconds of compiling; none where the history has dropped them.
+    ``state`` is "compiled", or "plain" if such calls run in plain Python. ``starts`` and ``ends`` describe where the
+    stretch begins and ends. ``phases`` are milliseconds of compiling; empty if the history has dropped them.
     """
 
     number: int = 0
@@ -62,12 +64,12 @@ class FunctionView(View):
     compiled_lines: tuple[int, ...] = ()
 
     def body(self) -> str:
-        """State, the code with its marks, the entries, what broke, and why it was compiled again."""
+        """Returns the state, the code with its marks, the entries, the breaks, and the reasons for recompiles."""
         return "".join(self._parts())
 
     def _parts(self) -> Iterator[str]:
-        told = html.facts((html.place(self.where), *map(html.short, self._state())))
-        yield html.title(f"compiled {html.short(self.name, 80)}", f'<span class="tcd-dim">{told}</span>')
+        facts = html.facts((html.place(self.where), *map(html.short, self._state())))
+        yield html.title(f"compiled {html.short(self.name, 80)}", f'<span class="tcd-dim">{facts}</span>')
         if not self.entries:
             yield '<div class="tcd-note">nothing is compiled yet: the first call does that</div>'
         else:
@@ -160,7 +162,7 @@ class FunctionView(View):
 
 
 def _first(reasons: tuple[str, ...]) -> str:
-    """Why an entry was made: the first line of why the newest of the entries before did not fit."""
+    """Returns why an entry was made: the first line of the newest earlier entry's failure."""
     return reasons[0].partition("\n")[0] if reasons else "no entry fitted the call"
 
 

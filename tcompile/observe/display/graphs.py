@@ -1,6 +1,8 @@
-"""A graph, as it is shown.
+"""The display of a graph.
 
-Input: what the graph's owner says of its values. Output: a ``GraphView``. Pictures come ready, from ``graph.draw``.
+Input: facts about its values, from the graph's owner.
+Output: a ``GraphView``. ``graph.draw`` supplies the drawings.
+Why: ``observe`` knows no graph classes.
 """
 
 from __future__ import annotations
@@ -16,15 +18,15 @@ from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
 MOST = 2_000
-"""Operations of a graph that are listed in its JSON and drawn; ``ops`` counts all of them."""
+"""The limit of operations that are listed in a graph's JSON and drawn; ``ops`` counts all of them."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeView:
     """One value: its name, operation, type and shape (sizes as text: they may be symbols), and the call that makes it.
 
-    ``inputs`` names the values that it reads, ``where`` is the user's line, ``kernel`` the fused kernel that computes
-    it, "" where none does. ``inside`` are the operations of its sub-graphs.
+    ``inputs`` names its operands, ``where`` is the user's line, ``kernel`` the fused kernel that computes it, or "".
+    ``inside`` are the operations of its sub-graphs.
     """
 
     name: str = ""
@@ -44,8 +46,8 @@ class NodeView:
 class GraphView(View):
     """A graph: its inputs, its operations in order, the names of its outputs, and which kernel computes what.
 
-    Where it is ``transformed``, these are what the transforms have made of the captured graph, which ``ops`` counts and
-    ``listing`` lists.
+    If ``transformed``, these are of the graph after the transforms, while ``ops`` and ``listing`` are of the captured
+    graph.
     """
 
     kind: ClassVar[str] = "graph"
@@ -58,10 +60,10 @@ class GraphView(View):
     kernels: tuple[str, ...] = ()
     listing: str = ""
     draw_svg: str = field(default="", repr=False)
-    draw_legend: tuple[tuple[str, str], ...] = ()  # what each colour means
+    draw_legend: tuple[tuple[str, str], ...] = ()  # the meaning of each colour
 
     def body(self) -> str:
-        """The drawing with its legend, and the listing folded under it."""
+        """Returns the drawing with its legend, and the listing folded under it."""
         legend = "".join(f'<i style="background:{colour}"></i>{html.text(sort)}' for sort, colour in self.draw_legend)
         fused = f"fused into {html.count(len(self.kernels), 'kernel')}" if self.kernels else ""
         sizes = ((self.ops, "op"), (len(self.inputs), "input"), (len(self.outputs), "output"))
@@ -70,7 +72,7 @@ class GraphView(View):
         return f'{head}<div class="tcd-key tcd-dim">{legend}</div>{self.inside()}'
 
     def inside(self, *, opened: bool = False) -> str:
-        """The drawing and the listing alone."""
+        """Returns the drawing and the listing alone."""
         drawn = html.picture(self.draw_svg, f"the graph {self.name}") if self.draw_svg else ""
         if not drawn:
             drawn = f'<div class="tcd-dim">not drawn here, for its size: {html.count(self.ops, "operation")}</div>'
@@ -78,12 +80,12 @@ class GraphView(View):
         return drawn + html.folded(summary, html.pre(self.listing), opened=opened)
 
     def text(self) -> str:
-        """The listing."""
+        """Returns the listing."""
         return self.listing
 
 
 def by_line(nodes: tuple[NodeView, ...]) -> dict[UserLine, list[NodeView]]:
-    """Nodes under the user's lines that made them, in the order of their first node; columns are left out."""
+    """Groups nodes by the user's lines that made them, in the order of their first node; columns are ignored."""
     found: defaultdict[UserLine, list[NodeView]] = defaultdict(list)
     for node in nodes:
         line = node.where

@@ -1,11 +1,12 @@
-"""The stylesheet of all displays, and the pieces of HTML that they are made of.
+"""The stylesheet of all displays, and HTML fragments.
 
-Input: text, which may be anybody's. Output: HTML without scripts in which that text is escaped. Exists so that one
-file decides how tcompile looks: in light and dark themes alike (colours are the page's own, or of middle brightness),
-before ends that take stylesheets away (what is said does not depend on them), and in saved files.
+Input: text, which may come from anyone.
+Output: HTML without scripts in which that text is escaped.
+Why: one file decides how tcompile looks. Displays work in light and dark themes (colours are the page's own, or of
+medium brightness), without stylesheets, and in saved files.
 
-Front ends that do not trust a notebook drop ``<style>`` and ``<svg>`` but leave the text in them standing. So a drawing
-comes twice: as elements, ``hidden`` until the stylesheet shows them, and as an image, which the stylesheet hides.
+Front ends that do not trust a notebook drop ``<style>`` and ``<svg>`` but keep the text in them. So a drawing is
+included twice: as elements, ``hidden`` until the stylesheet shows them, and as an image, which the stylesheet hides.
 """
 
 from __future__ import annotations
@@ -19,26 +20,26 @@ from tcompile.observe.html_form import HIDDEN
 from tcompile.observe.source_location import UserLine, file_label, source_text
 
 ACCENT = "#4b8bbe"
-_LONGEST = 120  # characters of a name or a line; the whole of it stands in a tooltip, up to
+_LONGEST = 120  # characters of a name or a line; the tooltip has the whole, up to
 _TIP = 600
-_FITS = 1_500.0, 1_000.0  # width and height of drawings that can be read when they are made to fit
+_FITS = 1_500.0, 1_000.0  # maximum width and height of drawings that stay readable when scaled to fit
 _SIZE = re.compile(r'<svg[^>]* width="([0-9.]+)" height="([0-9.]+)"')
 _HIDDEN = ' hidden="hidden"'
 _ANSI = re.compile(r"\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)|[@-Z\\-_])")
 
 GROUNDS, INKS = ("#ffffff", "#111418"), ("#1f2937", "#e5e7eb")
-"""The ground and the lines of drawings, on light pages and on dark ones, where a front end gives no colours."""
+"""The background and line colours of drawings, on light and dark pages, if a front end gives none."""
 
 
 def theme(ground: str, ink: str) -> str:
-    """The colours of a drawing: those of JupyterLab or VS Code, else these."""
+    """Returns the colours of a drawing: those of JupyterLab or VS Code, else these."""
     return (
         f"--tc-bg:var(--jp-layout-color1,var(--vscode-editor-background,{ground}));"
         f"--tc-fg:var(--jp-content-font-color1,var(--vscode-editor-foreground,{ink}))"
     )
 
 
-# A page that says which scheme it has decides; else, and in images, what the system prefers.
+# A page's declared scheme decides; without one, and in images, the system's preference.
 _SCHEME = "light-dark({},{})"
 
 STYLE = (
@@ -95,11 +96,11 @@ margin:0 0 .5em}
 )
 
 COLOURS = ("#3b82f6", "#0d9488", "#d97706", "#8b5cf6", "#e11d48", "#65a30d", "#0891b2", "#db2777")
-"""Colours that stand apart on light and on dark ground."""
+"""Colours that are distinguishable on light and dark backgrounds."""
 
 
 def printable(value: str) -> str:
-    """``value`` without terminal codes, and with a sign in the place of other characters that cannot be shown.
+    """Removes terminal codes from ``value``, and replaces other unprintable characters.
 
     >>> printable("a\\x1b[31mb\\x00")
     'ab�'
@@ -111,12 +112,12 @@ def printable(value: str) -> str:
 
 
 def text(value: object) -> str:
-    """Anybody's text, escaped."""
+    """Escapes text, which may come from anyone."""
     return html.escape(printable(str(value)))
 
 
 def short(value: object, longest: int = _LONGEST) -> str:
-    """A name or a line, escaped, its middle left out where it is long; a tooltip then has more of it."""
+    """Escapes a name or a line and shortens its middle; a tooltip then has more of it."""
     whole = " ".join(printable(str(value)).split("\n"))
     if len(whole) <= longest:
         return html.escape(whole)
@@ -124,7 +125,7 @@ def short(value: object, longest: int = _LONGEST) -> str:
 
 
 def cut(value: str, longest: int = _LONGEST) -> str:
-    """``value`` in at most ``longest`` characters.
+    """Shortens ``value`` to at most ``longest`` characters.
 
     >>> cut("abcdefghij", 7)
     'abcd…ij'
@@ -136,60 +137,60 @@ def cut(value: str, longest: int = _LONGEST) -> str:
 
 
 def code(value: str, longest: int = _LONGEST) -> str:
-    """Escaped text, its `quoted` stretches as code."""
+    """Escapes text and renders its `quoted` parts as code."""
     pieces = value.split("`")
-    if len(pieces) % 2 == 0:  # an odd backquote is somebody's own
+    if len(pieces) % 2 == 0:  # an odd backquote is part of the text
         return short(value, longest)
     shown = (f"<code>{short(p, longest)}</code>" if n % 2 else short(p, 4 * longest) for n, p in enumerate(pieces))
     return "".join(shown)
 
 
 def page(body: str, kind: str = "") -> str:
-    """The display itself: ``body`` with its stylesheet."""
+    """Returns a complete display: ``body`` with its stylesheet."""
     name = f"tcompile tcompile-{kind}" if kind else "tcompile"
     return f'<div class="{name}"><style>{STYLE}</style>{body}</div>'
 
 
 def styled(html: str) -> str:
-    """A display for pages that keep stylesheets: some of them (marimo) leave hidden whatever says that it is."""
+    """Returns a display for pages that keep stylesheets: some of them (marimo) never show hidden elements."""
     return html.replace(_HIDDEN, "")
 
 
 def title(name: str, rest: str = "") -> str:
-    """The first line: what it is, and facts about it, both HTML already."""
+    """Returns the first line: the name and facts, both HTML already."""
     return f'<div class="tcd-title"><b>{name}</b>{" " + rest if rest else ""}</div>'
 
 
 def facts(parts: Iterable[str]) -> str:
-    """Facts in a line, HTML already, those that are empty left out."""
+    """Joins facts in a line, HTML already; empty ones are omitted."""
     return " · ".join(part for part in parts if part)
 
 
 def folded(summary: str, body: str, *, opened: bool = False) -> str:
-    """``body`` under a line that opens and closes it; both are HTML already."""
+    """Returns ``body`` under a line that opens and closes it; both are HTML already."""
     mark = ' open="open"' if opened else ""
     return f"<details{mark}><summary>{summary}</summary>{body}</details>"
 
 
 def pre(value: str) -> str:
-    """Text as it stands, in lines."""
+    """Returns preformatted text."""
     return lines(text(value))
 
 
 def lines(body: str) -> str:
-    """Lines of HTML. Where they are many they scroll; the element itself says so, for front ends without stylesheet."""
+    """Returns lines of HTML. Long ones scroll; the style is inline, for front ends without the stylesheet."""
     scrolls = ' style="max-height:27em;overflow:auto"' if body.count("\n") >= 20 else ""
     return f"<pre{scrolls}>{body}</pre>"
 
 
 def note(kind: str, body: str, more: Iterable[str] = (), tone: str = "warn") -> str:
-    """One remark: what sort it is, what it says, and further lines; HTML already, but for ``kind``."""
+    """Returns one remark: its kind, its text, and further lines; HTML already, except ``kind``."""
     lines = "".join(f'<div class="tcd-more tcd-dim">{line}</div>' for line in more if line)
     return f'<div class="tcd-note"><b class="tcd-{tone}">{text(kind)}</b> {body}{lines}</div>'
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """A table of HTML cells, the head's too; the columns ``left`` hold words, the others numbers."""
+    """Returns a table of HTML cells, the head's too; the columns ``left`` hold words, the others numbers."""
 
     def row(cells: Sequence[str], tag: str) -> str:
         words, numbers = ' style="text-align:left"', ' class="tcd-n"'  # front ends align tables to the right
@@ -201,7 +202,7 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int
 
 
 def place(line: UserLine) -> str:
-    """``line 3``, with the file or the cell that it is a line of; "" where nothing is known."""
+    """Returns ``line 3``, with its file or cell; "" if unknown."""
     if not line.line:
         return ""
     label = file_label(line.file)
@@ -210,7 +211,7 @@ def place(line: UserLine) -> str:
 
 
 def source(lines: Sequence[UserLine]) -> str:
-    """The user's lines with their numbers, what is meant underlined; the place of each where it is another file's."""
+    """Returns the user's numbered lines, the relevant part underlined; each with its place if in another file."""
     parts = []
     for line in lines:
         number = f'<span class="tcd-no">{line.line:>4}</span>  ' if line.line else ""
@@ -231,18 +232,18 @@ def _marked(line: UserLine) -> str:
 
 
 def bar(parts: dict[str, float], unit: str = "ms") -> str:
-    """Shares of a whole, as one bar, with a key in its tooltip."""
+    """Returns shares of a whole as one bar, with a key in its tooltip."""
     total = sum(parts.values()) or 1.0
-    told = ", ".join(f"{cut(name)} {value:.2f} {unit}" for name, value in parts.items())
+    tooltip = ", ".join(f"{cut(name)} {value:.2f} {unit}" for name, value in parts.items())
     spans = "".join(
         f'<span style="width:{100 * value / total:.1f}%;background:{COLOURS[n % len(COLOURS)]}"></span>'
         for n, value in enumerate(parts.values())
     )
-    return f'<div class="tcd-bar" title="{text(told)}">{spans}</div>'
+    return f'<div class="tcd-bar" title="{text(tooltip)}">{spans}</div>'
 
 
 def picture(svg: str, label: str) -> str:
-    """A drawing that can be enlarged, and the same as a still image where the page is not trusted."""
+    """Returns a drawing that can be enlarged, and a still image of it for untrusted pages."""
     data = b64encode(svg.encode()).decode()
     size = _SIZE.search(svg)
     fits = size is None or (float(size[1]) <= _FITS[0] and float(size[2]) <= _FITS[1])
@@ -253,7 +254,7 @@ def picture(svg: str, label: str) -> str:
             ("2", "200 %", ""),
         )
     )  # fmt: skip
-    # The form keeps the choices of two drawings apart; of this method, no key can send it anywhere.
+    # The form separates the choices of two drawings; with this method it can never be submitted.
     zoom = f'<form method="dialog"><div class="tcd-zoom">{labels}</div></form>'
     return (
         f'<div class="tcd-picture"><div class="tcd-live"{HIDDEN}>{zoom}<div class="tcd-pane">{svg}</div></div>'
@@ -262,9 +263,9 @@ def picture(svg: str, label: str) -> str:
 
 
 def sides(columns: Sequence[tuple[Sequence[tuple[str, str]], float]]) -> str:
-    """Columns side by side, below each other where the page is narrow.
+    """Returns columns side by side, or below each other on a narrow page.
 
-    Of each, the parts from above, title and HTML, and the share of the width.
+    Each column has its parts from the top, title and HTML, and its share of the width.
     """
     cells = (
         f'<div style="flex:{share} 1 17em">{"".join(f"<b>{text(name)}</b>{body}" for name, body in column)}</div>'
@@ -274,12 +275,12 @@ def sides(columns: Sequence[tuple[Sequence[tuple[str, str]], float]]) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """``1 graph``, ``2 graphs``."""
+    """Returns ``1 graph``, ``2 graphs``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def time(ms: float) -> str:
-    """Milliseconds with three digits, in the unit that suits them.
+    """Formats milliseconds with three digits, in a suitable unit.
 
     >>> time(0.0123), time(0.9999), time(12.34), time(5432.1)
     ('12.3 µs', '1 ms', '12.3 ms', '5.43 s')

@@ -1,6 +1,8 @@
-"""A kernel, as it is shown: the user's lines, the operations, the intermediate code and the machine code side by side.
+"""The display of a kernel: user lines, operations, intermediate code and machine code side by side.
 
-Input: what the backend says of a kernel. Output: a ``KernelView``.
+Input: the backend's facts about a kernel.
+Output: a ``KernelView``.
+Why: shows which lines became which instructions.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ from tcompile.records import dataclass
 class KernelView(View):
     """One kernel. ``nodes`` are all operations computed in it; ``ir`` and ``assembly`` are its own functions alone.
 
-    ``language`` is what ``ir`` is written in.
+    ``language`` is the language of ``ir``.
     """
 
     kind: ClassVar[str] = "kernel"
@@ -29,7 +31,7 @@ class KernelView(View):
     assembly: str = ""
 
     def body(self) -> str:
-        """Four texts; what belongs to one of the user's lines bears one colour in the first two."""
+        """Returns four texts; in the first two, one colour marks each of the user's lines."""
         lines = by_line(self.nodes)
         colours = {line: html.COLOURS[n % len(html.COLOURS)] for n, line in enumerate(lines)}
         first = "\n".join(
@@ -54,7 +56,7 @@ class KernelView(View):
         return head + about + html.sides(columns)
 
     def text(self) -> str:
-        """Name, lines and operations."""
+        """Returns name, lines and operations."""
         rows = [f"kernel {html.cut(self.name)}: {self.description}"]
         for line, nodes in by_line(self.nodes).items():
             rows += [f"  line {line.line}: {html.cut(line.text.strip(), 200)}"] if line.line else []

@@ -1,6 +1,8 @@
-"""Graph breaks and guard failures, as they are shown.
+"""The displays of graph breaks and guard failures.
 
-Input: what an event or a break says. Output: a ``GraphBreakView`` or a ``GuardFailureView``.
+Input: the facts of an event or a break.
+Output: a ``GraphBreakView`` or a ``GuardFailureView``.
+Why: logs, ``explain`` and notebooks show them in the same way.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ class GraphBreakView(View):
     stack: tuple[UserLine, ...] = ()
 
     def body(self) -> str:
-        """The headline, the user's line with what is meant underlined, why, and what to do."""
+        """Returns the headline, the user's line with the relevant part underlined, the explanation, and hints."""
         innermost = self.stack[-1] if self.stack else UserLine()
         where = html.place(innermost)
         by = f"in <code>{html.short(self.function, 80)}</code>" if self.function else ""
@@ -45,7 +47,7 @@ class GraphBreakView(View):
         return "".join((*parts, known if self.reason else ""))
 
     def text(self) -> str:
-        """The same as text."""
+        """Returns the same as text."""
         by = f" in {html.cut(self.function)}" if self.function else ""
         lines = [f"graph break{by}: {self.headline} [{self.reason}]"]
         lines += [format_stack(self.stack, title="")] if self.stack else []
@@ -68,7 +70,7 @@ class GuardFailureView(View):
     cell: str | None = None
 
     def body(self) -> str:
-        """What was expected of what, and what came."""
+        """Returns the expected and the actual value."""
         where = f"in the call in {html.short(self.cell, 60)}" if self.cell else ""
         of = f"of entry {self.entry} of <code>{html.short(self.function, 80)}</code>"
         rows = [
@@ -82,7 +84,7 @@ class GuardFailureView(View):
         return f"{html.title('guard failed', html.facts((of, where)))}<table>{cells}</table>{hint}"
 
     def text(self) -> str:
-        """The same as text."""
+        """Returns the same as text."""
         lines = [f"guard failed: entry {self.entry} of {html.cut(self.function)}"]
         pairs = ("guard", self.guard), ("expected", self.expected), ("seen", self.seen), ("hint", self.hint)
         lines += [f"  {name:<9}{html.cut(value, 300)}" for name, value in pairs if value]
@@ -90,7 +92,7 @@ class GuardFailureView(View):
 
 
 def of_break(event: Any) -> GraphBreakView:
-    """The view of a ``GraphBroke`` event."""
+    """Returns the view of a ``GraphBroke`` event."""
     stack: Sequence[UserLine] = event.stack or ((event.where,) if event.where.line else ())
     return GraphBreakView(
         function=event.function, reason=event.reason, headline=event.headline, explanation=event.explanation,
@@ -99,7 +101,7 @@ def of_break(event: Any) -> GraphBreakView:
 
 
 def of_guard(event: Any) -> GuardFailureView:
-    """The view of a ``GuardFailed`` event."""
+    """Returns the view of a ``GuardFailed`` event."""
     return GuardFailureView(
         function=event.function, entry=event.entry, source=event.source, guard=event.guard, expected=event.expected,
         seen=event.seen, hint=event.hint, cell=event.cell,

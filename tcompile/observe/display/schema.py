@@ -1,6 +1,8 @@
-"""The JSON of the displays as a JSON Schema, for front ends that draw them by themselves.
+"""The JSON of the displays as a JSON Schema.
 
-Input: view classes. Output: a schema (draft 2020-12) of which every ``View.data()`` is an instance.
+Input: view classes.
+Output: a schema (draft 2020-12) that every ``View.data()`` satisfies.
+Why: front ends can draw the displays by themselves.
 """
 
 from __future__ import annotations
@@ -13,14 +15,14 @@ from tcompile.observe.schema import record
 
 
 def schema_of(views: Iterable[type[View]]) -> dict[str, Any]:
-    """The JSON Schema of the data of any of ``views``."""
+    """Returns the JSON Schema of the data of any of ``views``."""
     definitions: dict[str, Any] = {}
     roots = []
     for view in views:
         fixed = {"kind": {"const": view.kind}, "version": {"const": VERSION}}
         inner = record(view, {}, definitions)
         definitions[view.__name__] = inner
-        # A view within another is its fields alone; one that is a display by itself says which it is.
+        # A nested view is its fields alone; a display by itself has its kind.
         roots.append(
             {
                 "type": "object",

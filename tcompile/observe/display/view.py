@@ -1,8 +1,9 @@
-"""What all views have in common: data that shows itself.
+"""The base class of views: data that displays itself.
 
-Input: a frozen dataclass of facts. Output: a MIME bundle with three forms of them: JSON under a type of our own, for
-front ends that draw by themselves; HTML; and text. Exists so that every display is made of data alone, and can be made
-again from what a notebook has saved.
+Input: a frozen dataclass of facts.
+Output: a MIME bundle with three forms: JSON under a type of tcompile's own, for front ends that draw by themselves;
+HTML; text.
+Why: every display is made of data alone, and can be rebuilt from a saved notebook.
 """
 
 from __future__ import annotations
@@ -20,39 +21,39 @@ VERSION = 1
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """Something to show. ``kind`` is its part of the MIME type ``application/vnd.tcompile.<kind>+json``.
+    """A display. ``kind`` is its part of the MIME type ``application/vnd.tcompile.<kind>+json``.
 
-    Fields whose names begin with ``draw_`` are pictures, and no part of the JSON.
+    Fields whose names begin with ``draw_`` are drawings, and not part of the JSON.
     """
 
     kind: ClassVar[str] = "view"
 
     @classmethod
     def mime(cls) -> str:
-        """The MIME type of the JSON form."""
+        """Returns the MIME type of the JSON form."""
         return f"application/vnd.tcompile.{cls.kind}+json"
 
     def data(self) -> dict[str, Any]:
-        """The facts as JSON-able values, with ``kind`` and ``version``, in the form that ``schema.schema()`` states."""
+        """Returns the facts as JSON-able values, with ``kind`` and ``version``; ``schema.schema()`` states the form."""
         return {"kind": self.kind, "version": VERSION, **plain(self)}
 
     def body(self) -> str:
-        """The view as HTML, without its frame."""
+        """Returns the view as HTML, without its frame."""
         raise NotImplementedError
 
     def html(self) -> str:
-        """The view as HTML."""
+        """Returns the view as HTML."""
         return html.page(self.body(), self.kind)
 
     def text(self) -> str:
-        """The view as text."""
+        """Returns the view as text."""
         raise NotImplementedError
 
     def __str__(self) -> str:
         return html.printable(self.text())
 
     def bundle(self, **more: Any) -> dict[str, Any]:
-        """The MIME bundle; ``more`` are further forms."""
+        """Returns the MIME bundle; ``more`` are further forms."""
         return {self.mime(): self.data(), "text/html": self.html(), "text/plain": str(self), **more}
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -62,7 +63,7 @@ class View:
 
 
 def plain(value: Any) -> Any:
-    """``value`` as JSON has it."""
+    """Returns ``value`` in JSON types."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         names = (f.name for f in dataclasses.fields(value) if not f.name.startswith("draw_"))
         return {name: plain(getattr(value, name)) for name in names}

@@ -1,11 +1,12 @@
 """Calls in machine code: guards, allocation, kernels and return without a Python frame.
 
-Input: the entries of a function. Output: a table from which the machine code of the compiled function works: how
-arguments become parameters, and one plan an entry. Whatever has no plan, and any call that fits none, is Python's: the
-compiled function's own ``__call__``.
+Input: the entries of a function.
+Output: a table for the compiled function's machine code: how arguments become parameters, and one plan for each entry.
+Why: a call costs a tenth of a microsecond. Entries without a plan, and calls that miss all plans, go to the compiled
+function's ``__call__``.
 
-Only the class that compiled functions inherit from is there at once. The rest needs the code generators, which are not
-loaded before something is compiled.
+Only the base class of compiled functions is imported here. The rest needs the code generators, which are loaded on the
+first compile.
 """
 
 from __future__ import annotations
@@ -39,9 +40,9 @@ def attach_resume_point(called: Any, slot: Any, region: Region, whole: bool, ret
 
 @reentry.slow
 def unavailable() -> str | None:
-    """Why calls are not machine code in this process, in one sentence; None where they can be.
+    """Returns why calls are not machine code in this process, in one sentence; None if they can be.
 
-    The first call makes the machine code, some tens of milliseconds; the answer is kept.
+    The first call generates the machine code, which takes some tens of milliseconds; the answer is cached.
     """
     from tcompile.runtime.native import calls
 

@@ -1,8 +1,9 @@
-"""Words that tell whether a namespace may have changed, so that a call need not look up every name in it.
+"""Version words of namespaces, so that a call need not look up every name.
 
-Input: the dicts of libraries' modules. Output: for each the address of a word that is another one once the dict has
-changed. Why: a function that calls six of NumPy's would look up six names in each call: CPython 3.11 counts
-the changes of every dict, and 3.12 and later tell a function of ours about those of dicts that are watched.
+Input: the dicts of libraries' modules.
+Output: for each, the address of a word that changes when the dict changes.
+Why: a function that calls six of NumPy's functions would look up six names in each call. CPython 3.11 has a version tag
+in every dict; 3.12 and later call a watcher for watched dicts.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from typing import Any
 
 from tcompile.backends.llvm.native import target
 
-_TAG = 24  # where a dict of CPython 3.11 holds the number of its last change, in bytes
-changes = target.immortal(array.array("Q", [0]))  # of all dicts that are watched: ``rebound`` in call.ll counts them
+_TAG = 24  # offset of the version tag in a dict of CPython 3.11, in bytes
+changes = target.immortal(array.array("Q", [0]))  # of all watched dicts: ``rebound`` in call.ll counts them
 
 
 def version_at(namespace: dict[str, Any], rebound: int) -> int | None:
-    """The address of the word; None where this CPython has none. ``rebound`` is the function to be told of changes."""
+    """Returns the address of the word; None if this CPython has none. ``rebound`` is the watcher."""
     if sys.version_info < (3, 12):
         return id(namespace) + _TAG if _has_tags() else None
     watcher = _watcher(rebound)
@@ -41,7 +42,7 @@ def _has_tags() -> bool:
     seen = [word.value]
     for change in (lambda: sample.update(one=object()), lambda: sample.pop("two"), lambda: sample.update(two=object())):
         sample.get("one")
-        if word.value != seen[-1]:  # by looking at it
+        if word.value != seen[-1]:  # by inspecting one
             return False
         change()
         seen.append(word.value)
@@ -50,7 +51,7 @@ def _has_tags() -> bool:
 
 @cache
 def _watcher(rebound: int) -> int | None:
-    """The number by which CPython knows our function; None where there is no place for another one."""
+    """Returns CPython's id of the watcher; None if all ids are taken."""
     try:
         number: int = _function("PyDict_AddWatcher", ctypes.c_void_p)(rebound)
         sample: dict[str, Any] = {}

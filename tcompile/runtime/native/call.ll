@@ -47,7 +47,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @PyExc_RecursionError = external global ptr
 @PyArray_Type = external global i8
 
-; What Python lends: words of others that are read at each call, and objects that never go.
+; Provided by Python: words of other modules that each call reads, and immortal objects.
 @generation = external global i64
 @departed = external global i64
 @listening = external global i64
@@ -61,7 +61,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @none = external global i8
 @report = external global i8
 @check_errors = external global i8
-@told_callers = external global i8
+@is_raised = external global i8
 @measure_room = external global i8
 @yes = external global i8
 @empty = external global i8
@@ -110,7 +110,7 @@ define internal ptr @next(ptr %pc, i64 %count) alwaysinline nounwind {
   ret ptr %to
 }
 
-; Goes on where the condition holds; else the call misses this plan, which is what a frame's outcome says at first.
+; Continues if the condition holds; else the call misses this plan, which is a frame's initial outcome.
 define internal ptr @next_if(i1 %holds, ptr %pc, i64 %count) alwaysinline nounwind {
   %on = getelementptr i64, ptr %pc, i64 %count
   %to = select i1 %holds, ptr %on, ptr null
@@ -227,7 +227,7 @@ define ptr @boxed(ptr %frame, ptr %pc) nounwind {
   ret ptr %to
 }
 
-; Objects from registers, as arguments of a call: they lie where kernels' words lie.
+; Objects from registers, as arguments of a call, in the words for kernels.
 define internal ptr @gather(ptr %frame, ptr %pc, i64 %first, i64 %count) alwaysinline nounwind {
 entry:
   %list.at = getelementptr ptr, ptr %frame, i64 $F_WORDS
@@ -312,7 +312,7 @@ define internal ptr @computed(ptr %frame, ptr %pc, { i64, i1 } %pair) alwaysinli
   ret ptr %to
 }
 
-; add, subtract, multiply, floor_divide, remainder: register, register, register. Where 64 bits do not do, it misses.
+; add, subtract, multiply, floor_divide, remainder: register, register, register. On overflow of 64 bits it misses.
 define ptr @add(ptr %frame, ptr %pc) nounwind {
   %a = call i64 @number(ptr %frame, ptr %pc, i64 2)
   %b = call i64 @number(ptr %frame, ptr %pc, i64 3)
@@ -465,7 +465,7 @@ on:
 }
 
 ; unchanged: address of a word that changes with a dict, its value, the dict, a number of pairs, (key, object)...
-; Where the word is another one, each key is looked up; where they hold what they held, the plan has the new word.
+; If the word has changed, each key is looked up; if all objects are the same, the plan stores the new word.
 define ptr @unchanged(ptr %frame, ptr %pc) nounwind {
 entry:
   %version.at = call ptr @pointer(ptr %pc, i64 1)
@@ -505,7 +505,7 @@ on:
   ret ptr %to
 }
 
-; int rebound(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value): a watched dict is going to change.
+; int rebound(PyDict_WatchEvent event, PyObject *dict, PyObject *key, PyObject *value): called before a watched dict changes.
 define i32 @rebound(i32 %event, ptr %dict, ptr %key, ptr %value) nounwind {
   %before = load i64, ptr @changes
   %after = add i64 %before, 1
@@ -703,7 +703,7 @@ done:
 }
 
 ; apart: registers of two arrays with elements, bytes of an element of each, words to skip where the stretches of memory
-; in which they lie have nothing in common: what follows finds out about the others
+; in which they lie have nothing in common: the following operations check the others
 define ptr @apart(ptr %frame, ptr %pc) nounwind {
   %one = call ptr @object(ptr %frame, ptr %pc, i64 1)
   %other = call ptr @object(ptr %frame, ptr %pc, i64 2)
@@ -771,7 +771,7 @@ define ptr @not_equal(ptr %frame, ptr %pc) nounwind {
 }
 
 ; -- graphs -----------------------------------------------------------------------------------------------------------
-; errors: where NumPy's error state is another one than at the last look, Python looks, and raises where it must not go on.
+; errors: if NumPy's error state has changed since the last check, Python checks it, and raises if the call must miss.
 define ptr @errors(ptr %frame, ptr %pc) nounwind {
   %found.at = alloca ptr
   %bad = call i32 @PyContextVar_Get(ptr @error_state, ptr null, ptr %found.at)
@@ -841,7 +841,7 @@ fail:
 }
 
 ; allocate: register, dtype, bytes of an element, flags (1: Fortran order, 2: by Python), order, count, registers of the
-; sizes. Arrays of $POOLED bytes and more come from the pool; the first of all, and what the pool refuses, by Python.
+; sizes. Arrays of $POOLED bytes and more come from the pool; the very first, and those that the pool refuses, from Python.
 define ptr @allocate(ptr %frame, ptr %pc) nounwind {
 entry:
   %dtype = call ptr @pointer(ptr %pc, i64 2)
@@ -1002,8 +1002,8 @@ fail:
   ret ptr %ended
 }
 
-; told: what the kernels' status means for NumPy's warnings is Python's to say; it raises where plain Python must run.
-define ptr @told(ptr %frame, ptr %pc) nounwind {
+; status: Python handles the kernels' status: NumPy's warnings. It raises if plain Python must run the call again.
+define ptr @status(ptr %frame, ptr %pc) nounwind {
   %at = getelementptr i64, ptr %frame, i64 $F_STATUS
   %status = load i64, ptr %at
   %quiet = icmp eq i64 %status, 0
@@ -1030,7 +1030,7 @@ fail:
   ret ptr %ended
 }
 
-; undoing: function, count, registers. As told, for kernels that have written to arrays of the caller: the function takes
+; undoing: function, count, registers. As status, for kernels that have written to the caller's arrays: the function takes
 ; the status, and the registers but the first one.
 define ptr @undoing(ptr %frame, ptr %pc) nounwind {
   %at = getelementptr i64, ptr %frame, i64 $F_STATUS
@@ -1160,7 +1160,7 @@ fail:
   ret ptr %ended
 }
 
-; give_back: register. The end of a plan: what the call returns.
+; give_back: register. The end of a plan: the result of the call.
 define ptr @give_back(ptr %frame, ptr %pc) nounwind {
   %object = call ptr @object(ptr %frame, ptr %pc, i64 1)
   call void @Py_IncRef(ptr %object)
@@ -1191,7 +1191,7 @@ define ptr @plain(ptr %frame, ptr %pc) nounwind {
 }
 
 ; -- the call ---------------------------------------------------------------------------------------------------------
-; Gives back what the frame owns. This may run any code.
+; Releases the frame's references. This may run any code.
 define internal void @release(ptr %frame, ptr %first) nounwind {
 entry:
   %at = getelementptr ptr, ptr %frame, i64 $F_TOP
@@ -1209,7 +1209,7 @@ done:
   ret void
 }
 
-; What the object's class says: its __call__, which is Python.
+; Calls the __call__ of the object's class, in Python.
 define internal ptr @slow(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) alwaysinline nounwind {
   %nargs = and i64 %nargsf, 9223372036854775807
   %thread = call ptr @PyThreadState_Get()
@@ -1217,7 +1217,7 @@ define internal ptr @slow(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) alway
   ret ptr %result
 }
 
-; Puts keywords and defaults into the registers that positional arguments have left open. False: Python is to do it.
+; Fills the registers without positional arguments with keywords and defaults. False: Python binds the arguments.
 define internal i1 @bind(ptr %table, ptr %parameters, i64 %nargs, ptr %args, ptr %kwnames, ptr %frame) noinline nounwind {
 entry:
   %count = call i64 @word(ptr %table, i64 $T_COUNT)
@@ -1336,8 +1336,8 @@ no:
   ret i1 false
 }
 
-; Whether what has been raised is the caller's, as Ctrl-C is, and whatever a signal's handler has raised. Else nothing is
-; raised any more: Python runs the call.
+; Whether the current exception is the caller's: Ctrl-C, or an exception of a signal handler. Else the exception is
+; cleared, and Python runs the call.
 define private i1 @is_callers() noinline nounwind {
   %kind.at = alloca ptr
   %value.at = alloca ptr
@@ -1362,7 +1362,7 @@ trace:
   %set = call i32 @PyException_SetTraceback(ptr %value, ptr %traceback)
   br label %ask
 ask:
-  %answer = call ptr @PyObject_Vectorcall(ptr @told_callers, ptr %value.at, i64 1, ptr null)
+  %answer = call ptr @PyObject_Vectorcall(ptr @is_raised, ptr %value.at, i64 1, ptr null)
   %is.answer = icmp ne ptr %answer, null
   br i1 %is.answer, label %drop, label %put.back
 drop:
@@ -1392,8 +1392,8 @@ define internal i1 @is_inside(i64 %here) alwaysinline nounwind {
   ret i1 %inside
 }
 
-; Whether there is stack left at an address that is outside of what is known: another thread's, or too low. Else
-; RecursionError is raised. Whatever measuring raises is the caller's as well.
+; Whether there is stack left at an address outside the known bounds: another thread's, or too low. Else RecursionError
+; is raised. Exceptions of measuring are the caller's, too.
 define internal i1 @has_room(i64 %here) noinline nounwind {
   %done = call ptr @PyObject_Vectorcall(ptr @measure_room, ptr null, i64 0, ptr null)
   %measured = icmp ne ptr %done, null
@@ -1417,7 +1417,7 @@ no:
   ret i1 false
 }
 
-; Whether a call may begin here. This may run other threads, so nothing that they replace may have been read before.
+; Whether a call may begin here. This may run other threads, so replaceable objects must be read after it.
 define internal i1 @may_begin() alwaysinline nounwind {
 entry:
   %frame = call ptr @llvm.frameaddress.p0(i32 0)
@@ -1455,7 +1455,7 @@ full:
   ret ptr null
 }
 
-; The same for an object whose slot holds a weak reference to a table: a resume point, which is called inside of a call.
+; The same for an object whose slot holds a weak reference to a table: a resume point, which is called inside a call.
 define ptr @enter(ptr %self, ptr %args, i64 %nargsf, ptr %kwnames) nounwind {
 entry:
   %reference = call ptr @field(ptr %self, i64 $SELF_TABLES)
@@ -1620,7 +1620,7 @@ hit:
   store i64 %hits.more, ptr %plan.words
   %is.first = icmp eq i64 %p, 0
   br i1 %is.first, label %finish, label %promote
-; Most recent first. The order may have changed under a call from within: it stays a permutation all the same.
+; Most recent first. A nested call may have changed the order: it stays a permutation.
 promote:
   %q = phi i64 [ %p, %hit ], [ %q.before, %promote.one ]
   %q.more = icmp sgt i64 %q, 0

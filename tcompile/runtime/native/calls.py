@@ -1,9 +1,9 @@
-"""The machine code of calls, and the table from which it works for one compiled function.
+"""The machine code of calls, and the table for one compiled function.
 
-Input: a compiled function, and plans of its entries. Output: an object that CPython calls through machine code
-(``call.ll``): it compares a few words that say that calls may be machine code at all, binds the arguments, and tries
-one plan after the other, the one that was hit last first. Where anything is out of the ordinary it calls the object's
-``__call__``. Exists so that a call costs a tenth of a microsecond, and so that Python decides everything but hits.
+Input: a compiled function, and plans of its entries.
+Output: an object that CPython calls through machine code (``call.ll``). It compares a few words that permit machine
+code, binds the arguments, and tries the plans, the last hit first. Anything else calls the object's ``__call__``.
+Why: a call costs a tenth of a microsecond, and Python decides everything but hits.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _SPREAD = 0x0C  # code flags of *args and **kwargs
 _MOST_PARAMETERS = 64
 _FULL = "maximum recursion depth exceeded: compiled functions take C's stack, of which little is left"
 
-# The words of a table, in order; after them the closure's cells, the parameters' names, and the plans.
+# The words of a table, in order; then the closure's cells, the parameters' names, and the plans.
 _TABLE = ("GENERATION", "FUNCTION", "CODE", "FRAME", "OWNED", "WORDS", "CELLS", "COUNT", "POSITIONAL", "ONLY", "PLANS")
 
 
@@ -48,7 +48,7 @@ class _Machine(NamedTuple):
 
 @cache
 def machine() -> _Machine | str:
-    """The machine code of calls, made at the first use; or the reason why there is none."""
+    """Returns the machine code of calls, generated on first use; or the reason why there is none."""
     reason = abi.unsupported() or layout.unsupported()
     if reason is not None:
         return reason
@@ -63,7 +63,7 @@ def machine() -> _Machine | str:
     objects = {
         "stance_block": stance.blocks, "none": None, "report": helpers.floating_point_report,
         "check_errors": helpers.check_error_state, "empty": memory.empty, "harmless": helpers.harmless,
-        "told_callers": is_raised, "measure_room": stack.measure, "yes": True,
+        "is_raised": is_raised, "measure_room": stack.measure, "yes": True,
         "error_state": np._core.umath._extobj_contextvar,  # type: ignore[attr-defined]
     }  # fmt: skip
     try:
@@ -74,7 +74,7 @@ def machine() -> _Machine | str:
         symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
         symbols["tc_parallel"] = threads.code()["tc_parallel"]
         symbols |= abi.symbols(ir)
-        # More effort in instruction selection takes ten times as long, and makes a call by a tenth faster.
+        # More effort in instruction selection takes ten times as long, and makes a call a tenth faster.
         names = ["call", "enter", "rebound", "check_method", *OPERATIONS]
         code = target.keep_forever(target.load(ir, names, symbols, opt=0))
     except (RuntimeError, OSError, ValueError, AttributeError) as error:
@@ -90,10 +90,10 @@ def suits(function: types.FunctionType) -> bool:
 
 
 def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequence[Entry]) -> None:
-    """Lets ``called`` answer calls that fit one of the entries in machine code; where none has a plan, it answers none.
+    """Lets machine code answer calls of ``called`` that fit one of the entries; none if no entry has a plan.
 
-    slot: the descriptor of the slot that the machine code reads. ``function`` is what is called where an entry says so.
-    Calls that are in progress go on with the table that they have, which they keep alive.
+    slot: the descriptor of the slot that machine code reads. ``function`` is called where an entry asks for it. Calls
+    in progress continue with their table, which they keep alive.
     """
     made = _machine_for(called)
     code = function.__code__
@@ -110,7 +110,7 @@ def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequen
 
 
 def attach_resume_point(called: Any, slot: Any, region: Region, whole: bool, returned: Sequence[bool]) -> None:
-    """The same for what rewritten code calls at a region: ``called`` holds the table weakly, the region strongly.
+    """The same for a resume point's callable: ``called`` holds the table weakly, the region strongly.
 
     whole: whether entries that run to the function's end are answered as well; ``returned`` leads the rewritten code
     there.
@@ -118,7 +118,9 @@ def attach_resume_point(called: Any, slot: Any, region: Region, whole: bool, ret
     made = _machine_for(called)
     entries = [entry for entry in region.entries if whole or entry.captured.exit is not None or entry.graph is None]
     arity = region.start.arity
-    table = _table(made, entries, cast(types.FunctionType, _go_on), (), ("",) * arity, arity, arity, returned)
+    table = _table(
+        made, entries, cast(types.FunctionType, _continue_in_python), (), ("",) * arity, arity, arity, returned
+    )
     if made is not None and table is not None:
         region.tables[called] = table
         slot.__set__(called, weakref.ref(table))
@@ -127,8 +129,8 @@ def attach_resume_point(called: Any, slot: Any, region: Region, whole: bool, ret
         slot.__delete__(called)
 
 
-def _go_on(*values: Any) -> None:
-    """What a resume point calls where a plan says that the stretch is to run in plain Python."""
+def _continue_in_python(*values: Any) -> None:
+    """The callable of a resume point for a plan whose stretch is to run in plain Python."""
 
 
 def _machine_for(called: Any) -> _Machine | None:
@@ -146,7 +148,7 @@ def _table(
     only: int,
     returned: Sequence[bool] | None = None,
 ) -> layout.Table | None:
-    """The words from which the machine code works; None where no entry has a plan."""
+    """Returns the table's words; None if no entry has a plan."""
     if made is None:
         return None
     plans = [plan for entry in entries if (plan := _plan(entry, made, returned)) is not None]
@@ -154,7 +156,7 @@ def _table(
         return None
     count = len(names)
     registers, owned, words = (max(getattr(p, size) for p in plans) for size in ("registers", "owned", "words_needed"))
-    # Defaults are owned as well, one a parameter.
+    # Defaults are owned too, one for each parameter.
     first = FRAME["F_REGISTERS"] + registers
     sizes = {"FRAME": first + owned + count + words, "OWNED": first, "WORDS": first + owned + count}
     head = {
@@ -169,23 +171,23 @@ def _table(
 
 
 def _plan(entry: Entry, made: _Machine, returned: Sequence[bool] | None) -> CallPlan | None:
-    """The plan of an entry, which is made once."""
+    """Returns the plan of an entry, made once."""
     if not entry.planned:
         entry.planned = True
         if entry.rest is not None:
             try:
                 plan = plan_of(entry.captured, entry.rest, made.code.addresses, returned)
-            except Exception as error:  # a bug of ours, which is no reason to refuse the call
+            except Exception as error:  # a bug in tcompile, which must not fail the call
                 raise_if_callers(error)
                 if config.verify:
                     raise
                 plan = None
             entry.plan = plan if plan is not None and plan.size <= MOST_WORDS else None
-    return entry.plan if not entry.rests else None  # which would be run again in Python
+    return entry.plan if not entry.suspensions else None  # which would run again in Python
 
 
 def attached(called: Any, slot: Any) -> bool:
-    """Whether some calls of ``called`` are answered in machine code."""
+    """Whether machine code answers some calls of ``called``."""
     try:
         slot.__get__(called)
     except AttributeError:

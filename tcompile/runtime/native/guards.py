@@ -1,7 +1,9 @@
-"""Guards as operations: the text of the entry program's conditions, read as far as operations can check it.
+"""Guards as plan operations.
 
-Input: Python expressions, as ``capture`` writes them. Output: operations that go on where they hold. An expression of
-another form is left to Python, one call for it alone; so nothing depends on every form being known here.
+Input: the conditions of the entry program, as Python expressions written by ``capture``.
+Output: operations that miss the plan unless the conditions hold.
+Why: known forms of conditions run in machine code. Any other form is one call of Python for that condition, so no form
+has to be known here.
 """
 
 from __future__ import annotations
@@ -23,21 +25,21 @@ from tcompile.runtime.native import layout
 from tcompile.runtime.native.bindings import version_at
 from tcompile.runtime.native.words import LEAST, MOST, Words
 
-# For each comparison of integers: the operation where it must hold, the one where it must not, and whether each
-# takes its operands the other way round.
+# For each comparison of integers: the operation if it must hold, the one if it must not, and whether each swaps its
+# operands.
 _COMPARISONS: dict[type[ast.cmpop], tuple[tuple[str, bool], tuple[str, bool]]] = {
     ast.Lt: (("less", False), ("less_equal", True)), ast.LtE: (("less_equal", False), ("less", True)),
     ast.Gt: (("less", True), ("less_equal", False)), ast.GtE: (("less_equal", True), ("less", False)),
     ast.Eq: (("equal", False), ("not_equal", False)), ast.NotEq: (("not_equal", False), ("equal", False)),
 }  # fmt: skip
-_BY_EQUALITY = (str, bytes, bool)  # exact classes whose == runs no user's code
+_BY_EQUALITY = (str, bytes, bool)  # exact classes whose == runs no user code
 
 
 class Guards(Words):
-    """What goes on only where conditions hold."""
+    """Writes the guards of a plan."""
 
     def binding(self, node: ast.expr) -> bool:
-        """Notes ``namespace[name] is object`` of a known dict, for ``unchanged``; False where this is none."""
+        """Records ``namespace[name] is object`` of a known dict, for ``unchanged``; False for another form."""
         match node:
             case ast.Compare(
                 left=ast.Subscript(value=ast.Name() as base, slice=ast.Constant(value=str() as name)),
@@ -48,7 +50,7 @@ class Guards(Words):
         return False
 
     def unchanged(self) -> None:
-        """Goes on only where the dicts hold what they held, of which one look at each is enough nearly always."""
+        """Guards that the dicts are unchanged; nearly always one comparison of a word for each."""
         for namespace, held in self.bindings.values():
             version = version_at(namespace, self.operations["rebound"])
             if version is None:
@@ -56,11 +58,11 @@ class Guards(Words):
                     self.emit("dict_holds", self.address(namespace), self.address(name), self.address(value))
                 continue
             pairs = [self.address(item) for pair in held.items() for item in pair]
-            known = ctypes.c_uint64.from_address(version).value - 1  # the first call looks
+            known = ctypes.c_uint64.from_address(version).value - 1  # the first call compares
             self.emit("unchanged", version, known, self.address(namespace), len(held), *pairs)
 
     def guard(self, node: ast.expr) -> None:
-        """Goes on only where the condition holds."""
+        """Guards that the condition holds."""
         if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.And):
             for value in node.values:
                 self.guard(value)
@@ -72,7 +74,7 @@ class Guards(Words):
                 self.code[skipped] = len(self.code) - skipped - 1
 
     def may_be_apart(self, node: ast.expr) -> int | None:
-        """Writes what skips a condition where two arrays are far apart; returns the place for the words to skip."""
+        """Emits a jump over a condition if two arrays are far apart; returns the position of its distance."""
         match node:
             case ast.UnaryOp(
                 op=ast.Not(),
@@ -87,7 +89,7 @@ class Guards(Words):
         return None
 
     def known_guard(self, node: ast.expr) -> bool:
-        """Writes a condition that operations can check; False where it is another."""
+        """Writes a condition that operations can check; False for another form."""
         match node:
             case ast.Compare(left=left, ops=[op], comparators=[right]):
                 return self.comparison(left, op, right)
@@ -106,7 +108,7 @@ class Guards(Words):
         return False
 
     def class_attribute(self, cls: type, name: str, wanted: Any) -> bool:
-        """What a class made by a class statement defines; False where that gives something else when it is asked."""
+        """Guards the attribute that a class statement defines; False if the attribute's value is computed on access."""
         held = lookup(cls, name)
         if held is not wanted and not (isinstance(held, staticmethod | classmethod) and held.__func__ is wanted):
             return False
@@ -114,7 +116,7 @@ class Guards(Words):
         return True
 
     def between(self, least: ast.expr, middle: ast.Name, most: ast.expr) -> bool:
-        """``least < middle < most`` of an int."""
+        """Guards ``least < middle < most`` of an int."""
         register = self.objects.get(middle.id)
         if register is None or self.of(register).type is not int:
             return False
@@ -128,7 +130,7 @@ class Guards(Words):
         return True
 
     def comparison(self, left: ast.expr, op: ast.cmpop, right: ast.expr) -> bool:
-        """A comparison, by what stands on its left."""
+        """Guards a comparison, by its left operand."""
         match left, op:
             case ast.Call(func=ast.Name(id="type"), args=[ast.Name() as base]), ast.Is() if self.is_fixed(right):
                 wanted, where = self.fixed(right), self.object(base)
@@ -181,12 +183,12 @@ class Guards(Words):
         return type(op) in _COMPARISONS and self.sizes(left, op, right, True)
 
     def sizes(self, left: ast.expr, op: ast.cmpop, right: ast.expr, holds: bool) -> bool:
-        """A comparison of sizes, which must hold or must not."""
+        """Guards a comparison of sizes, which must hold or must not."""
         mark = self.mark()
         first = self.number(left)
         second = None if first is None else self.number(right)
         if first is None or second is None:
-            self.back_to(mark)
+            self.rewind(mark)
             return False
         operation, turned = _COMPARISONS[type(op)][0 if holds else 1]
         if turned:
@@ -195,7 +197,7 @@ class Guards(Words):
         return True
 
     def equality(self, where: int, wanted: Any) -> bool:
-        """``==`` between an object of a known class and a constant of the same class."""
+        """Guards ``==`` between an object of a known class and a constant of the same class."""
         kind = self.of(where).type
         if kind is not type(wanted):
             return False
@@ -210,7 +212,7 @@ class Guards(Words):
         return True
 
     def field(self, base: ast.Name, name: str, op: ast.cmpop, wanted: Any) -> bool:
-        """What an array or a function holds in a field of its own."""
+        """Guards the content of a field of an array or a function."""
         where = self.object(base)
         facts = self.of(where)
         if facts.type is np.ndarray and name == "dtype" and isinstance(op, ast.Is):
@@ -227,7 +229,7 @@ class Guards(Words):
         return True
 
     def shape(self, base: ast.Name, wanted: ast.Tuple) -> bool:
-        """All sizes of an array."""
+        """Guards all sizes of an array."""
         array = self.array(base)
         if array is None or not all(isinstance(n, ast.Constant) and type(n.value) is int for n in wanted.elts):
             return False
@@ -236,7 +238,7 @@ class Guards(Words):
         return all(self.axis(base, axis, self.fixed(size)) for axis, size in enumerate(wanted.elts))
 
     def axis(self, base: ast.Name, axis: Any, size: Any) -> bool:
-        """One size of an array."""
+        """Guards one size of an array."""
         array = self.array(base)
         if array is None or type(axis) is not int or type(size) is not int or size > MOST:
             return False
@@ -248,7 +250,7 @@ class Guards(Words):
         return True
 
     def layout(self, base: ast.Name, wanted: Layout) -> bool:
-        """The order of the axes in memory; where memory is dense, each stride follows from the sizes."""
+        """Guards the order of the axes in memory; in dense memory, each stride follows from the sizes."""
         array = self.array(base)
         if array is None:
             return False
@@ -257,7 +259,7 @@ class Guards(Words):
             return False
         if not wanted.dense:
             itemsize, order = facts.dtype.itemsize, reversed(wanted.order)
-            ranks = map(int, wanted.ranks)  # whole numbers, for it is an array from outside
+            ranks = map(int, wanted.ranks)  # whole numbers, because the array comes from outside
             self.emit("ranked", self.at(array), itemsize, len(wanted.ranks), *ranks, *order)
             return True
         step = self.literal(facts.dtype.itemsize)

@@ -1,8 +1,9 @@
-"""What the machine code of calls must know of CPython's and NumPy's objects, and the proof that it is so.
+"""Object layouts of CPython and NumPy that the machine code of calls relies on, and their verification.
 
-Input: nothing. Output: offsets of fields in objects, found by looking at objects whose contents are known, and the
-class from which compiled functions inherit. Exists beside ``backends.llvm.native.abi`` because calls look into more
-kinds of objects than kernels do: where one of these assumptions fails, calls stay in Python and kernels do not.
+Input: nothing.
+Output: field offsets, found by inspecting objects of known contents, and the base class of compiled functions.
+Why: separate from ``backends.llvm.native.abi``, because calls read more kinds of objects than kernels do. If one of
+these assumptions fails, calls stay in Python and kernels do not.
 """
 
 from __future__ import annotations
@@ -20,15 +21,15 @@ from tcompile import interpreter
 
 _WORD = 8
 _END_OF_FIELDS = 128  # of a function object, in bytes
-_END_OF_STATE = 160  # of what is looked at of a thread's state, which has some hundred bytes more
+_END_OF_STATE = 160  # of the inspected part of a thread's state, which has some hundred bytes more
 _END_OF_INTERPRETER, _PIECE, _TOOLS = 1 << 20, 1 << 9, 6
 _TYPE_VECTORCALL, _TYPE_FLAGS = 56, 168  # in a PyTypeObject
 _HAVE_VECTORCALL, _METHOD_DESCRIPTOR = 1 << 11, 1 << 17
-_BASE_FLAGS = 1 << 18 | 1 << 10 | _HAVE_VECTORCALL  # default, may be inherited from, and the one that it is for
+_BASE_FLAGS = 1 << 18 | 1 << 10 | _HAVE_VECTORCALL  # default, may be inherited from, and the one it is for
 _VECTORCALL = 16  # after the object's head, in a compiled function
 TABLES = 24  # its slot after that
 
-# The fields of objects, most of which have been in their places for many versions; ``unsupported`` looks at each.
+# Offsets of fields, most of them stable for many versions; ``unsupported`` verifies each.
 OFFSETS = {
     "OB_TYPE": 8,
     "OB_SIZE": 16,
@@ -80,7 +81,7 @@ _spec = _Spec(b"tcompile.runtime.native.Called", _VECTORCALL + _WORD, 0, _BASE_F
 
 
 def _refusal() -> str | None:
-    """Why there can be no class of our own in this process; None where there can."""
+    """Returns why this process cannot have a base class with a slot; None if it can."""
     if interpreter.refusal is not None:
         return interpreter.refusal
     if ctypes.sizeof(ctypes.c_void_p) != _WORD or sys.byteorder != "little":
@@ -95,20 +96,21 @@ def _refusal() -> str | None:
 
 
 def _make_base() -> type:
-    """A class whose objects have a place for the address of the machine code that calls them, zero at first."""
+    """Makes a class whose objects have a slot for the address of their machine code, zero at first."""
     if _refusal() is not None:
         return object
-    make = ctypes.pythonapi["PyType_FromSpec"]  # not the attribute, which other code may have given other types
+    # not through an attribute, to which other code may have given other types
+    make = ctypes.pythonapi["PyType_FromSpec"]
     make.restype = ctypes.py_object
     try:
         made: type = make(ctypes.byref(_spec))
-    except SystemError:  # a CPython that does not take the spec
+    except SystemError:  # a CPython that rejects the spec
         return object
     return made
 
 
 class Table(array.array):  # type: ignore[type-arg]  # no class of CPython 3.11 to be asked for its items
-    """Words that machine code reads, and in ``keep`` the objects whose addresses stand in them."""
+    """Words that machine code reads, and in ``keep`` the objects whose addresses they contain."""
 
     keep: tuple[Any, ...] = ()
 
@@ -117,11 +119,12 @@ Base: Any = _make_base()  # what compiled functions inherit from
 
 
 def complete(cls: Any, slot: str) -> Any:
-    """Lets calls and bound calls of ``cls``'s objects find their machine code. For each class once, right after it.
+    """Lets calls and bound calls of ``cls``'s objects find their machine code. Call it once, right after the class
+    statement.
 
-    CPython lets no class made by a class statement inherit these flags. The class must define ``__call__``, which is
-    called for objects without machine code, ``__get__`` as functions do, and ``slot``, from which the machine code
-    reads: its descriptor is returned, and taken away from the class, so that nobody else writes there.
+    CPython lets no class made by a class statement inherit these flags. The class must define ``__call__`` (for objects
+    without machine code), ``__get__`` as functions do, and ``slot``, which machine code reads. The slot's descriptor is
+    returned and removed from the class, so that no other code writes there.
     """
     descriptor = cls.__dict__[slot]
     delattr(cls, slot)
@@ -144,7 +147,7 @@ def _complete(cls: Any, descriptor: Any) -> None:
 
 
 def is_complete(cls: type) -> bool:
-    """Whether ``complete`` has found everything about the class as it should be."""
+    """Whether ``complete`` has verified the class."""
     return bool(cls.__flags__ & _HAVE_VECTORCALL and cls.__flags__ & _METHOD_DESCRIPTOR)
 
 
@@ -154,7 +157,7 @@ def point(called: object, address: int) -> None:
 
 
 def function_fields() -> dict[str, int]:
-    """The offsets of a function object's code, globals, defaults and keyword defaults. LookupError: not found."""
+    """Returns the offsets of a function object's code, globals, defaults and keyword defaults. Raises LookupError."""
     namespace: dict[str, Any] = {}
     exec("def f(a=1.5, *, b=2.5): pass\ndef g(a=3.5, *, b=4.5): pass", namespace)
     found = {}
@@ -178,7 +181,7 @@ def function_fields() -> dict[str, int]:
 
 
 def trace_object() -> int:
-    """The offset in a thread's state of the object that traces it, null where none does. LookupError: not found."""
+    """Returns the offset of a thread's tracing object in its state, null without one. Raises LookupError."""
     api = ctypes.pythonapi
     state = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", api))()
     tracer = sys.gettrace()
@@ -186,7 +189,7 @@ def trace_object() -> int:
         return _only(state, id(tracer))
     hold = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.py_object)(("PyEval_SetTrace", api))
     sample = object()
-    hold(None, sample)  # which is held and never called, as there is no function to trace with
+    hold(None, sample)  # held and never called, as there is no trace function
     try:
         found = _only(state, id(sample))
     finally:
@@ -197,7 +200,7 @@ def trace_object() -> int:
 
 
 def _only(state: int, wanted: int) -> int:
-    """Where the one word is in a thread's state."""
+    """Returns the offset of the only such word in the thread's state."""
     (found,) = [at for at in range(0, _END_OF_STATE, _WORD) if _word(state + at) == wanted] or (0,)
     if not found:
         raise LookupError("the tracing object")
@@ -205,10 +208,10 @@ def _only(state: int, wanted: int) -> int:
 
 
 def debugger_name() -> int:
-    """The address of the word with the name of ``sys.monitoring``'s debugger, null where there is none; else 0.
+    """Returns the address of the pointer to the name of ``sys.monitoring``'s debugger, null if none; else 0.
 
-    Raises LookupError where it is not found. The names of all tools stand side by side in the interpreter's state,
-    which is read only as far as the first one that is found.
+    Raises LookupError if it is not found. The names of all tools are adjacent in the interpreter's state, which is read
+    only up to the first match.
     """
     if sys.version_info < (3, 12):
         return 0
@@ -238,7 +241,7 @@ def debugger_name() -> int:
 
 
 def unsupported() -> str | None:
-    """Why calls cannot be machine code in this process; None where all assumptions hold."""
+    """Returns why calls cannot be machine code in this process; None if all assumptions hold."""
     refusal = _refusal()
     if refusal is not None:
         return refusal
@@ -317,7 +320,7 @@ def _scalars() -> bool:
 
 
 def scalar_holds_value(kind: type) -> bool:
-    """Whether the value of a NumPy scalar of this class lies where ``unsupported`` has looked."""
+    """Whether the value of a NumPy scalar of this class lies at the verified offset."""
     return kind in _SCALARS
 
 

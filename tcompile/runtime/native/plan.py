@@ -1,9 +1,9 @@
-"""A plan: one entry as operations of machine code, from its guards to its result.
+"""A call plan: one entry as operations of machine code, from its guards to its result.
 
-Input: a captured stretch of a function, its compiled graph, and the Python function for what only Python can do.
-Output: a ``CallPlan``, an array of words that ``call.ll`` walks through, or None. The guards are those of the entry
-program, read from the same text; where an expression has no operation of its own, the plan calls Python for this
-expression alone. So a plan checks what the entry program checks, in the same order, and gives what it gives.
+Input: a captured stretch of a function, its compiled graph, and the Python function for the rest.
+Output: a ``CallPlan``, an array of words that ``call.ll`` interprets, or None.
+Why: the plan is made from the text of the entry program. It checks the same guards in the same order and returns the
+same result. An expression without an operation of its own is one call of Python.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _MARKS: dict[str, Any] = {"KEEP": KEEP, "UNBOUND": UNBOUND}
 def plan_of(
     captured: Captured, rest: Rest, operations: Mapping[str, int], returned: Sequence[bool] | None = None
 ) -> CallPlan | None:
-    """The plan of an entry; None where there can be none.
+    """Returns the plan of an entry; None if there can be none.
 
-    ``rest`` is the entry program after its guards: where its graph has a ``recipe``, kernels are all there is to that.
-    ``returned``: what leads rewritten code to the function's return, where rewritten code asks.
+    ``rest`` is the entry program after its guards; if its graph has a ``recipe``, only kernels remain. ``returned``
+    leads rewritten code to the function's return.
     """
     try:
         return _Writer(captured, operations, rest.run).write(rest, returned)
@@ -73,18 +73,18 @@ class _Writer(Guards):
         return CallPlan(words, tuple(self.keep), self.registers, self.owned, self.most_words)
 
     def result(self, rest: Rest, returned: Sequence[bool] | None) -> None:
-        """What stands after the guards, as much of it as possible without Python."""
+        """Writes what follows the guards, as much of it as possible without Python."""
         mark = self.mark()
         recipe = getattr(rest.run, "recipe", None)
         computed = False
         nodes = self.captured.graph is not None and self.captured.graph.nodes
         if isinstance(recipe, Recipe) and not self.captured.locks:
             try:
-                self.foresee(rest.route, returned)
+                self.hoist(rest.route, returned)
                 self.graph(recipe)
                 computed = True
             except NoPlan:
-                self.back_to(mark)
+                self.rewind(mark)
                 self.launched = False
         if computed or not nodes:
             mark = self.mark()
@@ -96,10 +96,10 @@ class _Writer(Guards):
                 self.emit("give_back", self.at(self.made(outcome.value)))
                 return
             except NoPlan:
-                self.back_to(mark)
+                self.rewind(mark)
         text = ast.parse(rest.source((), computed, returned))
         used = {node.id for node in ast.walk(text) if isinstance(node, ast.Name)}
-        if self.captured.has_loops:  # a poll looks again at what they lead to
+        if self.captured.has_loops:  # a poll re-checks the objects that they lead to
             parameters = {f"p{number}" for number in range(self.captured.arity)}
             used |= {name for name in parameters if self.captured.name_of(name, used) is None}
         names = sorted(used & self.variables())
@@ -107,14 +107,14 @@ class _Writer(Guards):
         self.emit("body", self.address(rest.function(names, computed, returned)), *self.gathered(given))
 
     def after_graph(self, route: Sequence[bool], returned: Sequence[bool] | None) -> list[ast.stmt]:
-        """The statements after the graph, and what gives the outcome."""
+        """Writes the statements after the graph, and what gives the outcome."""
         outcome = self.captured.outcome(route, returned)
         return ast.parse("\n".join([*self.captured.lines, *self.captured.effects, f"({outcome})"])).body
 
-    def foresee(self, route: Sequence[bool], returned: Sequence[bool] | None) -> None:
-        """Computes the ints of what stands after the graph before it: where 64 bits do not do, the plan misses.
+    def hoist(self, route: Sequence[bool], returned: Sequence[bool] | None) -> None:
+        """Hoists the integer arithmetic of the statements after the graph: on overflow of 64 bits the plan misses.
 
-        What is computed once is not computed again (``Words.arithmetic``).
+        Repeated computations are shared (``Words.arithmetic``).
         """
         nodes: list[ast.AST] = list(self.after_graph(route, returned))
         while nodes:
@@ -123,7 +123,7 @@ class _Writer(Guards):
                 mark = self.mark()
                 if self.number(node) is not None:
                     continue
-                self.back_to(mark)
+                self.rewind(mark)
             nodes += ast.iter_child_nodes(node)
 
     def statement(self, statement: ast.stmt) -> None:
@@ -136,7 +136,7 @@ class _Writer(Guards):
                 raise NoPlan
 
     def is_same(self, test: ast.Compare) -> bool:
-        """Whether two variables are one object, as far as can be said now."""
+        """Returns whether two variables are one object, if that is known now."""
         names = [node.id for node in (test.left, *test.comparators) if isinstance(node, ast.Name)]
         registers = {self.objects.get(name) for name in names}
         return len(names) == 2 and len(registers) == 1 and None not in registers
@@ -156,7 +156,7 @@ class _Writer(Guards):
         return name.startswith("o") and name in self.objects
 
     def made(self, node: ast.expr) -> int:
-        """The register of a value that is built of variables, constants and displays."""
+        """Returns the register of a value built of variables, constants and displays."""
         match node:
             case ast.Name(id=name) if name in self.objects or name in self.constants or name in self.numbers:
                 return self.object(node)
@@ -187,7 +187,7 @@ class _Writer(Guards):
         return register
 
     def graph(self, recipe: Recipe) -> None:
-        """The kernels of a graph; its outputs become the variables ``o0``, ``o1``, …"""
+        """Writes the kernels of a graph; its outputs become the variables ``o0``, ``o1``, …"""
         arrays: dict[Node | str, int] = {}
         symbols: dict[str, int] = {}
         for node, variable in zip(recipe.inputs, self.captured.inputs, strict=True):
@@ -212,7 +212,7 @@ class _Writer(Guards):
                 self.emit("errors")
             if recipe.rewritten:
                 self.emit("result_of", self.at(self.own()), self.address(helpers.check_rewriting), 0)
-            self.foresee_sizes(recipe)
+            self.hoist_sizes(recipe)
             for step in recipe.steps:
                 match step:
                     case Allocate():
@@ -228,13 +228,13 @@ class _Writer(Guards):
         finally:
             self.numbers = outer
         for position, node in enumerate(recipe.outputs):
-            # What comes back as it came in may be a scalar, which is no array to be looked into.
+            # An input that is also an output may be a scalar, which is not an array to be read.
             if node not in arrays or (node in recipe.inputs and self.of(arrays[node]).type is not np.ndarray):
                 raise NoPlan
             self.objects[f"o{position}"] = arrays[node]
 
-    def foresee_sizes(self, recipe: Recipe) -> None:
-        """Computes all sizes before anything is written: where 64 bits do not do, the plan misses."""
+    def hoist_sizes(self, recipe: Recipe) -> None:
+        """Computes all sizes before anything is written: on overflow of 64 bits the plan misses."""
         for step in recipe.steps:
             match step:
                 case NamedSize():
@@ -249,7 +249,7 @@ class _Writer(Guards):
                         self.size(text)
 
     def check_input(self, node: Node, facts: Facts) -> None:
-        """Refuses an input of which the guards have not said enough to read it."""
+        """Refuses an input if the guards do not establish enough to read it."""
         if isinstance(node.type, ScalarType):
             known = node.type.kind == "float" and facts.type is float
         elif facts.type is np.ndarray:
@@ -267,7 +267,7 @@ class _Writer(Guards):
         return register
 
     def allocate(self, step: Allocate) -> int:
-        """A new array."""
+        """Allocates an array."""
         registers = [self.size(size) for size in step.shape]
         axes = tuple(range(len(registers)))
         flags = 0 if step.order == axes else 1 if step.order == axes[::-1] else 2
@@ -279,16 +279,16 @@ class _Writer(Guards):
         return made
 
     def report(self, step: FlagReport, arrays: Mapping[Node | str, int]) -> None:
-        """What the kernels' status means; where they have written to arrays of the caller, this may be undone."""
+        """Handles the kernels' status; writes to arrays of the caller may be undone."""
         if step.undoing is None:
-            self.emit("told")
+            self.emit("status")
             return
         registers = [arrays[array] for array in step.arrays]
-        # The first place is the status'.
+        # The first item is the status.
         self.emit("undoing", self.address(step.undoing), *self.gathered([registers[0], *registers]))
 
     def literal_array(self, step: HostConstant) -> int:
-        """An array that is there already."""
+        """Returns an array that exists already."""
         made = self.new()
         self.emit("constant", self.at(made), self.address(step.array))
         self.of(made).type = np.ndarray

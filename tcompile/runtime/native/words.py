@@ -1,7 +1,8 @@
-"""The words of a plan: registers, operands, and what is known about the objects in them.
+"""The words of a plan: registers, operands, and facts about the objects in them.
 
-Input: expressions over the variables of an entry program. Output: operations of ``call.ll`` that load objects and
-compute with sizes. Exists as the lowest layer of the writers of plans: ``guards`` and ``plan`` build on it.
+Input: expressions over the variables of an entry program.
+Output: operations of ``call.ll`` that load objects and compute sizes.
+Why: the lowest layer of the writers of plans; ``guards`` and ``plan`` build on it.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import numpy as np
 from tcompile.capture.entry.codegen import Captured
 from tcompile.records import dataclass
 
-# What a frame consists of, in words, and what the end of a plan says.
+# The parts of a frame, in words, and the outcomes of a plan.
 FRAME = {"F_OUTCOME": 0, "F_RESULT": 1, "F_TOP": 2, "F_STATUS": 3, "F_WORDS": 4, "F_LAST": 5, "F_REGISTERS": 6}
 OUTCOMES = {"MISSED": 0, "RETURNED": 1, "FAILED": 2, "PLAIN": 3, "RAISED": 4}
 PLAN_CODE = {"P_CODE": 1}  # after the number of hits
@@ -30,7 +31,8 @@ OPERATIONS = (
     "integer", "add", "subtract", "multiply", "floor_divide", "remainder", "is", "is_not", "type_is", "field_is",
     "equals", "class_holds", "dict_holds", "unchanged", "true", "length_is", "axes", "axis_is", "flags", "ranked",
     "apart", "float_is", "less", "less_equal", "equal", "not_equal", "errors", "allocate", "give_data", "give_inside",
-    "give_value", "give", "launch", "told", "undoing", "scalar", "tuple", "list", "dict", "give_back", "body", "plain",
+    "give_value", "give", "launch", "status", "undoing", "scalar", "tuple", "list", "dict", "give_back", "body",
+    "plain",
 )  # fmt: skip
 _ARITHMETIC = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.FloorDiv: "floor_divide", ast.Mod: "remainder",
@@ -40,7 +42,7 @@ LEAST, MOST = -(1 << 63), (1 << 63) - 1  # of 64 bits
 
 @dataclass(eq=False)
 class CallPlan:
-    """The words of one plan, and the objects whose addresses stand in them."""
+    """The words of one plan, and the objects whose addresses they contain."""
 
     words: array.array[int]
     keep: tuple[Any, ...] = field(repr=False)
@@ -50,7 +52,7 @@ class CallPlan:
 
     @property
     def hits(self) -> int:
-        """The calls that it has answered."""
+        """Returns the number of calls that it has answered."""
         return self.words[0]
 
     @property
@@ -60,17 +62,17 @@ class CallPlan:
 
     @property
     def size(self) -> int:
-        """The words of a frame that it needs."""
+        """Returns the frame size that it needs, in words."""
         return self.registers + self.owned + self.words_needed
 
 
 class NoPlan(Exception):
-    """Something that no operation does."""
+    """No operation exists for this."""
 
 
 @dataclass
 class Facts:
-    """What guards have established about an object."""
+    """Facts about an object that guards have established."""
 
     type: type | None = None
     dtype: Any = None
@@ -89,7 +91,7 @@ class Words:
         self.registers = captured.arity
         self.owned = 0
         self.most_words = 0
-        self.words = 0  # given to the next kernel
+        self.words = 0  # passed to the next kernel
         self.objects: dict[str, int] = {f"p{i}": i for i in range(captured.arity)}
         self.numbers: dict[str, int] = {}
         self.constants: dict[str, Any] = dict(captured.prologue.constants)
@@ -98,7 +100,7 @@ class Words:
         self.launched = False  # whether kernels have run
         self.integers: dict[int, int] = {}  # by register of an object that is an int of 64 bits
         self.computed: dict[tuple[str, int, int], int] = {}  # by operation and operands
-        self.bindings: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # namespaces, and what they are to hold
+        self.bindings: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {}  # namespaces, and their required contents
 
     # -- writing ---------------------------------------------------------------------------------------------------
     def emit(self, name: str, *operands: int) -> None:
@@ -111,35 +113,35 @@ class Words:
         return self.registers - 1
 
     def own(self) -> int:
-        """A register for an object that the operation leaves to the frame."""
+        """Returns a register for an object that the operation leaves to the frame."""
         self.owned += 1
         return self.new()
 
     def at(self, register: int) -> int:
-        """How plans name a register."""
+        """Returns the operand that names a register."""
         return WORD * (FRAME["F_REGISTERS"] + register)
 
     def address(self, value: Any) -> int:
-        """The address of an object, which the plan keeps."""
+        """Returns the address of an object, which the plan keeps alive."""
         self.keep.append(value)
         return id(value)
 
     def gathered(self, registers: Sequence[int]) -> list[int]:
-        """The operands of an operation that takes a number of registers."""
+        """Returns the operands of an operation that takes a number of registers."""
         self.most_words = max(self.most_words, len(registers))
         return [len(registers), *map(self.at, registers)]
 
     def of(self, register: int) -> Facts:
-        """What is known of the object in a register."""
+        """Returns the facts about the object in a register."""
         return self.facts.setdefault(register, Facts())
 
     def mark(self) -> tuple[Any, ...]:
-        """What has been written so far."""
+        """Returns a mark of the words written so far."""
         known = dict(self.objects), dict(self.literals), dict(self.integers), dict(self.computed)
         return len(self.code), self.registers, self.owned, *known
 
-    def back_to(self, mark: tuple[Any, ...]) -> None:
-        """Takes back what has been written since."""
+    def rewind(self, mark: tuple[Any, ...]) -> None:
+        """Drops the words written since the mark."""
         del self.code[mark[0] :]
         self.registers, self.owned, self.objects, self.literals, self.integers, self.computed = mark[1:]
         self.facts = {register: facts for register, facts in self.facts.items() if register < self.registers}
@@ -177,7 +179,7 @@ class Words:
             self.numbers[variable] = number
 
     def fixed(self, node: ast.expr) -> Any:
-        """The value of an expression that is known now."""
+        """Evaluates an expression whose value is known now."""
         match node:
             case ast.Constant(value=value):
                 return value
@@ -188,7 +190,7 @@ class Words:
         raise NoPlan
 
     def is_fixed(self, node: ast.expr) -> bool:
-        """Whether the value of an expression is known now."""
+        """Whether an expression can be evaluated now."""
         try:
             self.fixed(node)
         except NoPlan:
@@ -196,11 +198,11 @@ class Words:
         return True
 
     def known(self, node: ast.expr) -> Any:
-        """The value of an expression that is known now; None of any other."""
+        """Returns the value of an expression if known now; else None."""
         return self.fixed(node) if self.is_fixed(node) else None
 
     def object(self, node: ast.expr) -> int:
-        """The register that holds the object which an expression gives."""
+        """Returns the register that holds an expression's object."""
         match node:
             case ast.Name(id=name) if name in self.objects:
                 return self.objects[name]
@@ -218,14 +220,14 @@ class Words:
         return made
 
     def object_of(self, name: str, value: Any) -> int:
-        """The register of a variable that holds a constant."""
+        """Returns the register of a variable that holds a constant."""
         made = self.objects[name] = self.new()
         self.emit("constant", self.at(made), self.address(value))
         self.of(made).type = type(value)
         return made
 
     def python(self, node: ast.expr) -> int:
-        """What Python makes of an expression over variables."""
+        """Calls Python for an expression over variables."""
         names = sorted({n.id for n in ast.walk(node) if isinstance(n, ast.Name)} & self.variables())
         arguments = ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
         text = ast.fix_missing_locations(ast.Expression(ast.Lambda(arguments, node)))
@@ -236,12 +238,12 @@ class Words:
         return made
 
     def variables(self) -> set[str]:
-        """The variables that have been assigned, other than the constants that every function of the entry sees."""
+        """Returns the assigned variables, without the constants that every function of the entry sees."""
         return (set(self.objects) | set(self.numbers) | set(self.constants)) - set(self.captured.prologue.constants)
 
     # -- integers --------------------------------------------------------------------------------------------------
     def number(self, node: ast.expr) -> int | None:
-        """The register of an integer that an expression over sizes gives; None where it is no such expression."""
+        """Returns the register of an integer expression over sizes; None for another form."""
         match node:
             case ast.Constant(value=value) if type(value) is int and LEAST <= value <= MOST:
                 return self.literal(value)
@@ -265,14 +267,14 @@ class Words:
         return None
 
     def dimension(self, base: ast.Name, axis: Any) -> int | None:
-        """The size of an array's axis."""
+        """Returns the size of an array's axis."""
         array = self.array(base)
         if array is None or type(axis) is not int or not 0 <= axis < (self.of(array).ndim or 0):
             return None
         return self.size_of(array, axis)
 
     def size_of(self, array: int, axis: int) -> int:
-        """The size of an axis of the array in a register."""
+        """Returns the size of an axis of the array in a register."""
         register = self.computed.get(("dimension", array, axis))
         if register is None:
             register = self.computed["dimension", array, axis] = self.new()
@@ -280,7 +282,7 @@ class Words:
         return register
 
     def arithmetic(self, operation: str, left: int, right: int) -> int:
-        """The register of an operation's result."""
+        """Returns the register of an operation's result."""
         register = self.computed.get((operation, left, right))
         if register is None:
             self.may_miss()
@@ -289,12 +291,12 @@ class Words:
         return register
 
     def may_miss(self) -> None:
-        """Refuses what may miss where kernels may have written: nothing is to be written twice."""
+        """Refuses operations that may miss after kernels may have written: no write may happen twice."""
         if self.launched:
             raise NoPlan
 
     def literal(self, value: int) -> int:
-        """The register of an integer that is known now."""
+        """Returns the register of an integer that is known now."""
         register = self.literals.get(value)
         if register is None:
             register = self.literals[value] = self.new()
@@ -302,7 +304,7 @@ class Words:
         return register
 
     def integer(self, register: int, least: int, most: int) -> int:
-        """The value of an object that is an exact int, which must lie in a range."""
+        """Returns the value of an object that is an exact int within a range."""
         if (least, most) == (LEAST, MOST) and register in self.integers:
             return self.integers[register]
         self.may_miss()
@@ -311,7 +313,7 @@ class Words:
         return made
 
     def array(self, node: ast.Name) -> int | None:
-        """The register of a variable that is known to hold an exact ndarray."""
+        """Returns the register of a variable that is known to hold an exact ndarray."""
         register = self.objects.get(node.id)
         return register if register is not None and self.of(register).type is np.ndarray else None
 
