@@ -17,13 +17,13 @@ from typing import Any, Protocol
 
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Location, Node, Operand, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.op import Op, op_named
 from tcompile.graph.ops import apply
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.rules import UnknownOrder
 from tcompile.graph.overlap import in_turn
 from tcompile.graph.sizes import ShapeEnv
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 
@@ -262,6 +262,12 @@ class Frontend(Protocol):
         """Whether ``value`` is an immutable object of the library (a dtype, a function, a class), or one whose every
         use is refused, so that its identity says all there is to know.
         """
+
+    def as_array(self, b: Builder, number: Any) -> Node:
+        """A number of Python's or a scalar object of the library, known or traced, as an array without axes."""
+
+    def scalar_instruction(self, function: object) -> str | None:
+        """The instruction of a scalar loop (``graph.ops.scalar_loop``) that a call of ``function`` with numbers is."""
 
     def is_constant_scalar(self, value: object) -> bool:
         """Whether a scalar object that ``type_of`` accepts is better fixed by its value (integers count and choose)."""

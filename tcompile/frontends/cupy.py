@@ -25,9 +25,9 @@ from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Tra
 from tcompile.frontends.numpy import NumPyFrontend, checks, masks, values
 from tcompile.frontends.numpy.operators import BINARY, UNARY
 from tcompile.frontends.numpy.writing import overlaps_itself
-from tcompile.graph import TensorType, ops
+from tcompile.graph import Node, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import SymInt
-from tcompile.graph.types import DType
 
 _OLDEST = 14  # of CuPy: the first version whose dtypes are promoted as NumPy 2 does
 
@@ -157,6 +157,13 @@ class CuPyFrontend:
     def is_fixed(self, value: object) -> bool:
         """Functions, universal functions and classes of CuPy."""
         return callable(value) and self.knows(value)
+
+    def as_array(self, b: Builder, number: Any) -> Node:
+        """Numbers are not on a GPU."""
+        raise CannotCapture(_NOT_CAPTURED, f"{type(number).__name__} as an array of CuPy's")
+
+    def scalar_instruction(self, function: object) -> None:
+        """Scalar loops run on the CPU."""
 
     def is_constant_scalar(self, value: object) -> bool:
         """There are none."""

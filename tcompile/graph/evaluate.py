@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import is_extension
 from tcompile.graph.ir import Graph, Node, Operand
 from tcompile.graph.op import Aliasing
 from tcompile.graph.ops.opaque import CALL
@@ -73,7 +74,10 @@ def run(
             if isinstance(values[viewed], np.generic):  # all views show one array, where NumPy has given a scalar
                 values[viewed] = np.asarray(values[viewed])
         try:
-            values[node] = op.reference(*map(value_of, node.operands), **attrs)
+            operands = [value_of(operand) for operand in node.operands]
+            if op.kind == "pointwise":
+                operands = _of_one_dtype(node, operands)
+            values[node] = op.reference(*operands, **attrs)
         except Changed as changed:
             changed.loop = node.name if symbols is None and len(changed.results) else ""
             if symbols is not None:  # in the middle of an iteration of the loop around
@@ -84,6 +88,24 @@ def run(
         if spy is not None:
             spy(node, values[node])
     return tuple(values[node] for node in graph.outputs)
+
+
+def _of_one_dtype(node: Node, operands: list[Any]) -> list[Any]:
+    """The operands, numbers in the dtype of the arrays where that is none of NumPy's own: there they are not weak."""
+    dtype = next((n.type.dtype for n in reversed(node.inputs) if isinstance(n.type, TensorType)), None)
+    if dtype is None or not is_extension(dtype):
+        return operands
+    return [dtype.type(value) if type(value) in (bool, int, float) else value for value in operands]
+
+
+def as_array(value: Any) -> Any:
+    """A result without axes as an array: NumPy's operations give scalar objects there."""
+    return np.asarray(value)
+
+
+def copy_into(target: Any, contents: Any) -> None:
+    """Gives an array, of whichever library, the elements of another one."""
+    target[...] = contents
 
 
 def conforms(value: Any, type: TensorType, shape: tuple[int, ...]) -> bool:

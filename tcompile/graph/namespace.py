@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
+from tcompile.graph.dtypes import named
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.opaque import Slot
 
@@ -34,7 +33,7 @@ class Namespace:
     @staticmethod
     def const(dtype: str, value: Any) -> Any:
         """A NumPy scalar of ``dtype``."""
-        return np.dtype(dtype).type(value)
+        return named(dtype).type(value)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = OPS.get(name)

@@ -14,8 +14,8 @@ import numpy as np
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Node, Operand, SymInt, TensorType, ops
 from tcompile.graph.build import operand_type
+from tcompile.graph.dtypes import exact_cast
 from tcompile.graph.ops import apply
-from tcompile.graph.signals import exact_cast
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.strict import strict
 from tcompile.transforms.cse import escaping_nodes

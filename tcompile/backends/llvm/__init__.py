@@ -27,11 +27,11 @@ from tcompile.backends.schedule.admission import ALONG, admits
 from tcompile.backends.schedule.apart import reads_other_arrays
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.op import OPS
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.printer import attribute_texts
 from tcompile.graph.sizes import hint
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 NONTEMPORAL_BYTES = 32 << 20  # outputs this large leave the caches anyway, so they are written past them

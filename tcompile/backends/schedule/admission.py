@@ -15,8 +15,8 @@ import numpy as np
 from tcompile.backends.schedule import inverses, products
 from tcompile.backends.schedule.parts import COMPLEX, HALF, PARTS, SINGLE
 from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import hint, may_be_empty, product
-from tcompile.graph.types import DType
 
 COMPUTED = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",

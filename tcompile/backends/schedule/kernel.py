@@ -17,8 +17,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from tcompile.graph import Node, Size, SymInt, TensorType
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import hint, same
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 # A distance in memory: the sum of multiples of strides. ``(3, 1)`` is three times the stride of the buffer's axis 1,

@@ -42,10 +42,10 @@ from tcompile.backends.schedule.maps import (
 )
 from tcompile.backends.schedule.parts import PARTS, PartWriter, number_dtype
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.gathering import IN_PLACE, gathered_shape
 from tcompile.graph.ops.writing import part_of, path_types
 from tcompile.graph.sizes import counters_in, hint, is_one, same, same_shape
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 INDEX = np.dtype("int64")

@@ -17,7 +17,7 @@ import numpy as np
 
 from tcompile.backends.schedule.kernel import KernelValue
 from tcompile.graph import Node
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 BOOL = np.dtype("bool")
 HALF, SINGLE, DOUBLE = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")

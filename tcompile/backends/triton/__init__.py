@@ -28,8 +28,8 @@ from tcompile.backends.triton.text import TritonFunction
 from tcompile.backends.triton.thin import NUMPYS_ORDER
 from tcompile.errors import BackendError
 from tcompile.graph import Graph, Node, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.gathering import IN_PLACE
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 

@@ -25,7 +25,7 @@ from tcompile.backends.schedule import Access, Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import needed, size_of
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Node
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 _BOOL, _FLOAT32, _FLOAT64 = np.dtype("bool"), np.dtype("float32"), np.dtype("float64")
 _MOST = 1 << 24  # elements of a row; beyond, what cancels out may be seen in float32

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from tcompile.backends.schedule.parts import PARTS
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 BOOL = np.dtype("bool")
 _POINTERS = {

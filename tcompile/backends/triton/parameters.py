@@ -15,8 +15,8 @@ from tcompile.backends.schedule.kernel import Distance
 from tcompile.backends.schedule.parts import PARTS
 from tcompile.backends.triton.names import pointer_to
 from tcompile.graph import Node, Size, SymInt
+from tcompile.graph.dtypes import DType
 from tcompile.graph.names import is_plain
-from tcompile.graph.types import DType
 
 Kind: TypeAlias = Literal["array", "size", "stride", "wide", "number", "partial", "count", "counters"]
 

@@ -17,8 +17,8 @@ import numpy as np
 from tcompile.backends.schedule.parts import HALF, SINGLE
 from tcompile.backends.triton.names import BOOL, full, literal, type_of
 from tcompile.graph import ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.op import OPS
-from tcompile.graph.types import DType
 
 Operand: TypeAlias = str | bool | int | float  # the name of a register, or a number
 

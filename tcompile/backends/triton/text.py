@@ -21,7 +21,7 @@ from tcompile.backends.triton.names import BOOL, full, literal, type_of
 from tcompile.backends.triton.parameters import Parameter, Parameters
 from tcompile.backends.triton.reductions import Moments, reduction_of
 from tcompile.graph import Location, Size
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 _INT64 = np.dtype("int64")
 _RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "told", "row_found", "inside", "in_rows", "point", "row",

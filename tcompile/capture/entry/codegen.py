@@ -16,8 +16,6 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.annotations.treatments import treatment_of
 from tcompile.bytecode.analysis import Point
 from tcompile.bytecode.rewritten import KEEP, UNBOUND
@@ -35,6 +33,7 @@ from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, TensorType
+from tcompile.graph.evaluate import as_array, copy_into
 from tcompile.graph.ops.control import LOOPS
 from tcompile.graph.sizes import SymInt
 from tcompile.records import dataclass
@@ -273,8 +272,8 @@ class Captured:
     def names(self, run: Callable[..., Any] | None, follow: Callable[[Any], Any] | None) -> dict[str, Any]:
         """The names that the program uses and does not assign."""
         return {
-            **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
-            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto, "held": held, "mark": mark,
+            **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": as_array,
+            "copyto": copy_into, "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "held": held, "mark": mark,
             "raise_if_callers": raise_if_callers, "captured": self,
         }  # fmt: skip
 

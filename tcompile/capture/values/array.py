@@ -130,7 +130,7 @@ class ArrayValue(Value):
         It may be read, but go nowhere, and nobody may write beside it.
         """
         node = tx.builder.op("gather", shown.node, *(k.node for k in picked.values()), axes=tuple(picked))
-        row = tx.new_array(Traced(node), self.frontend, kept="that is a row at a computed place,")
+        row = tx.new_array(Traced(node), kept="that is a row at a computed place,")
         assert row.memory is not None
         row.memory.stands_in = True
         if self.memory is not None:

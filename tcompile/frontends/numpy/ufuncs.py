@@ -34,9 +34,9 @@ from tcompile.frontends.numpy.values import (
     weak_as,
 )
 from tcompile.graph import Node, Operand, Size, TensorType
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.sizes import SymInt, is_one
-from tcompile.graph.types import DType
 from tcompile.strict import strict
 
 # The rows whose NumPy meaning is one ufunc, by that ufunc.

@@ -19,6 +19,7 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.build import MOST_AXES
+from tcompile.graph.dtypes import kind_of
 from tcompile.graph.op import EVERYWHERE, Aliasing, Op, define
 from tcompile.graph.ops.rules import UnknownOrder, broadcast_shapes, tells_nothing, tensors
 from tcompile.graph.ops.writing import Path, path_types, shown
@@ -36,7 +37,7 @@ def gathered_shape(x: TensorType, indices: Sequence[TensorType | None], axes: tu
         raise GraphError(f"the axes {axes} take {len(axes)} arrays of indices")
     if len(set(axes)) != len(axes) or not all(0 <= axis < x.ndim for axis in axes):
         raise GraphError(f"the axes {axes} do not fit {x}")
-    if not all(index is not None and index.dtype.kind in "iu" for index in indices):
+    if not all(index is not None and kind_of(index.dtype) in "iu" for index in indices):
         raise GraphError("indices are arrays of integers")
     shape = broadcast_shapes([index.shape for index in tensors(indices)])
     return (*shape, *(n for axis, n in enumerate(x.shape) if axis not in axes))

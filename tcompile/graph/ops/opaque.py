@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import INT64
 from tcompile.graph.op import EVERYWHERE, INEXACT, QUIET, Aliasing, Op, TypeRule, define
 from tcompile.graph.ops.rules import (
     broadcast_shapes,
@@ -123,7 +124,7 @@ def _scan_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Ten
 
 
 def _indices_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    return TensorType(np.dtype("int64"), only("argsort", types).shape)
+    return TensorType(INT64, only("argsort", types).shape)
 
 
 def _wrap_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:

@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import BOOL, as_dtype, part_of_complex
 from tcompile.graph.op import CASTS, INEXACT, QUIET, Effects, Op, TypeRule, define
 from tcompile.graph.ops.rules import broadcast_shapes, common_dtype, k_order, like_order, only, tensors
 from tcompile.graph.types import Layout, TensorType
-
-BOOL = np.dtype("bool")
 
 
 def _rule(name: str, result: str) -> TypeRule:
@@ -39,12 +38,12 @@ def _where_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Te
 
 def _astype_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     type = only("astype", types)
-    return TensorType(np.dtype(attrs["dtype"]), type.shape, like_order(type))
+    return TensorType(as_dtype(attrs["dtype"]), type.shape, like_order(type))
 
 
 def _abs_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     type = only("abs", types)
-    dtype = np.dtype(f"float{type.dtype.itemsize * 4}") if type.dtype.kind == "c" else type.dtype
+    dtype = part_of_complex(type.dtype) if type.dtype.kind == "c" else type.dtype
     return TensorType(dtype, type.shape, k_order([type], type.shape))
 
 
@@ -63,7 +62,7 @@ def _ordered(x: Any, axes: tuple[int, ...]) -> Any:
 
 
 def _astype(x: Any, dtype: Any) -> Any:
-    return np.asarray(x).astype(dtype)
+    return np.asarray(x).astype(as_dtype(dtype))
 
 
 def _python_sqrt(x: Any) -> Any:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import Size, SymInt, is_one, same, turns_out_one
-from tcompile.graph.types import DType, Layout, TensorType
+from tcompile.graph.types import Layout, TensorType
 
 
 class UnknownOrder(GraphError):

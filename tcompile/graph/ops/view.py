@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import part_of_complex
 from tcompile.graph.ir import Node
 from tcompile.graph.op import QUIET, Aliasing, Op, TypeRule, define
 from tcompile.graph.ops.rules import only
@@ -327,7 +328,7 @@ def _part_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Ten
     type = only("real and imag", types)
     if type.dtype.kind != "c":
         raise GraphError(f"real and imag take complex operands, got {type}")
-    dtype = np.dtype(f"float{type.dtype.itemsize * 4}")
+    dtype = part_of_complex(type.dtype)
     return TensorType(dtype, type.shape, Layout(type.layout.ranks, dense=False))
 
 

@@ -13,7 +13,7 @@ from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.schedule import KernelValue
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 BLOCK = 16384  # elements of a full reduction that one item covers
 

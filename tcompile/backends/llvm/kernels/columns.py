@@ -19,8 +19,8 @@ from tcompile.backends.llvm.vector.vectors import FLOAT64
 from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.backends.schedule.stages import Stages
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import hint
-from tcompile.graph.types import DType
 
 STRIP_BYTES = 1 << 19  # what a strip of columns that is walked more than once may cover, to stay in the second cache
 # Rows whose elements a column reduction adds before it puts the accumulators back. Rows whose length is a power of two

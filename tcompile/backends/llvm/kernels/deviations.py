@@ -26,8 +26,8 @@ from tcompile.backends.llvm.vector.vectors import FLOAT32, FLOAT64, Vectors
 from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import size_of
 from tcompile.graph import SymInt
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import may_be_empty, same
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 

@@ -21,7 +21,7 @@ from tcompile.backends.schedule.costs import small_power
 from tcompile.backends.schedule.kernel import static_elements
 from tcompile.backends.schedule.maps import Affine
 from tcompile.backends.status import ONLY_NUMPY
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 from tcompile.records import dataclass
 
 

@@ -15,8 +15,8 @@ from tcompile.backends.llvm.kernels.nest import KernelFunction
 from tcompile.backends.llvm.kernels.parameters import Parameters
 from tcompile.backends.schedule import Kernel, Store
 from tcompile.backends.schedule.kernel import size_of
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import same
-from tcompile.graph.types import DType
 
 
 def write(kernel: Kernel, nontemporal: Sequence[Store]) -> KernelFunction | None:

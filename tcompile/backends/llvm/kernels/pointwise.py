@@ -19,7 +19,7 @@ from tcompile.backends.llvm.vector.text import scalar_type, splat_of
 from tcompile.backends.llvm.vector.vectors import BOOL, FLOAT16, FLOAT32, FLOAT64, Vectors
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, ONLY_NUMPY
 from tcompile.graph import ops
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 Emit = Callable[[Vectors, DType, list[str]], str]  # of operands of one dtype, in registers: the register of the result
 # By operation, and by the kind of dtype of its operands. Kernels have operations of their own besides those of graphs.
