@@ -8,12 +8,14 @@ has to be remembered as a guard.
 A ``SymInt`` is a polynomial with integer coefficients over atoms; an atom is a symbol, or a floor division or
 remainder that does not simplify. Two sizes are equal as far as the compiler knows exactly when their
 polynomials are equal. Questions that the polynomials cannot answer are answered with the hint (the value seen
-at capture) and recorded in the ``ShapeEnv``; a frozen environment refuses them instead. So is the question what a
-polynomial comes to that would grow without bounds, as ``k = k * k % 7`` does in iterations that are written out.
+at capture) and recorded in the ``ShapeEnv``; a frozen environment, as it is after capture, refuses them instead. So is
+the question what a polynomial comes to that would grow without bounds, as ``k = k * k % 7`` does in iterations that are
+written out.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -70,7 +72,7 @@ class ShapeEnv:
     of such a symbol is asked of all iterations, and the answer must be one. ``facts`` are the bounds of an atom that
     follow from guards, by the guards' texts: those that were taken back say nothing any more. ``names`` says what
     symbols are called, by what they stand for: where several captures of the same code share it, a name means one thing
-    in all.
+    in all. ``closed``: the entry is written, and no guard can be added any more.
     """
 
     hints: dict[str, int] = field(default_factory=dict)
@@ -78,6 +80,7 @@ class ShapeEnv:
     maximum: dict[str, int] = field(default_factory=dict)  # for those that have one
     guards: dict[str, bool] = field(default_factory=dict)
     frozen: bool = False
+    closed: bool = False
     atoms: dict[str, Division] = field(default_factory=dict)
     on_guard: Callable[[str], None] | None = None
     counters: dict[str, tuple[Size, Size]] = field(default_factory=dict)
@@ -124,6 +127,22 @@ class ShapeEnv:
             if self.on_guard is not None:
                 self.on_guard(text)
         return hint
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """A block in which questions become guards after capture, too, as long as the entry is not written.
+
+        >>> env = ShapeEnv(frozen=True)
+        >>> n = env.symbol(5, minimum=2)
+        >>> with env.asking():
+        ...     n - 1 == 1, env.guards
+        (False, {'s0 - 2 == 0': False})
+        """
+        before, self.frozen = self.frozen, self.closed
+        try:
+            yield
+        finally:
+            self.frozen = before
 
     def range_of(self, atom: str) -> _Range:
         """The least and the largest value of an atom (None: unbounded), by what is assumed and by what was asked.

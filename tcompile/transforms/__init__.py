@@ -18,7 +18,7 @@ from tcompile.transforms.dce import drop_dead
 from tcompile.transforms.decompose import decompose
 from tcompile.transforms.fold import fold
 from tcompile.transforms.places import store_parts
-from tcompile.transforms.rewrite import Pass
+from tcompile.transforms.rewrite import Pass, asks_sizes
 from tcompile.transforms.rolls import merge_rolls
 from tcompile.transforms.sinks import sink_views
 
@@ -58,4 +58,15 @@ def run(
     return graph
 
 
-__all__ = ["PIPELINE", "Pass", "decompose", "drop_dead", "fold", "merge_common", "merge_rolls", "run", "sink_views"]
+__all__ = [
+    "PIPELINE",
+    "Pass",
+    "asks_sizes",
+    "decompose",
+    "drop_dead",
+    "fold",
+    "merge_common",
+    "merge_rolls",
+    "run",
+    "sink_views",
+]
