@@ -413,7 +413,7 @@ class Program:
         if node.op is ops.INDEX:
             key = node.attrs["key"]
             return f"{source}[{self._key(key)}]"
-        function = self._constant(f"numpy_{node.op}", node.op.reference)
+        function = self._constant(f"numpy_{node.op}", node.op.reference(np))
         attrs = "".join(f", {key}={self._attribute(node, key)}" for key in node.attrs)
         return f"{function}({source}{attrs})"
 
@@ -512,7 +512,7 @@ class Program:
         if node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
             function = self._constant(f"numpy_{node.op}_into", IN_PLACE[node.op])
         else:
-            function = self._constant(f"numpy_{node.op}", node.op.reference)
+            function = self._constant(f"numpy_{node.op}", node.op.reference(np))
         if node.op in (ops.MEAN, ops.VAR, ops.STD):
             self.lines.append(f"enough({operands[0]}, {node.attrs['axis']}, {node.attrs.get('correction', 0)})")
         if node.op is ops.ASTYPE and node.inputs[0].tensor.dtype.kind == "c" and node.tensor.dtype.kind not in "cb":
@@ -524,7 +524,7 @@ class Program:
         """An operation with regions, in Python: its regions report what NumPy would, each by itself."""
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
-        function = self._constant(f"numpy_{node.op}", node.op.reference)
+        function = self._constant(f"numpy_{node.op}", node.op.reference(np))
         self.lines.append(f"{self.arrays[node]} = {function}({', '.join([*operands, *attrs])})")
 
     def _is_done_with(self, base: Node, step: Step, results: bool = False) -> bool:

@@ -230,6 +230,7 @@ class Frontend(Protocol):
 
     name: str
     device: str  # the kind of device on which its arrays are: ``cpu`` or ``cuda``
+    namespace: Any  # the library's module, whose functions are what operations mean (``Op.reference``)
 
     def type_of(self, value: object) -> TensorType | None:
         """The type of a library array or scalar object with static sizes; None where it is not one we take."""

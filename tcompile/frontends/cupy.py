@@ -99,7 +99,7 @@ class CuPyFrontend:
     device = "cuda"
 
     def __init__(self, cupy: Any) -> None:
-        self.cupy = cupy
+        self.cupy = self.namespace = cupy
         self.numpy = NumPyFrontend()
         self.functions: dict[Any, Any] = {}  # NumPy's functions, by themselves and by CuPy's of that name
         names = (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW, *_CREATED, *_SCANS, *_JOINED, "take", "clip")

@@ -46,11 +46,12 @@ def run(
     symbols: Mapping[str, int] | None = None,
     spy: Callable[[Node, Any], None] | None = None,
     known: Mapping[Node, Any] | None = None,
+    xp: Any = np,
 ) -> tuple[Any, ...]:
     """Runs ``graph`` on ``args`` and returns its outputs.
 
     ``symbols`` is given for regions: those that are bound outside of it. ``spy(node, value)`` sees every value.
-    ``known`` are values of nodes, which are not computed.
+    ``known`` are values of nodes, which are not computed. ``xp`` is the namespace of the arrays: NumPy, or CuPy.
     """
     if len(args) != len(graph.inputs):
         raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
@@ -67,7 +68,7 @@ def run(
             continue
         attrs = {key: concrete(value, bound) for key, value in node.attrs.items()}
         if node.regions:
-            attrs["regions"] = [_callable(region, bound) for region in node.regions]
+            attrs["regions"] = [_callable(region, bound, xp) for region in node.regions]
         op = node.op
         if op.memory is Aliasing.VIEW:
             (viewed,) = node.inputs
@@ -77,7 +78,7 @@ def run(
             operands = [value_of(operand) for operand in node.operands]
             if op.kind == "pointwise":
                 operands = _of_one_dtype(node, operands)
-            values[node] = op.reference(*operands, **attrs)
+            values[node] = op.reference(xp)(*operands, **attrs)
         except Changed as changed:
             changed.loop = node.name if symbols is None and len(changed.results) else ""
             if symbols is not None:  # in the middle of an iteration of the loop around
@@ -130,7 +131,7 @@ def _check_call(node: Node, value: Any, symbols: Mapping[str, int]) -> None:
     values = value if isinstance(node.type, tuple) else (value,)
     for part, type in zip(leaves(values), types, strict=True):
         assert isinstance(type, TensorType)
-        if not conforms(np.asarray(part), type, concrete(type.shape, symbols)):
+        if not conforms(part if hasattr(part, "strides") else np.asarray(part), type, concrete(type.shape, symbols)):
             raise GraphError(f"{node.attrs['target']} gave another type than {type}")
 
 
@@ -141,5 +142,5 @@ def leaves(values: Any) -> list[Any]:
     return [values]
 
 
-def _callable(region: Graph, symbols: Mapping[str, int]) -> Callable[..., tuple[Any, ...]]:
-    return lambda *args: run(region, args, symbols)
+def _callable(region: Graph, symbols: Mapping[str, int], xp: Any) -> Callable[..., tuple[Any, ...]]:
+    return lambda *args: run(region, args, symbols, xp=xp)

@@ -11,6 +11,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from tcompile.graph.dtypes import named
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.opaque import Slot
@@ -39,7 +41,7 @@ class Namespace:
         op = OPS.get(name)
         if op is None:
             raise AttributeError(f"there is no operation {name!r}")
-        function = op.reference
+        function = op.reference(np)
 
         def run(*operands: Any, type: Any = None, **attrs: Any) -> Any:
             return function(*operands, **attrs)  # the type is for readers, and for from_code

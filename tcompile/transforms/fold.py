@@ -77,7 +77,7 @@ def _computed(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node 
     values = [np.full((), _number(o), o.tensor.dtype)[()] if isinstance(o, Node) else o for o in operands]
     try:
         with strict():
-            value = np.asarray(node.op.reference(*values, **node.attrs))
+            value = np.asarray(node.op.reference(np)(*values, **node.attrs))
     except Exception:
         return None
     if value.dtype != node.tensor.dtype or np.isnan(value).any():

@@ -78,6 +78,7 @@ class NumPyFrontend:
 
     name = "numpy"
     device = "cpu"
+    namespace: Any = np
 
     def type_of(self, value: object) -> TensorType | None:
         """The type of an exact ndarray or NumPy scalar of a dtype that we take; else None."""

@@ -41,7 +41,7 @@ from tcompile.strict import strict
 
 # The rows whose NumPy meaning is one ufunc, by that ufunc.
 ROWS: dict[np.ufunc, str] = {
-    op.reference: name for name, op in OPS.items() if op.kind == "pointwise" and isinstance(op.reference, np.ufunc)
+    op.meaning: name for name, op in OPS.items() if op.kind == "pointwise" and isinstance(op.meaning, np.ufunc)
 }
 ROWS.update({np.fabs: "abs", np.conjugate: "positive"})  # of real floats
 # On booleans these ufuncs are other rows: the very same loops.

@@ -14,7 +14,7 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.dtypes import BOOL, as_dtype, part_of_complex
-from tcompile.graph.op import CASTS, INEXACT, QUIET, Effects, Op, TypeRule, define
+from tcompile.graph.op import CASTS, INEXACT, QUIET, Effects, Op, OverNamespace, TypeRule, define
 from tcompile.graph.ops.rules import broadcast_shapes, common_dtype, k_order, like_order, only, tensors
 from tcompile.graph.types import Layout, TensorType
 
@@ -54,15 +54,17 @@ def _ordered_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
     return TensorType(type.dtype, type.shape, Layout.of_order(tuple(attrs["axes"])))
 
 
-def _ordered(x: Any, axes: tuple[int, ...]) -> Any:
-    like = np.empty([x.shape[axis] for axis in axes], x.dtype).transpose(np.argsort(axes))
-    made = np.empty_like(like)  # an array of its own, not a view
+@OverNamespace
+def _ordered(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    like = xp.empty([x.shape[axis] for axis in axes], x.dtype).transpose([int(axis) for axis in np.argsort(axes)])
+    made = xp.empty_like(like)  # an array of its own, not a view
     made[...] = x
     return made
 
 
-def _astype(x: Any, dtype: Any) -> Any:
-    return np.asarray(x).astype(as_dtype(dtype))
+@OverNamespace
+def _astype(xp: Any, x: Any, dtype: Any) -> Any:
+    return xp.asarray(x).astype(as_dtype(dtype))
 
 
 def _python_sqrt(x: Any) -> Any:
@@ -120,8 +122,10 @@ def _python(name: str, function: Callable[[int, int], int]) -> Op:
     return define(Op(name, "pointwise", 2, _rule(name, "same"), _python_int(function), doc))
 
 
-def _other(name: str, arity: int, rule: TypeRule, function: Callable[..., Any], doc: str = "", **facts: Any) -> Op:
-    return define(Op(name, "pointwise", arity, rule, function, doc, **facts))
+def _other(
+    name: str, arity: int, rule: TypeRule, meaning: Callable[..., Any] | OverNamespace, doc: str = "", **facts: Any
+) -> Op:
+    return define(Op(name, "pointwise", arity, rule, meaning, doc, **facts))
 
 
 # Not exact on floats are vector functions, and ``maximum`` and its relatives, where the sign of a zero depends in NumPy

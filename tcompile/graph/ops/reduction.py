@@ -69,7 +69,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _exact_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(x: Any, *, axis: Any, keepdims: bool) -> Any:
-        return function(x, axis=axis, keepdims=keepdims, dtype=np.asarray(x).dtype)
+        return function(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 
     return run
 

@@ -182,7 +182,7 @@ def _expected(
 
 
 def _examples(tx: Capture, operands: Sequence[Any]) -> list[Any]:
-    """The values that operands have in the call that is being captured, computed by NumPy."""
+    """The values that operands have in the call that is being captured, computed by their libraries."""
     hints = tx.graph.env.hints
     values = tx.examples
     inputs = dict(zip(tx.graph.inputs, tx.input_sources, strict=True))
@@ -201,7 +201,7 @@ def _examples(tx: Capture, operands: Sequence[Any]) -> list[Any]:
         if node.regions:
             attrs["regions"] = node.regions
         try:
-            values[node] = node.op.reference(*given, **attrs)
+            values[node] = node.op.reference(tx.frontend_at(node.device).namespace)(*given, **attrs)
         except Exception as error:
             raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
     return [values[o] if isinstance(o, Node) else concrete(o, hints) for o in operands]
