@@ -7,6 +7,7 @@ of blocks. What an element's value is never depends on how elements are divided 
 from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel
+from tcompile.backends.schedule.kernel_ops import ALONG
 from tcompile.backends.triton import rows, scans
 from tcompile.backends.triton.configs import USUAL, Config
 from tcompile.backends.triton.dots import Axes, Dots
@@ -29,7 +30,7 @@ def write(
         return [Dots(kernel, signals, taken, config, dots).write()]
     if not kernel.reduced:
         return [Flat(kernel, signals, taken, config).write()]
-    if any(value.op == "along" for value in kernel.values):
+    if any(value.op is ALONG for value in kernel.values):
         return scans.write(kernel, signals, taken, config)
     if is_thin(kernel):
         return [Thin(kernel, signals, taken, config).write()]

@@ -18,6 +18,7 @@ from tcompile.backends.llvm.vector.text import literal
 from tcompile.backends.llvm.vector.vectors import FLOAT64
 from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import size_of
+from tcompile.backends.schedule.kernel_ops import LOAD, REDUCE
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import hint
@@ -38,7 +39,7 @@ def strip_of(kernel: Kernel, stages: Stages) -> int:
     most = 2048
     if stages.passes > 1:
         rows = max(1, hint(size_of([kernel.axes[a] for a in kernel.reduced])))
-        loads = [v.dtype.itemsize for v in kernel.values if v.op == "load" and v.axes & set(kernel.reduced)]
+        loads = [v.dtype.itemsize for v in kernel.values if v.op is LOAD and v.axes & set(kernel.reduced)]
         near = STRIP_BYTES // (rows * max(1, sum(loads)))
         most = min(most, near) if near >= 64 else most  # what is read anew in every pass is best read in long runs
     return max(64, min(most, width // max(2, native.num_threads())) // 64 * 64)
@@ -46,7 +47,7 @@ def strip_of(kernel: Kernel, stages: Stages) -> int:
 
 def _widest(kernel: Kernel) -> int:
     """The bytes of the largest element that is read from an array."""
-    return max((v.dtype.itemsize for v in kernel.values if v.op == "load"), default=0)
+    return max((v.dtype.itemsize for v in kernel.values if v.op is LOAD), default=0)
 
 
 class ColumnNest(Nest):
@@ -145,8 +146,8 @@ class _Strip:
     def finish(self, number: int) -> None:
         """Completes the reductions of the pass before, and computes what has one value for each column."""
         stages = self.stages
-        arriving = [x for x in stages.kernel.values if x.op == "reduce" and stages.ready[x] == number]
-        computed = [x for x in stages.row_values(number) if x.op != "load"]
+        arriving = [x for x in stages.kernel.values if x.op is REDUCE and stages.ready[x] == number]
+        computed = [x for x in stages.row_values(number) if x.op is not LOAD]
         stores = stages.row_stores(number)
         fresh = {x: self._slot(x.dtype) for x in [*arriving, *computed]}
         if not fresh and not stores:
@@ -293,5 +294,5 @@ def _kind(reduce: KernelValue) -> Reduction | Deviations:
 
 def _loads_below(values: Sequence[KernelValue], stages: Stages, known: dict[KernelValue, str]) -> list[KernelValue]:
     """The loads with one element a column that ``values`` read directly."""
-    found = {x for value in values for x in [value, *value.values] if x.op == "load" and x not in known}
+    found = {x for value in values for x in [value, *value.values] if x.op is LOAD and x not in known}
     return [x for x in stages.kernel.values if x in found]

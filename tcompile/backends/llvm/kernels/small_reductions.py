@@ -18,6 +18,7 @@ from tcompile.backends.llvm.vector.interleave import LONGEST, every, woven
 from tcompile.backends.llvm.vector.text import cells, memory_type
 from tcompile.backends.schedule import Access, KernelValue, Store
 from tcompile.backends.schedule.kernel import static_elements
+from tcompile.backends.schedule.kernel_ops import LOAD
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.records import dataclass
@@ -110,7 +111,7 @@ class ThinNest(Nest):
     def _load(self, vector: Vector) -> None:
         """All loads. Where another row follows the last lane's, whole vectors can be read; else lanes one by one."""
         w, n = self.w, self.lanes
-        loads = [x for x in self.kernel.values if x.op == "load" and x.access is not None and self._moves(x.access)]
+        loads = [x for x in self.kernel.values if x.op is LOAD and x.access is not None and self._moves(x.access)]
         along = [x for x in loads if self._turns(x) > 1 and self._lies_along(x.access)]
         sorted_out = [x for x in along if self._is_sorted_out(x.access)]
         stores = [store for store in self.kernel.stores if self._lies_along(store.access)]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from tcompile.backends.llvm.kernels.elements import Place
 from tcompile.backends.llvm.kernels.small_reductions import ThinNest, Vector
+from tcompile.backends.schedule.kernel_ops import ALONG
 
 
 class SortNest(ThinNest):
@@ -17,7 +18,7 @@ class SortNest(ThinNest):
 
     def rows_of(self, vector: Vector) -> None:
         """Sorts as many rows as there are lanes."""
-        (value,) = (value for value in self.kernel.values if value.op == "along")
+        (value,) = (value for value in self.kernel.values if value.op is ALONG)
         wanted = [other for other in self.stages.needed(0, {}) if other is not value]
         rows = Place(vector.address, vector.counters, self.last, vector.index, vector.rest)
         vector.known, _ = self.elements.write(rows, self.stages.row_values(0), vector.known)

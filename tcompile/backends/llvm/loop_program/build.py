@@ -38,6 +38,7 @@ from tcompile.backends.llvm.loop_program.ir import (
 )
 from tcompile.backends.llvm.loop_program.liveness import stays_unseen
 from tcompile.backends.llvm.native import entries, interrupts
+from tcompile.backends.schedule.kernel_ops import GATHER, LOAD, SCATTER
 from tcompile.backends.status import PAUSED
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType, ops
 from tcompile.graph.ops.scalar_loop import dtype_of, written_roots
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from tcompile.backends.schedule import Access, Kernel, Schedule
     from tcompile.backends.schedule.plan import Step
 
-_ELSEWHERE = ("gather", "scatter")  # values whose places are computed
+_ELSEWHERE = (GATHER, SCATTER)  # values whose places are computed
 _SPARE_BYTES, _SPARE = 1 << 22, 256  # how much programs of earlier calls may hold that are kept, and how many are
 
 
@@ -259,7 +260,7 @@ class Iterations(LoopIR):
             return None
         lanes, points = lanes_of(kernel), axes[0] if len(axes) == 1 else None
         whole = isinstance(points, int) and points % lanes == 0  # then no vector sticks out (``Nest.whole``)
-        moves = all(value.op in ("load", "ordered") for value in kernel.values)
+        moves = all(value.op in (LOAD, ops.ORDERED) for value in kernel.values)
         return Slabs(axes, places, lanes if whole else 1, element_ns(kernel.values, kernel.stores), moves)
 
     def _writes_the_same_part(self, node: Node, base: int) -> bool:
