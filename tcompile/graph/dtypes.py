@@ -74,7 +74,8 @@ def kind_of(dtype: DType) -> str:
     >>> kind_of(np.dtype("float16")), kind_of(np.dtype("uint8"))
     ('f', 'u')
     """
-    return "f" if is_extension(dtype) else dtype.kind
+    kind = dtype.kind
+    return "f" if kind == "V" and is_extension(dtype) else kind
 
 
 def part_of_complex(dtype: DType) -> DType:
