@@ -27,6 +27,7 @@ from tcompile.backends.schedule.plan import Step
 from tcompile.backends.texts import keep_text
 from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType, ops
+from tcompile.graph.evaluate import dtype_of_numbers
 from tcompile.graph.names import is_plain
 from tcompile.graph.ops.control import LOOPS
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -480,7 +481,9 @@ class Program:
                 found = self.arrays[operand]
                 operands.append(self.for_kernels.get(operand, found) if node.regions else found)
             else:
-                operands.append(self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand))
+                number = self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand)
+                dtype = dtype_of_numbers(node)
+                operands.append(number if dtype is None else f"{self._constant(dtype.name, dtype.type)}({number})")
         if node.op is ops.GET:
             self.lines.append(f"{self.arrays[node]} = {operands[0]}[{node.attrs['index']}]")
             if node.inputs[0].op is ops.CALL:

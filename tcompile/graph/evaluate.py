@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.dtypes import is_extension
+from tcompile.graph.dtypes import DType, is_extension
 from tcompile.graph.ir import Graph, Node, Operand
 from tcompile.graph.op import Aliasing
 from tcompile.graph.ops.opaque import CALL
@@ -76,8 +76,9 @@ def run(
                 values[viewed] = np.asarray(values[viewed])
         try:
             operands = [value_of(operand) for operand in node.operands]
-            if op.kind == "pointwise":
-                operands = _of_one_dtype(node, operands)
+            strict_dtype = dtype_of_numbers(node)
+            if strict_dtype is not None:
+                operands = [strict_dtype.type(x) if type(x) in (bool, int, float) else x for x in operands]
             values[node] = op.reference(xp)(*operands, **attrs)
         except Changed as changed:
             changed.loop = node.name if symbols is None and len(changed.results) else ""
@@ -91,12 +92,15 @@ def run(
     return tuple(values[node] for node in graph.outputs)
 
 
-def _of_one_dtype(node: Node, operands: list[Any]) -> list[Any]:
-    """The operands, numbers in the dtype of the arrays where that is none of NumPy's own: there they are not weak."""
+def dtype_of_numbers(node: Node) -> DType | None:
+    """The dtype that bare numbers among the operands need to be given; None where they are weak, as in NumPy.
+
+    Beside arrays of a dtype that is none of NumPy's own they are not.
+    """
+    if node.op.kind != "pointwise" or len(node.inputs) == len(node.operands):
+        return None
     dtype = next((n.type.dtype for n in reversed(node.inputs) if isinstance(n.type, TensorType)), None)
-    if dtype is None or not is_extension(dtype):
-        return operands
-    return [dtype.type(value) if type(value) in (bool, int, float) else value for value in operands]
+    return dtype if dtype is not None and is_extension(dtype) else None
 
 
 def as_array(value: Any) -> Any:

@@ -104,6 +104,17 @@ def test_graphs_of_bfloat16_are_checked_printed_read_and_run(bfloat16):
         np.testing.assert_array_equal(again, total - bfloat16.type(1))
 
 
+def test_backends_leave_bfloat16_to_its_library(bfloat16):
+    from tcompile.backends.llvm import compile_graph
+
+    g, x = program(bfloat16), np.array([[1, 2, 3], [0.5, -1, 4]], bfloat16)
+    compiled = compile_graph(g)
+    assert not compiled.kernels
+    for made, want in zip(compiled(x), run(g, [x]), strict=True):
+        assert made.dtype == want.dtype
+        np.testing.assert_array_equal(made, want)
+
+
 def test_effects_of_bfloat16_are_those_of_floats(bfloat16):
     g = program(bfloat16)
     by_op = {node.op: node for node in g.nodes}
