@@ -201,6 +201,7 @@ def _write_entry(
     compiled: Callable[..., Any] | None = None
     if captured.graph is not None:
         compiled = _compile_graph(captured.graph, captured, values, backend, cache.settings, phases)
+        captured.close()
     route: tuple[bool, ...] = ()
     if captured.exit is not None and cache.built is not None:
         cache.rewritten = cache.rewritten or cache.built

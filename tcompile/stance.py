@@ -106,7 +106,7 @@ _lock = process.lock()
 blocks: ContextVar[_Block | None] = ContextVar("tcompile_stance", default=None)
 
 
-def check_backend(backend: str | Callable[..., Any]) -> None:
+def check_backend(backend: str | Callable[..., Any], argument: str) -> None:
     """Refuses a backend that does not exist. ``api`` replaces this function: backends are above this module."""
 
 
@@ -387,13 +387,14 @@ def _checked(stance: object, skip: object, backend: object) -> Stance:
     if not isinstance(skip, bool):
         raise InvalidType(f"skip_guard_eval_unsafe must be bool, got {type(skip).__name__} {skip!r}")
     if backend is not None and not isinstance(backend, str) and not callable(backend):
-        raise InvalidType(f"force_backend must be a backend's name or a callable, got {backend!r}")
+        got = f"{type(backend).__name__} {backend!r}"
+        raise InvalidType(f"force_backend must be a callable or a backend's name, got {got}")
     if backend is not None and stance != "default":
         raise InvalidArgument(
             f"force_backend goes with the stance 'default' only, because {stance!r} itself decides what runs"
         )
     if backend is not None:
-        check_backend(backend)
+        check_backend(backend, "force_backend")
     return Stance(stance, backend, skip) if (stance, backend, skip) != ("default", None, False) else DEFAULT
 
 

@@ -66,7 +66,7 @@ def _made(node: Node) -> np.ndarray[Any, Any] | None:
         return None
     try:
         with strict():
-            value = node.op.reference(*node.operands, **node.attrs)
+            value = node.op.reference(np)(*node.operands, **node.attrs)
             helpers.checked(value, type, tuple(shape), type.c_contiguous)
             made = np.array(value, order="K")
             made = made if value.flags.owndata else made[...]  # a view of an array without other references

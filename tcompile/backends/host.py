@@ -29,6 +29,7 @@ from tcompile.backends.schedule.plan import Step
 from tcompile.backends.texts import keep_text
 from tcompile.backends.timed import TimedLoop, line_of
 from tcompile.graph import Graph, Node, ScalarType, Size, SymInt, TensorType, ops
+from tcompile.graph.evaluate import dtype_of_numbers
 from tcompile.graph.names import is_plain
 from tcompile.graph.ops.control import LOOPS
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -415,7 +416,7 @@ class HostProgram:
         if node.op is ops.INDEX:
             key = node.attrs["key"]
             return f"{source}[{self._key(key)}]"
-        function = self._constant(f"numpy_{node.op}", node.op.reference)
+        function = self._constant(f"numpy_{node.op}", node.op.reference(np))
         attrs = "".join(f", {key}={self._attribute(node, key)}" for key in node.attrs)
         return f"{function}({source}{attrs})"
 
@@ -482,7 +483,9 @@ class HostProgram:
                 found = self.arrays[operand]
                 operands.append(self.for_kernels.get(operand, found) if node.regions else found)
             else:
-                operands.append(self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand))
+                number = self._text(operand) if isinstance(operand, int | SymInt) else self._number(operand)
+                dtype = dtype_of_numbers(node)
+                operands.append(number if dtype is None else f"{self._constant(dtype.name, dtype.type)}({number})")
         if node.op is ops.GET:
             self.lines.append(f"{self.arrays[node]} = {operands[0]}[{node.attrs['index']}]")
             if node.inputs[0].op is ops.CALL:
@@ -514,7 +517,7 @@ class HostProgram:
         if node.op in IN_PLACE and self._is_done_with(node.inputs[0], step):
             function = self._constant(f"numpy_{node.op}_into", IN_PLACE[node.op])
         else:
-            function = self._constant(f"numpy_{node.op}", node.op.reference)
+            function = self._constant(f"numpy_{node.op}", node.op.reference(np))
         if node.op in (ops.MEAN, ops.VAR, ops.STD):
             self.lines.append(f"enough({operands[0]}, {node.attrs['axis']}, {node.attrs.get('correction', 0)})")
         if node.op is ops.ASTYPE and node.inputs[0].tensor.dtype.kind == "c" and node.tensor.dtype.kind not in "cb":
@@ -526,7 +529,7 @@ class HostProgram:
         """Writes an operation with regions as Python; each region reports flags by itself."""
         attrs = [f"{key}={self._attribute(node, key)}" for key in node.attrs]
         attrs.append(f"regions=[{', '.join(self._region(node, i) for i in range(len(node.regions)))}]")
-        function = self._constant(f"numpy_{node.op}", node.op.reference)
+        function = self._constant(f"numpy_{node.op}", node.op.reference(np))
         self.lines.append(f"{self.arrays[node]} = {function}({', '.join([*operands, *attrs])})")
 
     def _is_done_with(self, base: Node, step: Step, results: bool = False) -> bool:

@@ -165,15 +165,22 @@ def list_backends(exclude_tags: Sequence[str] | None = _DEBUG_TAGS) -> list[str]
     return ["auto", *(b.name for b in _BACKENDS.values() if not excluded & set(b.tags))]
 
 
-def check_backend(backend: str | Compile) -> None:
-    """Raises InvalidArgument or InvalidType where ``backend`` is neither a known name nor a callable."""
+def check_backend(backend: str | Compile, argument: str = "backend") -> None:
+    """Raises InvalidArgument or InvalidType where ``backend`` is neither a known name nor a callable.
+
+    ``argument`` is what the user's function calls it.
+    """
     if isinstance(backend, str):
         if backend != "auto" and backend not in _BACKENDS:
             names = list_backends(None)
             hint = did_you_mean(backend, names)
-            raise InvalidArgument(f"there is no backend {backend!r}.{hint} Backends: {', '.join(names)}")
+            raise InvalidArgument(
+                f"{argument} must be a callable or a backend's name, got {backend!r}: there is no backend of that "
+                f"name.{hint} Backends: {', '.join(names)}"
+            )
     elif not callable(backend):
-        raise InvalidType(f"backend must be a name or a callable, got {type(backend).__name__} {backend!r}")
+        got = f"{type(backend).__name__} {backend!r}"
+        raise InvalidType(f"{argument} must be a callable or a backend's name, got {got}")
 
 
 def registered_backend(backend: str | Compile) -> Backend | None:

@@ -18,13 +18,13 @@ from typing import Any, Protocol
 
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Location, Node, Operand, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.op import Op, op_named
 from tcompile.graph.ops import apply
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.rules import UnknownOrder
 from tcompile.graph.overlap import in_turn
 from tcompile.graph.sizes import ShapeEnv
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 
@@ -231,6 +231,7 @@ class Frontend(Protocol):
 
     name: str
     device: str  # the kind of device of its arrays: ``cpu`` or ``cuda``
+    namespace: Any  # the library's module, whose functions are what operations mean (``Op.reference``)
 
     def type_of(self, value: object) -> TensorType | None:
         """Returns the type of a library array or scalar object with static sizes; None for an unsupported one."""
@@ -263,6 +264,12 @@ class Frontend(Protocol):
         """Whether ``value``'s identity determines its behaviour: an immutable library object (dtype, function, class),
         or one whose every use is refused.
         """
+
+    def as_array(self, b: Builder, number: Any) -> Node:
+        """A number of Python's or a scalar object of the library, known or traced, as an array without axes."""
+
+    def scalar_instruction(self, function: object) -> str | None:
+        """The instruction of a scalar loop (``graph.ops.scalar_loop``) that a call of ``function`` with numbers is."""
 
     def is_constant_scalar(self, value: object) -> bool:
         """Whether a scalar object that ``type_of`` accepts is better guarded by value (integers count and choose)."""

@@ -25,9 +25,9 @@ from tcompile.frontends.base import Builder, CannotCapture, Check, Selected, Tra
 from tcompile.frontends.numpy import NumPyFrontend, checks, masks, values
 from tcompile.frontends.numpy.operators import BINARY, UNARY
 from tcompile.frontends.numpy.writing import overlaps_itself
-from tcompile.graph import TensorType, ops
+from tcompile.graph import Node, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import SymInt
-from tcompile.graph.types import DType
 
 _OLDEST = 14  # the first version of CuPy that promotes dtypes like NumPy 2
 
@@ -100,7 +100,7 @@ class CuPyFrontend:
     device = "cuda"
 
     def __init__(self, cupy: Any) -> None:
-        self.cupy = cupy
+        self.cupy = self.namespace = cupy
         self.numpy = NumPyFrontend()
         self.functions: dict[Any, Any] = {}  # NumPy's functions, by identity and by CuPy's function of that name
         names = (*_UFUNCS, *_REDUCTIONS, *_VIEWS, *_NEW, *_CREATED, *_SCANS, *_JOINED, "take", "clip")
@@ -158,6 +158,13 @@ class CuPyFrontend:
     def is_fixed(self, value: object) -> bool:
         """Whether it is a function, ufunc or class of CuPy."""
         return callable(value) and self.knows(value)
+
+    def as_array(self, b: Builder, number: Any) -> Node:
+        """Numbers are not on a GPU."""
+        raise CannotCapture(_NOT_CAPTURED, f"{type(number).__name__} as an array of CuPy's")
+
+    def scalar_instruction(self, function: object) -> None:
+        """Scalar loops run on the CPU."""
 
     def is_constant_scalar(self, value: object) -> bool:
         """There are none."""

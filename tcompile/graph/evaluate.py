@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import DType, is_extension
 from tcompile.graph.ir import Graph, Node, Operand
 from tcompile.graph.op import Aliasing
 from tcompile.graph.ops.opaque import CALL
@@ -47,11 +48,12 @@ def run(
     symbols: Mapping[str, int] | None = None,
     spy: Callable[[Node, Any], None] | None = None,
     known: Mapping[Node, Any] | None = None,
+    xp: Any = np,
 ) -> tuple[Any, ...]:
     """Runs ``graph`` on ``args`` and returns its outputs.
 
     ``symbols`` is given for regions: those that are bound outside of it. ``spy(node, value)`` is called with every
-    value. ``known`` are values of nodes, which are not computed.
+    value. ``known`` are values of nodes, which are not computed. ``xp`` is the namespace of the arrays: NumPy, or CuPy.
     """
     if len(args) != len(graph.inputs):
         raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
@@ -68,14 +70,18 @@ def run(
             continue
         attrs = {key: concrete(value, bound) for key, value in node.attrs.items()}
         if node.regions:
-            attrs["regions"] = [_callable(region, bound) for region in node.regions]
+            attrs["regions"] = [_callable(region, bound, xp) for region in node.regions]
         op = node.op
         if op.memory is Aliasing.VIEW:
             (viewed,) = node.inputs
             if isinstance(values[viewed], np.generic):  # all views share one array, where NumPy has given a scalar
                 values[viewed] = np.asarray(values[viewed])
         try:
-            values[node] = op.reference(*map(value_of, node.operands), **attrs)
+            operands = [value_of(operand) for operand in node.operands]
+            strict_dtype = dtype_of_numbers(node)
+            if strict_dtype is not None:
+                operands = [strict_dtype.type(x) if type(x) in (bool, int, float) else x for x in operands]
+            values[node] = op.reference(xp)(*operands, **attrs)
         except Changed as changed:
             changed.loop = node.name if symbols is None and len(changed.results) else ""
             if symbols is not None:  # in the middle of an iteration of the enclosing loop
@@ -86,6 +92,27 @@ def run(
         if spy is not None:
             spy(node, values[node])
     return tuple(values[node] for node in graph.outputs)
+
+
+def dtype_of_numbers(node: Node) -> DType | None:
+    """The dtype that bare numbers among the operands need to be given; None where they are weak, as in NumPy.
+
+    Beside arrays of a dtype that is none of NumPy's own they are not.
+    """
+    if node.op.kind != "pointwise" or len(node.inputs) == len(node.operands):
+        return None
+    dtype = next((n.type.dtype for n in reversed(node.inputs) if isinstance(n.type, TensorType)), None)
+    return dtype if dtype is not None and is_extension(dtype) else None
+
+
+def as_array(value: Any) -> Any:
+    """A result without axes as an array: NumPy's operations give scalar objects there."""
+    return np.asarray(value)
+
+
+def copy_into(target: Any, contents: Any) -> None:
+    """Gives an array, of whichever library, the elements of another one."""
+    target[...] = contents
 
 
 def conforms(value: Any, type: TensorType, shape: tuple[int, ...]) -> bool:
@@ -110,7 +137,7 @@ def _check_call(node: Node, value: Any, symbols: Mapping[str, int]) -> None:
     values = value if isinstance(node.type, tuple) else (value,)
     for part, type in zip(leaves(values), types, strict=True):
         assert isinstance(type, TensorType)
-        if not conforms(np.asarray(part), type, concrete(type.shape, symbols)):
+        if not conforms(part if hasattr(part, "strides") else np.asarray(part), type, concrete(type.shape, symbols)):
             raise GraphError(f"{node.attrs['target']} gave another type than {type}")
 
 
@@ -121,5 +148,5 @@ def leaves(values: Any) -> list[Any]:
     return [values]
 
 
-def _callable(region: Graph, symbols: Mapping[str, int]) -> Callable[..., tuple[Any, ...]]:
-    return lambda *args: run(region, args, symbols)
+def _callable(region: Graph, symbols: Mapping[str, int], xp: Any) -> Callable[..., tuple[Any, ...]]:
+    return lambda *args: run(region, args, symbols, xp=xp)

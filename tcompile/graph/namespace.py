@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.graph.dtypes import named
 from tcompile.graph.ops import OPS
 from tcompile.graph.ops.opaque import Slot
 
@@ -35,13 +36,13 @@ class Namespace:
     @staticmethod
     def const(dtype: str, value: Any) -> Any:
         """A NumPy scalar of ``dtype``."""
-        return np.dtype(dtype).type(value)
+        return named(dtype).type(value)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         op = OPS.get(name)
         if op is None:
             raise AttributeError(f"there is no operation {name!r}")
-        function = op.reference
+        function = op.reference(np)
 
         def run(*operands: Any, type: Any = None, **attrs: Any) -> Any:
             return function(*operands, **attrs)  # the type is for readers, and for from_code

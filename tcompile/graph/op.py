@@ -11,6 +11,7 @@ operations.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from enum import Enum
 from typing import Any, Literal, TypeAlias
@@ -55,6 +56,25 @@ class Aliasing(Enum):
 EVERYWHERE = "*"
 
 
+class OverNamespace:
+    """A meaning that makes arrays by itself: ``function(xp, *operands, **attrs)``, for an array namespace ``xp``.
+
+    Other meanings only call functions of NumPy's on their operands, and arrays of another library answer these calls.
+    A decorator.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        self._made: dict[Any, Callable[..., Any]] = {}
+
+    def of(self, xp: Any) -> Callable[..., Any]:
+        """The function of operands and attributes that makes arrays of ``xp``."""
+        made = self._made.get(xp)
+        if made is None:
+            made = self._made[xp] = functools.partial(self.function, xp)
+        return made
+
+
 @dataclass(frozen=True, eq=False)
 class Op:
     """One operation. Operations are compared, and hashed, by identity; pickles hold their names.
@@ -63,7 +83,8 @@ class Op:
     ``reduction`` (over the attribute ``axis``), ``view`` (a view of the same elements), ``creation`` (no tensor
     operands), ``opaque`` (one library call), ``control`` (has regions). ``arity`` is None where it varies.
     ``type_rule`` maps operand types (None for a bare Python number) and attributes to the result type; it is None where
-    the code that builds a node states the type. ``reference`` computes the result from NumPy arrays.
+    the code that builds a node states the type. ``meaning`` computes the result; ``reference`` gives it for the
+    arrays of a library.
 
     ``effects`` and ``memory`` are its side effects and aliasing. ``exact`` are the kinds of dtypes on which kernels
     give NumPy's bits (``f``, ``c``, or ``EVERYWHERE``). ``cost`` is the work for one element, in vector additions.
@@ -74,7 +95,7 @@ class Op:
     kind: Kind
     arity: int | None
     type_rule: TypeRule | None
-    reference: Callable[..., Any]
+    meaning: Callable[..., Any] | OverNamespace
     doc: str = ""
     effects: Effects = SIGNALS
     memory: Aliasing = Aliasing.FRESH
@@ -85,6 +106,17 @@ class Op:
     def __post_init__(self) -> None:
         if self.fusion == "opaque":
             object.__setattr__(self, "fusion", _FUSION.get(self.kind, "opaque"))
+
+    def reference(self, xp: Any) -> Callable[..., Any]:
+        """What the operation computes, as a function of operands and attributes.
+
+        Parameters
+        ----------
+        xp : module
+            The namespace whose arrays the operands and the result are: NumPy, or CuPy.
+        """
+        meaning = self.meaning
+        return meaning.of(xp) if isinstance(meaning, OverNamespace) else meaning
 
     def infer(self, types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
         """The result's type. Raises GraphError where the operands are ill-typed, or no rule infers it."""
@@ -141,6 +173,7 @@ __all__ = [
     "Fusion",
     "Kind",
     "Op",
+    "OverNamespace",
     "TypeRule",
     "define",
     "op_named",

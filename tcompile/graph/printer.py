@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.graph.dtypes import is_extension
 from tcompile.graph.ir import Graph, Location, Node, Operand
 from tcompile.graph.ops.control import GET
 from tcompile.graph.ops.opaque import Slot
@@ -139,7 +140,7 @@ def _signature_type(type: Type | tuple[Type, ...]) -> str:
 def literal(value: Any) -> str:
     """An attribute or a number as a Python expression over ``xp``."""
     if isinstance(value, np.dtype):
-        return repr(value.name if np.dtype(value.name) == value else value.str)
+        return repr(value.name if is_extension(value) or np.dtype(value.name) == value else value.str)
     if isinstance(value, np.generic):
         return f"xp.const({value.dtype.name!r}, {literal(value.item())})"
     if isinstance(value, type) and issubclass(value, np.generic):

@@ -13,11 +13,12 @@ from collections.abc import Callable
 from typing import Any
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import named
 from tcompile.graph.ir import Graph, Location, Node
 from tcompile.graph.namespace import xp
 from tcompile.graph.ops import GET, Op, apply, op_named
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt
-from tcompile.graph.types import Layout, ScalarType, TensorType, Type, long_dtype
+from tcompile.graph.types import Layout, ScalarType, TensorType, Type
 
 NO_SOURCE = "made by the compiler"
 
@@ -73,8 +74,8 @@ def parse_type(text: str, size: Callable[[str], Size] | None) -> Type:
         else:
             layout = Layout(tuple(float(rank) if "." in rank else int(rank) for rank in given), word != "strided")
     try:
-        dtype = long_dtype(match["dtype"])
-    except TypeError as error:
+        dtype = named(match["dtype"])
+    except GraphError as error:
         raise GraphError(f"{text!r} is not a type: {error}") from error
     return TensorType(dtype, shape, layout, match["device"] or "cpu")
 

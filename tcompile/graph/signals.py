@@ -8,8 +8,9 @@ is not dead code.
 
 from __future__ import annotations
 
+from tcompile.graph.dtypes import DType, exact_cast, kind_of
 from tcompile.graph.ir import Node
-from tcompile.graph.types import DType, TensorType
+from tcompile.graph.types import TensorType
 
 
 def may_signal(node: Node) -> bool:
@@ -23,34 +24,18 @@ def may_signal(node: Node) -> bool:
         case "casts":
             return _cast_may_signal(node)
         case "inexact" if isinstance(node.type, TensorType):
-            return node.type.dtype.kind not in "biu"
+            return kind_of(node.type.dtype) not in "biu"
     return True
 
 
 def _cast_may_signal(node: Node) -> bool:
     """NaN or infinity to an integer is invalid; a number too large for a narrower float overflows."""
     source, target = (n.tensor.dtype for n in (*node.inputs, node))
-    return not (source.kind == "b" or target.kind == "b" or exact_cast(source, target) or _integers(source, target))
+    if "b" in (kind_of(source), kind_of(target)):
+        return False
+    return not (exact_cast(source, target) or _integers(source, target))
 
 
 def _integers(source: DType, target: DType) -> bool:
-    return source.kind in "iu" and (target.kind in "iu" or (target.kind == "f" and target.itemsize > 2))
-
-
-def exact_cast(source: DType, target: DType) -> bool:
-    """Whether every value of ``source`` is a value of ``target``.
-
-    >>> import numpy as np
-    >>> exact_cast(np.dtype("int32"), np.dtype("float64")), exact_cast(np.dtype("int64"), np.dtype("float64"))
-    (True, False)
-    """
-    if source == target or source.kind == "b":
-        return True
-    bits = source.itemsize * 8
-    if source.kind in "iu" and target.kind in "iu":
-        if source.kind == target.kind:
-            return target.itemsize >= source.itemsize
-        return source.kind == "u" and target.itemsize > source.itemsize
-    if target.kind == "f" and source.kind in "iu":
-        return bits - (source.kind == "i") <= {2: 11, 4: 24, 8: 53}[target.itemsize] and target.itemsize > 2
-    return source.kind == target.kind == "f" and target.itemsize >= source.itemsize
+    kind = kind_of(target)
+    return kind_of(source) in "iu" and (kind in "iu" or (kind == "f" and target.itemsize > 2))

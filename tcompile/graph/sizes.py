@@ -8,12 +8,13 @@ a size ("is it 1?") becomes a guard.
 A ``SymInt`` is a polynomial with integer coefficients over atoms; an atom is a symbol, or a floor division or remainder
 that does not simplify. Two sizes are provably equal exactly when their polynomials are equal. Comparisons that the
 polynomials cannot decide are answered by the hint (the value seen at capture) and recorded in the ``ShapeEnv``; a
-frozen environment refuses them instead. A polynomial that would grow without bounds, as ``k = k * k % 7`` does in
-unrolled iterations, is fixed to its hint likewise.
+frozen environment, as it is after capture, refuses them instead. A polynomial that would grow without bounds, as ``k =
+k * k % 7`` does in unrolled iterations, is fixed to its hint likewise.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import field
@@ -69,7 +70,7 @@ class ShapeEnv:
     the first and the last value of each induction variable: a comparison of one must have the same answer in all
     iterations. ``facts`` are bounds of an atom that follow from guards, by the guards' texts: those of removed guards
     are void. ``names`` has the names of symbols, by what they stand for: where several captures of the same code share
-    it, a name has one meaning in all.
+    it, a name has one meaning in all. ``closed``: the entry is written, and no guard can be added any more.
     """
 
     hints: dict[str, int] = field(default_factory=dict)
@@ -77,6 +78,7 @@ class ShapeEnv:
     maximum: dict[str, int] = field(default_factory=dict)  # for symbols with one
     guards: dict[str, bool] = field(default_factory=dict)
     frozen: bool = False
+    closed: bool = False
     atoms: dict[str, Division] = field(default_factory=dict)
     on_guard: Callable[[str], None] | None = None
     counters: dict[str, tuple[Size, Size]] = field(default_factory=dict)
@@ -123,6 +125,22 @@ class ShapeEnv:
             if self.on_guard is not None:
                 self.on_guard(text)
         return hint
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """A block in which questions become guards after capture, too, as long as the entry is not written.
+
+        >>> env = ShapeEnv(frozen=True)
+        >>> n = env.symbol(5, minimum=2)
+        >>> with env.asking():
+        ...     n - 1 == 1, env.guards
+        (False, {'s0 - 2 == 0': False})
+        """
+        before, self.frozen = self.frozen, self.closed
+        try:
+            yield
+        finally:
+            self.frozen = before
 
     def range_of(self, atom: str) -> _Range:
         """The bounds of an atom (None: unbounded), by assumptions and by guards.

@@ -9,21 +9,11 @@ users can see, so it is part of the type).
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
-import numpy as np
-
+from tcompile.graph.dtypes import DType, short_name
 from tcompile.graph.sizes import Size, is_one, may_be_empty, may_be_one, product
 from tcompile.records import dataclass
-
-DType: TypeAlias = np.dtype[Any]
-
-_SHORT = {
-    "bool": "b8", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64", "uint8": "u8", "uint16": "u16",
-    "uint32": "u32", "uint64": "u64", "float16": "f16", "float32": "f32", "float64": "f64",
-    "complex64": "c64", "complex128": "c128",
-}  # fmt: skip
-_LONG = {short: long for long, short in _SHORT.items()}
 
 
 @dataclass(frozen=True)
@@ -63,7 +53,8 @@ class Layout:
 class TensorType:
     """An array value: dtype, shape (ints or symbolic sizes), memory layout and device.
 
-    >>> print(TensorType(np.dtype("float32"), (3, 4)))
+    >>> from tcompile.graph.dtypes import named
+    >>> print(TensorType(named("float32"), (3, 4)))
     f32[3, 4]
     """
 
@@ -117,7 +108,7 @@ class TensorType:
         return tuple(strides)
 
     def __str__(self) -> str:
-        text = f"{short_dtype(self.dtype)}[{', '.join(map(str, self.shape))}]"
+        text = f"{short_name(self.dtype)}[{', '.join(map(str, self.shape))}]"
         if not self.layout.dense:
             text += f"{{strided {','.join(map(str, self.layout.ranks))}}}"
         elif not self.c_contiguous:
@@ -145,13 +136,3 @@ Type: TypeAlias = TensorType | ScalarType
 def on_device(type: Type, device: str) -> Type:
     """The type of the same value on another device; a number has none."""
     return TensorType(type.dtype, type.shape, type.layout, device) if isinstance(type, TensorType) else type
-
-
-def short_dtype(dtype: DType) -> str:
-    """The name used in printed graphs: ``f32``, ``i64``, ``b8``, …"""
-    return _SHORT.get(dtype.name, dtype.name)
-
-
-def long_dtype(name: str) -> DType:
-    """The dtype of a printed name."""
-    return np.dtype(_LONG.get(name, name))

@@ -17,11 +17,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-import numpy as np
-
 from tcompile.errors import GraphError
 from tcompile.graph import ops
 from tcompile.graph.build import operand_type
+from tcompile.graph.dtypes import BOOL, INT64
 from tcompile.graph.ir import Graph, Location, Node
 from tcompile.graph.op import INPUT, OPS, Op
 from tcompile.graph.printer import call_text, type_text
@@ -240,7 +239,7 @@ def _check_while(graph: Graph, node: Node) -> None:
     _carries(graph, node, carried, results)
     _takes(graph, node, condition, carried)
     _takes(graph, node, body, carried)
-    _gives(graph, node, condition, [TensorType(np.dtype("bool"), ())])
+    _gives(graph, node, condition, [TensorType(BOOL, ())])
     _gives(graph, node, body, results)
 
 
@@ -256,7 +255,7 @@ def _check_exit(graph: Graph, node: Node) -> None:
     carried = _types(graph, node, node.operands[2:])
     assert isinstance(node.type, tuple)
     results = list(node.type)
-    number, flag = TensorType(np.dtype("int64"), ()), TensorType(np.dtype("bool"), ())
+    number, flag = TensorType(INT64, ()), TensorType(BOOL, ())
     _carries(graph, node, [*carried, number, number], results)
     if len(node.attrs["leaves"]) != len(node.regions) - 1:
         raise _error(graph, node, f"has {len(node.regions)} parts and {len(node.attrs['leaves'])} ends of such")

@@ -20,7 +20,7 @@ from tcompile.transforms.cse import eliminate_common_subexpressions
 from tcompile.transforms.dce import eliminate_dead_code
 from tcompile.transforms.decompose import decompose
 from tcompile.transforms.fold import fold
-from tcompile.transforms.rewrite import Pass
+from tcompile.transforms.rewrite import Pass, asks_sizes
 from tcompile.transforms.rolls import merge_rolls
 from tcompile.transforms.sinks import sink_views
 from tcompile.transforms.store_parts import store_parts
@@ -64,6 +64,7 @@ def run(
 __all__ = [
     "PIPELINE",
     "Pass",
+    "asks_sizes",
     "decompose",
     "eliminate_common_subexpressions",
     "eliminate_dead_code",

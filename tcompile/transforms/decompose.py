@@ -16,10 +16,10 @@ from typing import Any
 
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Node, Operand, Size, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.op import Op
 from tcompile.graph.ops import apply
 from tcompile.graph.sizes import SymInt, UnprovableSizeError, hint, product
-from tcompile.graph.types import DType
 from tcompile.transforms.rewrite import rewrite, same_type
 
 _EXACT_IN_FLOAT32 = 1 << 24

@@ -18,8 +18,8 @@ import numpy as np
 from tcompile.errors import GraphError
 from tcompile.graph import Graph, Node, Operand, SymInt, TensorType, ops
 from tcompile.graph.build import operand_type
+from tcompile.graph.dtypes import exact_cast
 from tcompile.graph.ops import apply
-from tcompile.graph.signals import exact_cast
 from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.strict import strict
 from tcompile.transforms.cse import escaping_nodes
@@ -81,7 +81,7 @@ def _computed(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node 
     values = [np.full((), _number(o), o.tensor.dtype)[()] if isinstance(o, Node) else o for o in operands]
     try:
         with strict():
-            value = np.asarray(node.op.reference(*values, **node.attrs))
+            value = np.asarray(node.op.reference(np)(*values, **node.attrs))
     except Exception:
         return None
     if value.dtype != node.tensor.dtype or np.isnan(value).any():

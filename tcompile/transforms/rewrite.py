@@ -7,6 +7,7 @@ Why: every pass visits the regions of control-flow operations without code of it
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -16,6 +17,35 @@ from tcompile.graph.sizes import is_one, same_shape
 
 Pass: TypeAlias = Callable[[Graph], Graph]
 Rule: TypeAlias = Callable[[Graph, Node, tuple[Operand, ...]], Node | None]
+
+
+def asks_sizes(transform: Pass) -> Pass:
+    """Lets a pass ask about symbolic sizes: the answer is that of this call, and becomes a guard of the entry.
+
+    Without it, what capture has not asked raises ``UnprovableSizeError``, and a pass does what is right for any size.
+
+    Examples
+    --------
+    >>> from tcompile.graph.dtypes import named
+    >>> @asks_sizes
+    ... def note(graph):
+    ...     print(graph.inputs[0].tensor.shape[0] == 3)
+    ...     return graph
+    >>> graph = Graph("g")
+    >>> n = graph.env.symbol(3, minimum=2)
+    >>> x = graph.input("x", TensorType(named("float64"), (n,)))
+    >>> graph.env.frozen = True
+    >>> note(graph).env.guards
+    True
+    {'s0 - 3 == 0': True}
+    """
+
+    @functools.wraps(transform)
+    def asking(graph: Graph) -> Graph:
+        with graph.env.asking():
+            return transform(graph)
+
+    return asking
 
 
 def rewrite(graph: Graph, rule: Rule, inner: Pass, concerns: Callable[[Node], bool] = lambda node: True) -> Graph:

@@ -13,6 +13,7 @@ from tcompile.backends.triton import devices
 from tcompile.errors import BackendError, InvalidType, Unsupported
 from tcompile.frontends.cupy import overlap
 from tcompile.frontends.numpy.writing import overlaps_itself
+from tcompile.graph.evaluate import run
 from tcompile.graph.ops.opaque import resolve
 from tcompile.observe import bus
 from tests.backends import fake_cupy, gpu_programs
@@ -68,6 +69,19 @@ def test_programs_on_arrays_of_a_gpu(gpu, function):
         return
     assert_captured(function, lambda: [np.asfortranarray(x) for x in arrays()])
     assert_captured(function, lambda: [np.repeat(x, 2, 1)[:, ::2] for x in arrays()])
+
+
+@pytest.mark.parametrize("function", ON_CUPY)
+def test_operations_mean_the_same_in_cupys_namespace(gpu, function):
+    cupy = gpu()
+
+    def reference(graph, inputs):
+        return lambda *args: run(graph, args, xp=cupy)
+
+    compiled = tcompile.compile(function, fullgraph=True, backend=reference)
+    mine, plain = [[on_gpu(x) for x in arrays()] for _ in range(2)]
+    assert_alike(compiled(*mine), function(*plain))
+    assert_alike(mine, plain)
 
 
 def test_sizes_may_stay_open(gpu):

@@ -73,7 +73,7 @@ def _interpreted(change):
             values = dict(zip(graph.inputs, args, strict=True))
             for node in graph.nodes:
                 operands = [values.get(o, o) if not isinstance(o, int | float) else o for o in node.operands]
-                values[node] = change(node.op.name, node.op.reference(*operands, **node.attrs))
+                values[node] = change(node.op.name, node.op.reference(np)(*operands, **node.attrs))
             return tuple(values[node] for node in graph.outputs)
 
         return call

@@ -61,7 +61,7 @@ def test_a_wrong_backend(tmp_path):
 def test_a_wrong_lowering_of_llvm(monkeypatch):
     from tcompile.backends.llvm.kernels import pointwise
 
-    monkeypatch.setitem(pointwise.LOWERINGS, "subtract", pointwise.LOWERINGS["add"])
+    monkeypatch.setitem(pointwise.LOWERINGS, ops.SUBTRACT, pointwise.LOWERINGS[ops.ADD])
     found = tcompile.diagnose(lambda a, b: np.sqrt(a) * (np.sin(a) - b) + 1)(X, X[::-1])
     assert found.at_fault == "backend" and "llvm" in found.headline
     assert [node.op.name for node in found.smallest.graph.nodes] == ["subtract"]

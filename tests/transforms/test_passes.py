@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import warnings
 
@@ -15,11 +16,48 @@ from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.graph import Graph, TensorType
 from tcompile.graph.ops import apply
 from tcompile.graph.ops.control import FORI_LOOP, GET
+from tcompile.graph.ops.view import INDEX
+from tcompile.graph.sizes import UnprovableSizeError
 from tcompile.graph.verify import verify
 from tcompile.observe import bus
 from tcompile.observe.events import PassFinished
 
 FRONTEND = NumPyFrontend()
+
+
+@pytest.mark.parametrize("backend", ["auto", "aot_eager"])
+def test_what_a_pass_asks_about_sizes_is_guarded(backend, monkeypatch):
+    asked = []
+
+    def ask(graph):
+        asked.extend(node.tensor.shape[0] == 1 for node in graph.nodes if node.op is INDEX)
+        return graph
+
+    def shifted(x):
+        return x[1:] * 2
+
+    monkeypatch.setattr(transforms, "PIPELINE", (("ask", transforms.asks_sizes(ask)), *transforms.PIPELINE))
+    f = tcompile.compile(shifted, dynamic=True, backend=backend)
+    for size, count in ((5, 1), (9, 1), (2, 2), (7, 2), (2, 2)):
+        x = np.arange(size, dtype="f8")
+        np.testing.assert_array_equal(f(x), shifted(x))
+        assert len(f.entries) == count
+    assert asked == [False, True]
+    entries = sorted(f.entries, key=lambda entry: entry.index)
+    assert [guard.text for entry in entries for guard in entry.captured.guards if guard.kind == "question"] == [
+        "not (x.shape[0] - 2 == 0)", "x.shape[0] - 2 == 0",
+    ]  # fmt: skip
+    assert all(entry.graph.env.closed for entry in f.entries)
+
+
+def test_after_the_entry_is_written_nothing_can_be_asked():
+    f = tcompile.compile(lambda x: x[1:] * 2, dynamic=True)
+    f(np.ones(5))
+    (graph,) = f.graphs
+    size = next(node.tensor.shape[0] for node in graph.nodes if node.op is INDEX)
+    for block in (contextlib.nullcontext(), graph.env.asking()):
+        with block, pytest.raises(UnprovableSizeError):
+            bool(size == 1)
 
 
 def build(function, *args):

@@ -146,7 +146,7 @@ def test_disable_is_a_no_op():
     ("settings", "error", "text"),
     [
         ({"backend": "llmv"}, InvalidArgument, "Did you mean 'llvm'.*Backends: auto, llvm, eager, aot_eager"),
-        ({"backend": 3}, InvalidType, "backend must be a name or a callable, got int 3"),
+        ({"backend": 3}, InvalidType, "backend must be a callable or a backend's name, got int 3"),
         ({"mode": "zzz"}, InvalidArgument, "there is no mode 'zzz'.*Modes: default"),
         ({"mode": "reduce-overhead", "backend": "llvm"}, InvalidArgument, "for tcompile's own backends auto, triton"),
         ({"mode": 3}, InvalidType, "mode must be str or None, got int 3"),

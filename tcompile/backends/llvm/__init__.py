@@ -28,13 +28,14 @@ from tcompile.backends.llvm.vector.vectors import FLOAT16
 from tcompile.backends.schedule import Kernel, Schedule, Store, scalar_loop_arrays, scatters, schedule
 from tcompile.backends.schedule.admission import ALONG, admits
 from tcompile.backends.schedule.disjoint import reads_other_arrays
+from tcompile.backends.schedule.kernel_ops import LOAD, NUMBER
 from tcompile.backends.schedule.plan import Step
 from tcompile.graph import Graph, Node, TensorType, ops
-from tcompile.graph.op import OPS
+from tcompile.graph.dtypes import DType
+from tcompile.graph.op import Op
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.printer import attribute_texts
 from tcompile.graph.sizes import hint
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 NONTEMPORAL_BYTES = 32 << 20  # bytes from which outputs bypass the caches, which they would not fit anyway
@@ -215,8 +216,8 @@ def supports(node: Node) -> bool:
     return admits(node, _has_lowering)
 
 
-def _has_lowering(name: str, dtype: DType) -> bool:
-    return (name in OPS and OPS[name].fusion in ALONG) or pointwise.has_lowering(name, dtype)
+def _has_lowering(op: Op, dtype: DType) -> bool:
+    return op.fusion in ALONG or pointwise.has_lowering(op, dtype)
 
 
 def _supports_exactly(node: Node) -> bool:
@@ -272,5 +273,5 @@ def _report_loop(graph: Graph, loop: lower.ScalarLoop) -> CompiledKernel:
 
 def _all_nodes(kernel: Kernel) -> list[Node]:
     """The nodes computed in a kernel, intermediate ones included."""
-    found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
+    found = {v.node: None for v in kernel.values if v.node is not None and v.op not in (LOAD, NUMBER)}
     return list(found)

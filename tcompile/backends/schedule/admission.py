@@ -15,8 +15,9 @@ import numpy as np
 from tcompile.backends.schedule import inverses, products
 from tcompile.backends.schedule.complex_and_half import COMPLEX, HALF, PARTS, SINGLE
 from tcompile.graph import Node, Operand, ScalarType, SymInt, TensorType, ops
+from tcompile.graph.dtypes import DType
+from tcompile.graph.op import Op
 from tcompile.graph.sizes import hint, may_be_empty, product
-from tcompile.graph.types import DType
 
 COMPUTED = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
@@ -30,14 +31,14 @@ SORT_ACROSS, SORT_ALONG, SORTED_IN_VECTORS = 25, 9, 4
 REDUCTIONS = frozenset({ops.SUM, ops.PROD, ops.MAX, ops.MIN, ops.ANY, ops.ALL})
 
 
-def admits(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
+def admits(node: Node, has_operation: Callable[[Op, DType], bool]) -> bool:
     """Whether kernels can compute this node. ``has_operation`` is asked about machine dtypes only."""
     if node.op is ops.GATHER:
         return _admits_gather(node)
     if node.op is ops.MATMUL:
         return products.is_small(node)
     if node.op.fusion in ALONG:
-        return _admits_along(node) and has_operation(node.op.name, node.tensor.dtype)
+        return _admits_along(node) and has_operation(node.op, node.tensor.dtype)
     if node.op is ops.CALL:
         return inverses.is_small(node)
     if node.op is ops.ASSIGN:
@@ -112,7 +113,7 @@ def _admits_reduction(node: Node) -> bool:
     return True
 
 
-def _admits_pointwise(node: Node, has_operation: Callable[[str, DType], bool]) -> bool:
+def _admits_pointwise(node: Node, has_operation: Callable[[Op, DType], bool]) -> bool:
     types = [o.type for o in node.operands if isinstance(o, Node)]
     dtypes = [t.dtype for t in types if isinstance(t, TensorType)]
     result = node.tensor.dtype
@@ -130,10 +131,10 @@ def _admits_pointwise(node: Node, has_operation: Callable[[str, DType], bool]) -
     if node.op is ops.WHERE:
         return True
     if operand in PARTS:
-        return node.op.name in COMPLEX
+        return node.op in COMPLEX
     if operand == HALF:  # computed in float32; nextafter is a step of another size
-        return node.op is not ops.NEXTAFTER and has_operation(node.op.name, SINGLE)
-    return has_operation(node.op.name, operand)
+        return node.op is not ops.NEXTAFTER and has_operation(node.op, SINGLE)
+    return has_operation(node.op, operand)
 
 
 def number_fits(operand: Operand, dtype: DType) -> bool:

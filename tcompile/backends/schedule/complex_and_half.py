@@ -19,8 +19,10 @@ from typing import TypeAlias
 import numpy as np
 
 from tcompile.backends.schedule.kernel import KernelValue
-from tcompile.graph import Node
-from tcompile.graph.types import DType
+from tcompile.backends.schedule.kernel_ops import CONSTANT, FMA, PAIR, PART, REDUCE, SIGNALLING, Operation
+from tcompile.graph import Node, ops
+from tcompile.graph.dtypes import DType
+from tcompile.graph.op import Op
 
 BOOL = np.dtype("bool")
 HALF, SINGLE, DOUBLE = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
@@ -57,33 +59,33 @@ class ComplexHalfWriter:
         self._known: dict[tuple[KernelValue, object], KernelValue] = {}
 
     # -- called by lowering -----------------------------------------------------------------------------------------
-    def apply(self, node: Node, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
-        """The operation ``name``; ``operand`` is the dtype of its operands, those that are bare numbers included."""
+    def apply(self, node: Node, op: Operation, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
+        """The operation ``op``; ``operand`` is the dtype of its operands, those that are bare numbers included."""
         self._node = node
         if "c" in (operand.kind, result.kind):
-            return self._complex(name, operands, result, operand)
+            return self._complex(op, operands, result, operand)
         if HALF in (operand, result):
-            if operand == HALF and name != "astype":
+            if operand == HALF and op is not ops.ASTYPE:
                 operands = [self._half_number(x) for x in operands]
-            return self._half(name, operands, result, operand)
-        return self._op(name, operands, result, operand)
+            return self._half(op, operands, result, operand)
+        return self._op(op, operands, result, operand)
 
     def part(self, value: KernelValue, index: int) -> Real:
         """The real (0) or imaginary (1) part of a complex value."""
-        if value.op == "pair":
+        if value.op is PAIR:
             found = value.operands[index]
             assert not isinstance(found, complex)
             return found
         key = (value, index)
         if key not in self._known:
-            taken = KernelValue("part", (value,), PARTS[value.dtype], value.axes, self._node, {"index": index})
+            taken = KernelValue(PART, (value,), PARTS[value.dtype], value.axes, self._node, {"index": index})
             self._known[key] = self._add(taken)
         return self._known[key]
 
     def pair(self, node: Node, re: Real, im: Real, dtype: DType) -> KernelValue:
         """The complex value of two parts."""
         axes = frozenset().union(*(x.axes for x in (re, im) if isinstance(x, KernelValue)))
-        return self._add(KernelValue("pair", (re, im), dtype, axes, node, {"operand_dtype": PARTS[dtype]}))
+        return self._add(KernelValue(PAIR, (re, im), dtype, axes, node, {"operand_dtype": PARTS[dtype]}))
 
     def reduce(self, node: Node, operand: KernelValue, axes: frozenset[int]) -> KernelValue:
         """A reduction: of complex numbers, the sums of both parts."""
@@ -91,15 +93,15 @@ class ComplexHalfWriter:
 
         def over(value: Real, dtype: DType) -> KernelValue:
             if not isinstance(value, KernelValue):
-                value = self._add(KernelValue("constant", (value,), dtype, frozenset(), node))
-            return self._add(KernelValue("reduce", (value,), dtype, axes, node, {"op": node.op.name}))
+                value = self._add(KernelValue(CONSTANT, (value,), dtype, frozenset(), node))
+            return self._add(KernelValue(REDUCE, (value,), dtype, axes, node, {"op": node.op.name}))
 
         dtype = machine_dtype(operand.dtype)
         if operand.dtype in PARTS:
             re, im = (over(self.part(operand, index), dtype) for index in (0, 1))
             return self.pair(node, re, im, operand.dtype)
         if operand.dtype == HALF:
-            return self._op("astype", [over(self._wide(operand), dtype)], HALF, dtype)
+            return self._op(ops.ASTYPE, [over(self._wide(operand), dtype)], HALF, dtype)
         return over(operand, dtype)
 
     def arithmetic(self, node: Node, dtype: DType) -> Arithmetic:
@@ -112,26 +114,26 @@ class ComplexHalfWriter:
     ) -> KernelValue:
         """``total`` plus the product of two factors; ``fused``: rounded once, where the processor can."""
         if total is not None and fused and dtype in (SINGLE, DOUBLE) and fused_products():
-            return self.apply(node, "fma", [*factors, total], dtype, dtype)
-        made = self.apply(node, "multiply", list(factors), dtype, dtype)
+            return self.apply(node, FMA, [*factors, total], dtype, dtype)
+        made = self.apply(node, ops.MULTIPLY, list(factors), dtype, dtype)
         if total is None and dtype.kind in "iu":
             return made
-        return self.apply(node, "add", [made, 0.0 if total is None else total], dtype, dtype)
+        return self.apply(node, ops.ADD, [made, 0.0 if total is None else total], dtype, dtype)
 
     def finite(self, node: Node, value: KernelValue) -> KernelValue:
         """A value that is left to NumPy where it is infinite or a NaN."""
         apply = self.arithmetic(node, machine_dtype(value.dtype))
         if value.dtype not in PARTS:
-            return apply("finite", value)
-        re, im = (apply("finite", part) for part in self._split(value))
+            return apply(ops.FINITE, value)
+        re, im = (apply(ops.FINITE, part) for part in self._split(value))
         return self.pair(node, re, im, value.dtype)
 
     # -- making values --------------------------------------------------------------------------------------------
-    def _op(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
+    def _op(self, op: Operation, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
         axes = frozenset().union(*(x.axes for x in operands if isinstance(x, KernelValue)))
         plain = tuple(x for x in operands if not isinstance(x, complex))
         assert len(plain) == len(operands)
-        return self._add(KernelValue(name, plain, result, axes, self._node, {"operand_dtype": operand}))
+        return self._add(KernelValue(op, plain, result, axes, self._node, {"operand_dtype": operand}))
 
     # -- half precision -------------------------------------------------------------------------------------------
     def _wide(self, value: Scalar) -> Real:
@@ -143,36 +145,36 @@ class ComplexHalfWriter:
             return value
         key = (value, SINGLE)
         if key not in self._known:
-            self._known[key] = self._op("astype", [value], SINGLE, HALF)
+            self._known[key] = self._op(ops.ASTYPE, [value], SINGLE, HALF)
         return self._known[key]
 
     def _half_number(self, value: Scalar) -> Scalar:
         """The operand, converted to half precision where it is a number known only at run time."""
         known = not isinstance(value, KernelValue) or value.dtype != DOUBLE
-        return value if known else self._op("astype", [value], HALF, DOUBLE)
+        return value if known else self._op(ops.ASTYPE, [value], HALF, DOUBLE)
 
-    def _half(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
-        if name == "where":  # selects elements unchanged
-            return self._op(name, operands, result, operand)
-        if name == "astype" and operand != HALF:
+    def _half(self, op: Operation, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
+        if op is ops.WHERE:  # selects elements unchanged
+            return self._op(op, operands, result, operand)
+        if op is ops.ASTYPE and operand != HALF:
             if operand.kind != "f":  # integers convert by way of float32
-                operands, operand = [self._op("astype", operands, SINGLE, operand)], SINGLE
-            return self._op("astype", operands, HALF, operand)
+                operands, operand = [self._op(ops.ASTYPE, operands, SINGLE, operand)], SINGLE
+            return self._op(ops.ASTYPE, operands, HALF, operand)
         wide_operands: list[Scalar] = [self._wide(x) for x in operands]
-        if name == "astype":
+        if op is ops.ASTYPE:
             (wide,) = wide_operands
             assert isinstance(wide, KernelValue)
-            return wide if result == SINGLE else self._op("astype", [wide], result, SINGLE)
-        if name in _FIRST_WINS:
-            return self._op("where", [self._first_wins(name, wide_operands), *operands], HALF, HALF)
-        computed = self._op(name, wide_operands, SINGLE if result == HALF else result, SINGLE)
-        return self._op("astype", [computed], HALF, SINGLE) if result == HALF else computed
+            return wide if result == SINGLE else self._op(ops.ASTYPE, [wide], result, SINGLE)
+        if op in _FIRST_WINS:
+            return self._op(ops.WHERE, [self._first_wins(op, wide_operands), *operands], HALF, HALF)
+        computed = self._op(op, wide_operands, SINGLE if result == HALF else result, SINGLE)
+        return self._op(ops.ASTYPE, [computed], HALF, SINGLE) if result == HALF else computed
 
-    def _first_wins(self, name: str, operands: list[Scalar]) -> KernelValue:
+    def _first_wins(self, op: Operation, operands: list[Scalar]) -> KernelValue:
         """Whether an extremum is the first operand: NumPy's choice for half precision, also for equal zeros."""
-        sign, nan = _FIRST_WINS[name]
+        sign, nan = _FIRST_WINS[op]
         better = self._op(sign, operands, BOOL, SINGLE)
-        return self._op("logical_or", [better, self._op("isnan", [operands[nan]], BOOL, SINGLE)], BOOL, BOOL)
+        return self._op(ops.LOGICAL_OR, [better, self._op(ops.ISNAN, [operands[nan]], BOOL, SINGLE)], BOOL, BOOL)
 
     # -- complex numbers ------------------------------------------------------------------------------------------
     def _split(self, value: Scalar) -> Complex:
@@ -180,17 +182,17 @@ class ComplexHalfWriter:
             return (self.part(value, 0), self.part(value, 1)) if value.dtype in PARTS else (value, 0.0)
         return complex(value).real, complex(value).imag
 
-    def _complex(self, name: str, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
+    def _complex(self, op: Operation, operands: list[Scalar], result: DType, operand: DType) -> KernelValue:
         node = self._node
         assert node is not None
-        if name == "astype":
+        if op is ops.ASTYPE:
             return self._cast(operands[0], result, operand)
         o = Arithmetic(self._op, PARTS[operand])
-        if name == "where":
+        if op is ops.WHERE:
             condition, *branches = operands
             (a, b), (c, d) = map(self._split, branches)
-            return self.pair(node, o("where", condition, a, c), o("where", condition, b, d), result)
-        found = COMPLEX[name](o, *map(self._split, operands))
+            return self.pair(node, o(ops.WHERE, condition, a, c), o(ops.WHERE, condition, b, d), result)
+        found = COMPLEX[op](o, *map(self._split, operands))
         return self.pair(node, *found, result) if isinstance(found, tuple) else found
 
     def _cast(self, value: Scalar, result: DType, operand: DType) -> KernelValue:
@@ -199,7 +201,7 @@ class ComplexHalfWriter:
         if operand not in PARTS:
             assert isinstance(value, KernelValue)
             if operand != PARTS[result]:
-                value = self.apply(node, "astype", [value], PARTS[result], operand)
+                value = self.apply(node, ops.ASTYPE, [value], PARTS[result], operand)
             return self.pair(node, value, 0.0, result)
         re, im = self._split(value)
         if result == BOOL:
@@ -207,141 +209,140 @@ class ComplexHalfWriter:
         source, target = PARTS[operand], PARTS[result]
         if source == target:
             return self.pair(node, re, im, result)
-        both = [self._op("astype", [x], target, source) if isinstance(x, KernelValue) else x for x in (re, im)]
+        both = [self._op(ops.ASTYPE, [x], target, source) if isinstance(x, KernelValue) else x for x in (re, im)]
         return self.pair(node, both[0], both[1], result)
 
 
 class Arithmetic:
-    """Operations on the parts of complex numbers: ``o("add", a, b)``."""
+    """Operations on the parts of complex numbers: ``o(ops.ADD, a, b)``."""
 
-    def __init__(self, op: Callable[[str, list[Scalar], DType, DType], KernelValue], dtype: DType) -> None:
+    def __init__(self, op: Callable[[Operation, list[Scalar], DType, DType], KernelValue], dtype: DType) -> None:
         self._op, self._dtype = op, dtype
 
-    def __call__(self, name: str, *operands: Scalar) -> KernelValue:
+    def __call__(self, op: Operation, *operands: Scalar) -> KernelValue:
         """One operation; predicates give booleans."""
-        if name in _ON_BOOLEANS:
-            return self._op(name, list(operands), BOOL, BOOL)
-        predicate = name.removeprefix("signalling_") in _PREDICATES
-        return self._op(name, list(operands), BOOL if predicate else self._dtype, self._dtype)
+        if op in _ON_BOOLEANS:
+            return self._op(op, list(operands), BOOL, BOOL)
+        return self._op(op, list(operands), BOOL if op in _PREDICATES else self._dtype, self._dtype)
 
 
-_ON_BOOLEANS = frozenset({"logical_and", "logical_or", "logical_xor", "logical_not"})
-_PREDICATES = frozenset({
-    "equal", "not_equal", "less", "less_equal", "greater", "greater_equal", "isnan", "isinf", "isfinite",
-})  # fmt: skip
+_ON_BOOLEANS = frozenset[Operation]({ops.LOGICAL_AND, ops.LOGICAL_OR, ops.LOGICAL_XOR, ops.LOGICAL_NOT})
+_PREDICATES = frozenset[Operation]({*SIGNALLING, *SIGNALLING.values(), ops.ISNAN, ops.ISINF, ops.ISFINITE})
 # The comparison, and the operand whose NaN, lets the first operand of an extremum win.
-_FIRST_WINS = {
-    "maximum": ("greater_equal", 0),
-    "minimum": ("less_equal", 0),
-    "fmax": ("greater_equal", 1),
-    "fmin": ("less_equal", 1),
+_FIRST_WINS: dict[Operation, tuple[Op, int]] = {
+    ops.MAXIMUM: (ops.GREATER_EQUAL, 0),
+    ops.MINIMUM: (ops.LESS_EQUAL, 0),
+    ops.FMAX: (ops.GREATER_EQUAL, 1),
+    ops.FMIN: (ops.LESS_EQUAL, 1),
 }
+_STRICT = {ops.LESS_EQUAL: ops.LESS, ops.GREATER_EQUAL: ops.GREATER}
 
 
 def _truth(o: Arithmetic, a: Complex) -> KernelValue:
-    return o("logical_or", o("not_equal", a[0], 0.0), o("not_equal", a[1], 0.0))
+    return o(ops.LOGICAL_OR, o(ops.NOT_EQUAL, a[0], 0.0), o(ops.NOT_EQUAL, a[1], 0.0))
 
 
 def _product(o: Arithmetic, a: Complex, b: Complex) -> Complex:
     (ar, ai), (br, bi) = a, b
-    left, right = o("multiply", ai, bi), o("multiply", ai, br)
+    left, right = o(ops.MULTIPLY, ai, bi), o(ops.MULTIPLY, ai, br)
     if fused_products():
-        return o("fma", ar, br, o("negative", left)), o("fma", ar, bi, right)
-    return o("subtract", o("multiply", ar, br), left), o("add", o("multiply", ar, bi), right)
+        return o(FMA, ar, br, o(ops.NEGATIVE, left)), o(FMA, ar, bi, right)
+    return o(ops.SUBTRACT, o(ops.MULTIPLY, ar, br), left), o(ops.ADD, o(ops.MULTIPLY, ar, bi), right)
 
 
 def _larger_real(o: Arithmetic, b: Complex) -> tuple[KernelValue, KernelValue]:
     """Whether the real part is at least as large as the imaginary one, and whether both are zero."""
-    re, im = o("abs", b[0]), o("abs", b[1])
-    return o("signalling_greater_equal", re, im), o("logical_and", o("equal", re, 0.0), o("equal", im, 0.0))
+    re, im = o(ops.ABS, b[0]), o(ops.ABS, b[1])
+    return o(SIGNALLING[ops.GREATER_EQUAL], re, im), o(ops.LOGICAL_AND, o(ops.EQUAL, re, 0.0), o(ops.EQUAL, im, 0.0))
 
 
 def _quotient(o: Arithmetic, a: Complex, b: Complex) -> Complex:
     """R. L. Smith's algorithm (CACM 5, 1962). By zero each part is divided by it, so that both may be infinite."""
     (ar, ai), (br, bi) = a, b
     first, zero = _larger_real(o, b)
-    large, small = o("where", first, br, bi), o("where", first, bi, br)
-    large = o("where", zero, 1.0, large)  # where it is zero, these lanes raise no flag
-    ratio = o("divide", small, large)
-    scale = o("divide", 1.0, o("add", large, o("multiply", small, ratio)))
-    along, across = o("where", first, ar, ai), o("where", first, ai, ar)
-    turned = o("multiply", along, ratio)
-    re = o("multiply", o("add", along, o("multiply", across, ratio)), scale)
-    im = o("multiply", o("subtract", o("where", first, across, turned), o("where", first, turned, across)), scale)
+    large, small = o(ops.WHERE, first, br, bi), o(ops.WHERE, first, bi, br)
+    large = o(ops.WHERE, zero, 1.0, large)  # where it is zero, these lanes raise no flag
+    ratio = o(ops.DIVIDE, small, large)
+    scale = o(ops.DIVIDE, 1.0, o(ops.ADD, large, o(ops.MULTIPLY, small, ratio)))
+    along, across = o(ops.WHERE, first, ar, ai), o(ops.WHERE, first, ai, ar)
+    turned = o(ops.MULTIPLY, along, ratio)
+    re = o(ops.MULTIPLY, o(ops.ADD, along, o(ops.MULTIPLY, across, ratio)), scale)
+    one, other = o(ops.WHERE, first, across, turned), o(ops.WHERE, first, turned, across)
+    im = o(ops.MULTIPLY, o(ops.SUBTRACT, one, other), scale)
     return _by_zero(o, zero, (re, im), a)
 
 
 def _by_zero(o: Arithmetic, zero: KernelValue, result: Complex, a: Complex) -> Complex:
-    none = o("where", zero, 0.0, 1.0)
-    parts = [o("divide", o("where", zero, x, 1.0), none) for x in a]
-    return o("where", zero, parts[0], result[0]), o("where", zero, parts[1], result[1])
+    none = o(ops.WHERE, zero, 0.0, 1.0)
+    parts = [o(ops.DIVIDE, o(ops.WHERE, zero, x, 1.0), none) for x in a]
+    return o(ops.WHERE, zero, parts[0], result[0]), o(ops.WHERE, zero, parts[1], result[1])
 
 
 def _reciprocal(o: Arithmetic, a: Complex) -> Complex:
     re, im = a
-    first = o("signalling_less_equal", o("abs", im), o("abs", re))
-    large, small = o("where", first, re, im), o("where", first, im, re)
-    ratio = o("divide", small, large)
-    whole = o("add", large, o("multiply", small, ratio))
-    above = o("where", first, 1.0, ratio)
-    below = o("where", first, o("negative", ratio), -1.0)
-    return o("divide", above, whole), o("divide", below, whole)
+    first = o(SIGNALLING[ops.LESS_EQUAL], o(ops.ABS, im), o(ops.ABS, re))
+    large, small = o(ops.WHERE, first, re, im), o(ops.WHERE, first, im, re)
+    ratio = o(ops.DIVIDE, small, large)
+    whole = o(ops.ADD, large, o(ops.MULTIPLY, small, ratio))
+    above = o(ops.WHERE, first, 1.0, ratio)
+    below = o(ops.WHERE, first, o(ops.NEGATIVE, ratio), -1.0)
+    return o(ops.DIVIDE, above, whole), o(ops.DIVIDE, below, whole)
 
 
-def _ordered(sign: str, signalling: bool = True) -> Callable[[Arithmetic, Complex, Complex], KernelValue]:
+def _ordered(sign: Op, signalling: bool = True) -> Callable[[Arithmetic, Complex, Complex], KernelValue]:
     """Compares real parts, then imaginary ones; a NaN anywhere gives false."""
-    start = "signalling_" if signalling else ""
-    last, first = start + sign, start + sign.removesuffix("_equal")
+    strict = _STRICT.get(sign, sign)
+    last, first = (SIGNALLING[sign], SIGNALLING[strict]) if signalling else (sign, strict)
 
     def rule(o: Arithmetic, a: Complex, b: Complex) -> KernelValue:
-        numbers = o("logical_and", o("equal", a[1], a[1]), o("equal", b[1], b[1]))
-        apart = o("logical_and", o(first, a[0], b[0]), numbers)
-        tie = o("equal", a[0], b[0])  # elsewhere the imaginary parts are not compared
-        decided = o(last, o("where", tie, a[1], 0.0), o("where", tie, b[1], 0.0))
-        return o("logical_or", apart, o("logical_and", tie, decided))
+        numbers = o(ops.LOGICAL_AND, o(ops.EQUAL, a[1], a[1]), o(ops.EQUAL, b[1], b[1]))
+        apart = o(ops.LOGICAL_AND, o(first, a[0], b[0]), numbers)
+        tie = o(ops.EQUAL, a[0], b[0])  # elsewhere the imaginary parts are not compared
+        decided = o(last, o(ops.WHERE, tie, a[1], 0.0), o(ops.WHERE, tie, b[1], 0.0))
+        return o(ops.LOGICAL_OR, apart, o(ops.LOGICAL_AND, tie, decided))
 
     return rule
 
 
-def _extremum(name: str) -> Callable[[Arithmetic, Complex, Complex], Complex]:
-    sign, nan = _FIRST_WINS[name]
+def _extremum(op: Op) -> Callable[[Arithmetic, Complex, Complex], Complex]:
+    sign, nan = _FIRST_WINS[op]
     better = _ordered(sign, signalling=False)
 
     def rule(o: Arithmetic, a: Complex, b: Complex) -> Complex:
         x = (a, b)[nan]
-        lost = o("logical_or", o("isnan", x[0]), o("isnan", x[1]))
-        first = o("logical_or", better(o, a, b), lost)
-        return o("where", first, a[0], b[0]), o("where", first, a[1], b[1])
+        lost = o(ops.LOGICAL_OR, o(ops.ISNAN, x[0]), o(ops.ISNAN, x[1]))
+        first = o(ops.LOGICAL_OR, better(o, a, b), lost)
+        return o(ops.WHERE, first, a[0], b[0]), o(ops.WHERE, first, a[1], b[1])
 
     return rule
 
 
-def _logical(name: str) -> Callable[[Arithmetic, Complex, Complex], KernelValue]:
-    return lambda o, a, b: o(name, _truth(o, a), _truth(o, b))
+def _logical(op: Op) -> Callable[[Arithmetic, Complex, Complex], KernelValue]:
+    return lambda o, a, b: o(op, _truth(o, a), _truth(o, b))
 
 
 # Each operation on complex operands: a pair of parts, or one real or boolean value.
-COMPLEX: dict[str, Callable[..., Complex | KernelValue]] = {
-    "add": lambda o, a, b: (o("add", a[0], b[0]), o("add", a[1], b[1])),
-    "subtract": lambda o, a, b: (o("subtract", a[0], b[0]), o("subtract", a[1], b[1])),
-    "multiply": _product,
-    "square": lambda o, a: _product(o, a, a),
-    "divide": _quotient,
-    "reciprocal": _reciprocal,
-    "negative": lambda o, a: (o("negative", a[0]), o("negative", a[1])),
-    "positive": lambda o, a: a,
-    "ordered": lambda o, a: a,
-    "conj": lambda o, a: (a[0], o("negative", a[1])),
-    "abs": lambda o, a: o("hypot", a[0], a[1]),
-    "equal": lambda o, a, b: o("logical_and", o("equal", a[0], b[0]), o("equal", a[1], b[1])),
-    "not_equal": lambda o, a, b: o("logical_or", o("not_equal", a[0], b[0]), o("not_equal", a[1], b[1])),
-    **{name: _ordered(name) for name in ("less", "less_equal", "greater", "greater_equal")},
-    "isnan": lambda o, a: o("logical_or", o("isnan", a[0]), o("isnan", a[1])),
-    "isinf": lambda o, a: o("logical_or", o("isinf", a[0]), o("isinf", a[1])),
-    "isfinite": lambda o, a: o("logical_and", o("isfinite", a[0]), o("isfinite", a[1])),
-    "logical_not": lambda o, a: o("logical_not", _truth(o, a)),
-    **{name: _logical(name) for name in ("logical_and", "logical_or", "logical_xor")},
-    **{name: _extremum(name) for name in _FIRST_WINS},
+COMPLEX: dict[Operation, Callable[..., Complex | KernelValue]] = {
+    ops.ADD: lambda o, a, b: (o(ops.ADD, a[0], b[0]), o(ops.ADD, a[1], b[1])),
+    ops.SUBTRACT: lambda o, a, b: (o(ops.SUBTRACT, a[0], b[0]), o(ops.SUBTRACT, a[1], b[1])),
+    ops.MULTIPLY: _product,
+    ops.SQUARE: lambda o, a: _product(o, a, a),
+    ops.DIVIDE: _quotient,
+    ops.RECIPROCAL: _reciprocal,
+    ops.NEGATIVE: lambda o, a: (o(ops.NEGATIVE, a[0]), o(ops.NEGATIVE, a[1])),
+    ops.POSITIVE: lambda o, a: a,
+    ops.ORDERED: lambda o, a: a,
+    ops.CONJ: lambda o, a: (a[0], o(ops.NEGATIVE, a[1])),
+    ops.ABS: lambda o, a: o(ops.HYPOT, a[0], a[1]),
+    ops.EQUAL: lambda o, a, b: o(ops.LOGICAL_AND, o(ops.EQUAL, a[0], b[0]), o(ops.EQUAL, a[1], b[1])),
+    ops.NOT_EQUAL: lambda o, a, b: o(ops.LOGICAL_OR, o(ops.NOT_EQUAL, a[0], b[0]), o(ops.NOT_EQUAL, a[1], b[1])),
+    **{op: _ordered(op) for op in (ops.LESS, ops.LESS_EQUAL, ops.GREATER, ops.GREATER_EQUAL)},
+    ops.ISNAN: lambda o, a: o(ops.LOGICAL_OR, o(ops.ISNAN, a[0]), o(ops.ISNAN, a[1])),
+    ops.ISINF: lambda o, a: o(ops.LOGICAL_OR, o(ops.ISINF, a[0]), o(ops.ISINF, a[1])),
+    ops.ISFINITE: lambda o, a: o(ops.LOGICAL_AND, o(ops.ISFINITE, a[0]), o(ops.ISFINITE, a[1])),
+    ops.LOGICAL_NOT: lambda o, a: o(ops.LOGICAL_NOT, _truth(o, a)),
+    **{op: _logical(op) for op in (ops.LOGICAL_AND, ops.LOGICAL_OR, ops.LOGICAL_XOR)},
+    **{op: _extremum(op) for op in (ops.MAXIMUM, ops.MINIMUM, ops.FMAX, ops.FMIN)},
 }
 
 __all__ = ["COMPLEX", "HALF", "PARTS", "ComplexHalfWriter", "machine_dtype", "number_dtype"]

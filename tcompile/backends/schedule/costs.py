@@ -8,11 +8,9 @@ element back from memory costs about 10 units.
 
 from __future__ import annotations
 
+from tcompile.backends.schedule.kernel_ops import Operation
 from tcompile.backends.schedule.products import terms
 from tcompile.graph import Node, ops
-from tcompile.graph.op import OPS
-
-_FREE = frozenset({"load", "size", "number", "constant", "iota", "reduce", "pair", "part"})
 
 STORE_ABOVE = 9.0  # a value of higher cost is materialised, not recomputed
 
@@ -27,17 +25,14 @@ def small_power(exponent: object) -> float | None:
     return None
 
 
-def cost_of(node: Node, op: str | None = None) -> float:
+def cost_of(node: Node, op: Operation | None = None) -> float:
     """The cost of one element of ``node`` without its operands; of the operation ``op``, where ``node`` has several."""
-    name = op or node.op.name
-    if name in _FREE:
-        return 0.0
-    if name == ops.CALL.name:
+    op = op or node.op
+    if op is ops.CALL:
         return 30.0  # of a small inverse
-    if name == ops.MATMUL.name:
+    if op is ops.MATMUL:
         return 2.0 * terms(node)
-    power = small_power(node.operands[1]) if name == ops.POW.name else None
+    power = small_power(node.operands[1]) if op is ops.POW else None
     if power is not None:
         return 3.0 if power > 1 and power.is_integer() else 8.0
-    row = OPS.get(name)  # kernels have operations beside those of graphs
-    return 1.0 if row is None else row.cost
+    return op.cost

@@ -20,6 +20,7 @@ import numpy as np
 
 from tcompile.backends.schedule.complex_and_half import fused_products
 from tcompile.backends.schedule.kernel import KernelValue
+from tcompile.backends.schedule.kernel_ops import FMA, REGULAR, Operation
 from tcompile.backends.schedule.maps import Affine, Map, broadcast
 from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.ops.opaque import Slot
@@ -32,9 +33,9 @@ _SINGULAR = 16.0  # units of rounding by which a pivot has to exceed what roundi
 
 
 class Apply(Protocol):
-    """An operation's name and operands; its value."""
+    """An operation and its operands; its value."""
 
-    def __call__(self, name: str, *operands: Any) -> KernelValue: ...
+    def __call__(self, op: Operation, *operands: Any) -> KernelValue: ...
 
 
 def is_small(node: Node) -> bool:
@@ -93,30 +94,30 @@ def element(
     """
     n = rows(node)
     a: list[list[Any]] = [list(values[i * n : i * n + n]) for i in range(n)]
-    right: list[Any] = list(values[n * n :]) or [apply("where", here, 1.0, 0.0) for here in column]
+    right: list[Any] = list(values[n * n :]) or [apply(ops.WHERE, here, 1.0, 0.0) for here in column]
     single = len(node.inputs) > 1 and (_is_one_column(node) or is_one(node.inputs[1].tensor.shape[-1]))
     for k in range(n):
         _eliminate(a, right, k, apply)
     for i in range(1, n):
         if i == 2 and not single and fused_products():  # one product of matrices for all columns
-            total = apply("fma", a[i][1], right[1], apply("multiply", a[i][0], right[0]))
-            right[i] = apply("subtract", right[i], total)
+            total = apply(FMA, a[i][1], right[1], apply(ops.MULTIPLY, a[i][0], right[0]))
+            right[i] = apply(ops.SUBTRACT, right[i], total)
         else:
             for k in range(i):
-                right[i] = apply("subtract", right[i], apply("multiply", a[i][k], right[k]))
+                right[i] = apply(ops.SUBTRACT, right[i], apply(ops.MULTIPLY, a[i][k], right[k]))
     for i in reversed(range(n)):
         for k in range(n - 1, i, -1):
-            right[i] = apply("subtract", right[i], apply("multiply", a[i][k], right[k]))
+            right[i] = apply(ops.SUBTRACT, right[i], apply(ops.MULTIPLY, a[i][k], right[k]))
         if single or node.tensor.dtype.itemsize == 4:
-            right[i] = apply("divide", right[i], a[i][i])
+            right[i] = apply(ops.DIVIDE, right[i], a[i][i])
         else:
-            right[i] = apply("multiply", right[i], apply("divide", 1.0, a[i][i]))
+            right[i] = apply(ops.MULTIPLY, right[i], apply(ops.DIVIDE, 1.0, a[i][i]))
     result = right[-1]
     for here, value in zip(row, right[:-1], strict=False):
-        result = apply("where", here, value, result)
+        result = apply(ops.WHERE, here, value, result)
     if len(node.inputs) > 1:  # the sign of a zero depends on how LAPACK's blocks add
-        return apply("regular", result, 0.0)
-    return apply("finite", result)
+        return apply(REGULAR, result, 0.0)
+    return apply(ops.FINITE, result)
 
 
 def _eliminate(a: list[list[Any]], right: list[Any], k: int, apply: Apply) -> None:
@@ -124,37 +125,37 @@ def _eliminate(a: list[list[Any]], right: list[Any], k: int, apply: Apply) -> No
     n = len(a)
     least: list[Any] = [0.0] * n
     for i in range(1, n):
-        terms = [apply("multiply", a[i][m], a[m][k]) for m in range(min(i, k))]
+        terms = [apply(ops.MULTIPLY, a[i][m], a[m][k]) for m in range(min(i, k))]
         if terms:
             total = terms[0]
             for term in terms[1:]:
-                total = apply("add", total, term)
-            size = apply("add", apply("abs", a[i][k]), apply("abs", total))
-            least[i] = apply("multiply", size, _SINGULAR * float(np.finfo(total.dtype).eps))
-            a[i][k] = apply("subtract", a[i][k], total)
-    best, larger = apply("abs", a[k][k]), []
+                total = apply(ops.ADD, total, term)
+            size = apply(ops.ADD, apply(ops.ABS, a[i][k]), apply(ops.ABS, total))
+            least[i] = apply(ops.MULTIPLY, size, _SINGULAR * float(np.finfo(total.dtype).eps))
+            a[i][k] = apply(ops.SUBTRACT, a[i][k], total)
+    best, larger = apply(ops.ABS, a[k][k]), []
     for i in range(k + 1, n):
-        size = apply("abs", a[i][k])
-        larger.append(apply("greater", size, best))
-        best = apply("where", larger[-1], size, best)
+        size = apply(ops.ABS, a[i][k])
+        larger.append(apply(ops.GREATER, size, best))
+        best = apply(ops.WHERE, larger[-1], size, best)
     taken: Any = None
     for i in range(n - 1, k, -1):  # the last row that is larger than all before it is swapped with row k
         here = larger[i - k - 1]
-        last = here if taken is None else apply("logical_and", here, apply("logical_not", taken))
-        taken = here if taken is None else apply("logical_or", taken, here)
+        last = here if taken is None else apply(ops.LOGICAL_AND, here, apply(ops.LOGICAL_NOT, taken))
+        taken = here if taken is None else apply(ops.LOGICAL_OR, taken, here)
         for column in range(n):
             a[k][column], a[i][column] = _exchanged(last, a[k][column], a[i][column], apply)
         right[k], right[i] = _exchanged(last, right[k], right[i], apply)
         least[k], least[i] = _exchanged(last, least[k], least[i], apply)
-    a[k][k] = apply("regular", a[k][k], least[k])
+    a[k][k] = apply(REGULAR, a[k][k], least[k])
     for i in range(k + 1, n):
-        a[i][k] = apply("multiply", a[i][k], apply("divide", 1.0, a[k][k]))
+        a[i][k] = apply(ops.MULTIPLY, a[i][k], apply(ops.DIVIDE, 1.0, a[k][k]))
 
 
 def _exchanged(condition: Any, first: Any, second: Any, apply: Apply) -> tuple[Any, Any]:
     if first is second:
         return first, second
-    return apply("where", condition, second, first), apply("where", condition, first, second)
+    return apply(ops.WHERE, condition, second, first), apply(ops.WHERE, condition, first, second)
 
 
 __all__ = ["MOST_ROWS", "element", "index_of_row", "is_small", "places", "rows"]

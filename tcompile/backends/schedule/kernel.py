@@ -17,9 +17,10 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from tcompile.backends.schedule.kernel_ops import NUMBER, Operation
 from tcompile.graph import Node, Size, SymInt, TensorType
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import hint, same
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 # A distance in memory: the sum of multiples of strides. ``(3, 1)`` is three times the stride of the buffer's axis 1,
@@ -80,22 +81,23 @@ class Access:
 class KernelValue:
     """One value of a kernel.
 
-    ``op`` is ``load`` (from ``access``), ``gather`` (from ``access`` displaced by the operands, each an index along an
-    axis of the buffer: ``attrs["strides"]`` are the strides, ``attrs["sizes"]`` the lengths), ``scatter`` (its first
-    operand, which is only stored, at a place displaced by the others likewise; ``attrs["how"]`` names the universal
-    function that combines it with the old element, None where it replaces that), ``size`` (a symbolic int,
-    ``attrs["size"]``), ``number`` (a run-time Python float input, ``access`` unused, ``attrs["buffer"]``), ``iota``
-    (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce`` (``attrs["op"]`` over the reduced axes),
-    ``along`` (``attrs["op"]``, a scan or a sort along the reduced axis: a value for each element), ``part`` (the real
-    or imaginary part, ``attrs["index"]``, of a complex value), ``pair`` (the complex value of two parts), ``fma`` (a
-    product plus a third operand, rounded once), ``finite`` (its operand, left to NumPy where it is infinite or a NaN),
-    ``regular`` (likewise, and where it is not larger than the other operand), ``signalling_less`` and its relatives
-    (which raise the invalid flag for NaN), or a pointwise row of the op table. Complex values are only loaded, stored,
-    split and joined, half-precision ones also selected and converted. Operands are values or Python numbers. ``cost``
-    estimates the work of computing it from loads, in units of one addition.
+    ``op`` is a pointwise row of the op table (of ``finite``, the operand is left to NumPy where it is infinite or a
+    NaN), or one of ``kernel_ops``: ``load`` (from ``access``), ``gather`` (from ``access`` displaced by the operands,
+    each an index along an axis of the buffer: ``attrs["strides"]`` are the distances, ``attrs["sizes"]`` how many there
+    are), ``scatter`` (its first operand, which is only stored, at a place displaced by the others likewise;
+    ``attrs["how"]`` names the universal function that combines it with what is there, None where it replaces that),
+    ``size`` (a symbolic int, ``attrs["size"]``), ``number`` (a run-time Python float input, ``access`` unused,
+    ``attrs["buffer"]``), ``iota`` (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce``
+    (``attrs["op"]`` over the reduced axes), ``along`` (``attrs["op"]``, a scan or a sort along the reduced axis: a
+    value for each element), ``part`` (the real or imaginary part, ``attrs["index"]``, of a complex value), ``pair``
+    (the complex value of two parts), ``fma`` (a product plus a third operand, rounded once), ``regular`` (left to NumPy
+    as ``finite`` is, and where it is not larger than the other operand), ``signalling_less`` and its relatives (which
+    raise the invalid flag for NaN). Complex values are only loaded, stored, split and joined, half-precision ones also
+    selected and converted. Operands are values or Python numbers. ``cost`` estimates the work of computing it from
+    loads, in units of one addition.
     """
 
-    op: str
+    op: Operation
     operands: tuple[KernelValue | bool | int | float, ...]
     dtype: DType
     axes: frozenset[int]
@@ -162,7 +164,7 @@ class Kernel:
         for value in self.values:
             if value.access is not None:
                 found[value.access.buffer] = None
-            elif value.op == "number":
+            elif value.op is NUMBER:
                 found[value.attrs["buffer"]] = None
         for store in self.stores:
             found[store.access.buffer] = None

@@ -31,6 +31,7 @@ from tcompile.backends.schedule.kernel import (
     scale_distance,
     static_elements,
 )  # fmt: skip
+from tcompile.backends.schedule.kernel_ops import ALONG, CONSTANT, GATHER, IOTA, LOAD, NUMBER, REDUCE, SCATTER, SIZE
 from tcompile.backends.schedule.maps import (
     ANYWHERE,
     ZERO,
@@ -43,10 +44,10 @@ from tcompile.backends.schedule.maps import (
     through_path,
 )
 from tcompile.graph import Node, Operand, ScalarType, Size, SymInt, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.gathering import IN_PLACE, gathered_shape
 from tcompile.graph.ops.writing import part_of, path_types
 from tcompile.graph.sizes import counters_in, hint, is_one, same, same_shape
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 INDEX = np.dtype("int64")
@@ -209,9 +210,7 @@ class Lowering:
         elif self.group.along:
             operand = self.read(node.operands[0], identity(len(self.group.shape)), node.tensor.dtype)
             everywhere = frozenset(range(len(self.group.shape)))
-            value = self._add(
-                KernelValue("along", (operand,), node.tensor.dtype, everywhere, node, {"op": node.op.name})
-            )
+            value = self._add(KernelValue(ALONG, (operand,), node.tensor.dtype, everywhere, node, {"op": node.op.name}))
         else:
             map = self.group.map_of(node)
             assert map is not None
@@ -224,12 +223,12 @@ class Lowering:
         """The value of an operand at ``map``."""
         if isinstance(operand, SymInt):
             return self._once(("size", str(operand), dtype), lambda: KernelValue(
-                "size", (), dtype, frozenset(), None, {"size": operand}))  # fmt: skip
+                SIZE, (), dtype, frozenset(), None, {"size": operand}))  # fmt: skip
         assert isinstance(operand, Node)
         if isinstance(operand.type, ScalarType):
             self.used.add(operand)
             return self._once(("number", operand, dtype), lambda: KernelValue(
-                "number", (), dtype, frozenset(), operand, {"buffer": self.buffer(operand)}))  # fmt: skip
+                NUMBER, (), dtype, frozenset(), operand, {"buffer": self.buffer(operand)}))  # fmt: skip
         if operand in self.computed and self.group.fits(operand, map):
             return self.computed[operand]
         key = (operand, *map_key(map))
@@ -245,7 +244,7 @@ class Lowering:
 
     def _add(self, value: KernelValue) -> KernelValue:
         """Adds a value, or returns an equal one: nodes may differ in shape alone, as sums with ``keepdims`` do."""
-        if value.op != "reduce" and value.attrs.keys() != {"operand_dtype"}:
+        if value.op is not REDUCE and value.attrs.keys() != {"operand_dtype"}:
             return self._added(value)
         operands = [o if isinstance(o, KernelValue) else (type(o), repr(o)) for o in value.operands]
         key = (value.op, *operands, value.dtype, value.axes, *value.attrs.values())
@@ -260,7 +259,7 @@ class Lowering:
         value.cost = max((operand.cost for operand in value.values if operand.cost >= _EXPENSIVE), default=0.0)
         while left and value.cost < _EXPENSIVE:
             found = left.pop()
-            if id(found) not in seen and found.op not in ("load", "reduce"):
+            if id(found) not in seen and found.op not in (LOAD, REDUCE):
                 seen.add(id(found))
                 value.cost += found.attrs.get("own_cost", 0.0)
                 left += found.values
@@ -291,7 +290,7 @@ class Lowering:
         if node.tensor.dtype in PARTS:
             return self.parts.pair(node, complex(number).real, complex(number).imag, node.tensor.dtype)
         assert not isinstance(number, complex)
-        return self._add(KernelValue("constant", (number,), node.tensor.dtype, frozenset(), node))
+        return self._add(KernelValue(CONSTANT, (number,), node.tensor.dtype, frozenset(), node))
 
     def _compute(self, node: Node, map: Map) -> KernelValue:
         dtype = node.tensor.dtype
@@ -304,7 +303,7 @@ class Lowering:
             start, step = node.attrs["start"], node.attrs["step"]
             index = map[0].scaled(step, start)
             axes = frozenset(axis for axis, _ in index.terms)
-            return self._add(KernelValue("iota", (), dtype, axes, node, {"index": index}))
+            return self._add(KernelValue(IOTA, (), dtype, axes, node, {"index": index}))
         if node.op is ops.ASSIGN:
             (item,) = computed_from(node)
             return self.read(item, operand_map(node, item, map), dtype)
@@ -326,7 +325,7 @@ class Lowering:
                 operands.append(self.read(operand, (), number_dtype(weak)))
             else:
                 operands.append(operand)
-        return self.parts.apply(node, node.op.name, operands, dtype, weak)
+        return self.parts.apply(node, node.op, operands, dtype, weak)
 
     def _matmul(self, node: Node, map: Map) -> KernelValue:
         """The sum of the products, starting from zero as BLAS does (which decides the signs of zeros).
@@ -349,8 +348,8 @@ class Lowering:
         def is_at(index: Affine) -> list[KernelValue]:
             """For each row of the matrix, whether ``index`` is its number."""
             axes = frozenset(axis for axis, _ in index.terms)
-            iota = self._add(KernelValue("iota", (), INDEX, axes, node, {"index": index}))
-            return [self.parts.arithmetic(node, INDEX)("equal", iota, i) for i in range(inverses.rows(node))]
+            iota = self._add(KernelValue(IOTA, (), INDEX, axes, node, {"index": index}))
+            return [self.parts.arithmetic(node, INDEX)(ops.EQUAL, iota, i) for i in range(inverses.rows(node))]
 
         values = [self.read(operand, at, dtype) for operand, at in inverses.places(node, map)]
         column = is_at(map[-1]) if len(node.inputs) == 1 else []
@@ -367,7 +366,7 @@ class Lowering:
         strides: list[Distance] = [((1, axis),) if known is None else ((known[axis], None),) for axis in axes]
         attrs = {"strides": strides, "sizes": [base.tensor.shape[axis] for axis in axes]}
         moves = access.axes.union(*(index.axes for index in indices))
-        return self._add(KernelValue("gather", tuple(indices), node.tensor.dtype, moves, node, attrs, access))
+        return self._add(KernelValue(GATHER, tuple(indices), node.tensor.dtype, moves, node, attrs, access))
 
     def _scatter(self, node: Node, map: Map) -> KernelValue:
         dtype, value = node.tensor.dtype, node.operands[1]
@@ -379,14 +378,14 @@ class Lowering:
         part = path_types(node.inputs[0].tensor, node.attrs["path"])[-1]
         attrs = {"sizes": [part.shape[axis] for axis in node.attrs["axes"]], "how": node.attrs.get("ufunc")}
         everywhere = frozenset(axis for index in map for axis, _ in index.terms)
-        return self._add(KernelValue("scatter", (written, *self._places(node, map)), dtype, everywhere, node, attrs))
+        return self._add(KernelValue(SCATTER, (written, *self._places(node, map)), dtype, everywhere, node, attrs))
 
     def _places(self, node: Node, map: Map) -> list[KernelValue]:
         return [self.read(index, operand_map(node, index, map), index.tensor.dtype) for index in places_of(node)]
 
     def _load(self, node: Node, map: Map) -> KernelValue:
         access = access_of(self.buffer(node), map, len(self.group.shape))
-        return self._add(KernelValue("load", (), node.tensor.dtype, access.axes, node, {}, access))
+        return self._add(KernelValue(LOAD, (), node.tensor.dtype, access.axes, node, {}, access))
 
 
 def access_of(buffer: Buffer, map: Map, ndim: int, *, ones: bool = False) -> Access:
@@ -430,7 +429,7 @@ def lower(
                 replaced = lowering.read(node.inputs[0], map, node.tensor.dtype)
                 stores.append(Store(replaced, access_of(old[node], own, len(group.shape))))
             # A part of an axis of size one may be empty: a store without a step would be done once all the same.
-            rank, computed = len(group.shape), len(node.attrs["axes"]) if value.op == "scatter" else 0
+            rank, computed = len(group.shape), len(node.attrs["axes"]) if value.op is SCATTER else 0
             access = access_of(buffer(node), map, rank + computed, ones=part)
             if computed:
                 value.attrs["strides"] = access.steps[rank:]
@@ -472,7 +471,7 @@ def _arrange(kernel: Kernel, group: Group) -> None:
         _collapse(kernel, part)
     if form in ("rows", "columns") and _has_small_rows(kernel):
         kernel.form = "small_rows"
-    if any(value.op == "scatter" for value in kernel.values):
+    if any(value.op is SCATTER for value in kernel.values):
         kernel.form = "scatter"
     elif form == "flat" and _choose_tiles(kernel):
         kernel.form = "tiled"
@@ -489,14 +488,14 @@ def _has_small_rows(kernel: Kernel) -> bool:
     if not isinstance(few, int) or not 1 <= few <= FEW or hint(kernel.axes[last].size) < WIDE:
         return False
     for value in kernel.values:
-        if value.op == "gather" or value.dtype.kind == "c" or (value.op == "iota" and last in value.axes):
+        if value.op is GATHER or value.dtype.kind == "c" or (value.op is IOTA and last in value.axes):
             return False
     return few * len(kernel.values) <= MOST_UNROLLED
 
 
 def lies_across(value: KernelValue, across: int, last: int) -> bool:
     """Whether elements of a load are adjacent along ``across``, and far apart along the innermost axis."""
-    if value.op != "load" or value.access is None or static_elements(value.access.steps[across]) != 1:
+    if value.op is not LOAD or value.access is None or static_elements(value.access.steps[across]) != 1:
         return False
     apart = static_elements(value.access.steps[last])
     return apart is None or abs(apart) >= WIDE
@@ -515,7 +514,7 @@ def _choose_tiles(kernel: Kernel) -> bool:
     across = max(votes, key=lambda axis: votes[axis])
     if not votes[across] or hint(kernel.axes[across].size) < WIDE:
         return False
-    once_a_row = [v for v in kernel.values if v.op != "load" and last not in v.axes]  # which a tile computes once
+    once_a_row = [v for v in kernel.values if v.op is not LOAD and last not in v.axes]  # which a tile computes once
     if sum(v.attrs.get("own_cost", 0.0) for v in once_a_row) > STORE_ABOVE:
         return False
     _permute(kernel, [*(axis for axis in range(last) if axis != across), across, last])
@@ -562,7 +561,7 @@ def _permute(kernel: Kernel, order: list[int]) -> None:
         value.axes = frozenset(place[a] for a in value.axes if a in place)
         if value.access is not None:
             value.access = move(value.access)
-        if value.op == "iota":
+        if value.op is IOTA:
             index: Affine = value.attrs["index"]
             value.attrs["index"] = Affine(tuple((place[a], m) for a, m in index.terms if a in place), index.offset)
     kernel.stores = [Store(store.value, move(store.access)) for store in kernel.stores]
@@ -579,7 +578,7 @@ def _collapse(kernel: Kernel, part: list[int]) -> None:
         if not all(
             same_distance(a.steps[outer], _times(a.steps[inner], size)) and not _runtime(a.steps[outer])
             for a in kernel.accesses
-        ) or any(v.op == "iota" and v.axes & {outer, inner} for v in kernel.values):
+        ) or any(v.op is IOTA and v.axes & {outer, inner} for v in kernel.values):
             continue
         merged = Axis(kernel.axes[outer].size * size, kernel.axes[inner].reduced)
         keep = [i for i in range(len(kernel.axes)) if i != outer]

@@ -19,6 +19,7 @@ from typing import Any
 
 from tcompile.backends.schedule.disjoint import disjoint
 from tcompile.backends.schedule.kernel import Store, same_distance
+from tcompile.backends.schedule.kernel_ops import GATHER, LOAD, NUMBER, SCATTER, Operation
 from tcompile.backends.schedule.lower import keeps_elements, replaces_part
 from tcompile.backends.schedule.plan import Step, in_order, steps_before
 from tcompile.graph import Graph, Node, SymInt, ops
@@ -333,7 +334,7 @@ class _Placer:
             access = value.access
             if access is None or base not in self._memories([access.buffer.node]):
                 continue
-            if access.buffer.node is not base or value.op == "gather" or store.value.op == "scatter":
+            if access.buffer.node is not base or value.op is GATHER or store.value.op is SCATTER:
                 return False
             if disjoint(access, store.access, step.kernel.axes):
                 continue
@@ -348,7 +349,7 @@ class _Placer:
         """Whether a step may need a replay. Kernels on a GPU's own arrays report nothing."""
         if step.kernel is None:
             return step.kind == "loop" or (step.kind == "call" and not _is_of_loop(step.node))
-        computed = {v.node for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")}
+        computed = {v.node for v in step.kernel.values if v.node is not None and v.op not in (LOAD, NUMBER)}
         return self.graph.device == "cpu" and any(map(may_signal, computed))
 
     def _read_by(self, step: Step) -> frozenset[Node]:
@@ -406,7 +407,7 @@ def _varies(value: Any) -> bool:
 
 
 # Numbers of Python's own, of which plain Python raises whatever the error state is.
-_ERRORS = frozenset({"gather", "scatter", "python_sqrt", "python_divide", "finite"})
+_ERRORS = frozenset[Operation]({GATHER, SCATTER, ops.PYTHON_SQRT, ops.PYTHON_DIVIDE, ops.FINITE})
 
 
 def _raising(step: Step) -> list[Node]:
@@ -414,7 +415,7 @@ def _raising(step: Step) -> list[Node]:
     Python's numbers.
     """
     if step.kernel is not None:
-        computed = [(v.op, v.node) for v in step.kernel.values if v.node is not None and v.op not in ("load", "number")]
+        computed = [(v.op, v.node) for v in step.kernel.values if v.node is not None and v.op not in (LOAD, NUMBER)]
         return [node for op, node in computed if op in _ERRORS or node.op is ops.CALL]
     node = step.node
     if node is None or step.kind != "call" or node.op.kind not in ("opaque", "control"):

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tcompile.backends.schedule.kernel import Axis, Buffer, Kernel, KernelValue, Store
+from tcompile.backends.schedule.kernel_ops import LOAD, ROUTINE
 from tcompile.backends.schedule.lower import access_of
 from tcompile.backends.schedule.maps import Affine, Map, broadcast, identity, through
 from tcompile.graph import Node, Size, TensorType, ops
@@ -102,12 +103,12 @@ def kernel_of(node: Node, routine: Routine, name: str, buffer: Callable[[Node], 
         map: Map = (*outer, *(Affine(((place[letter], 1),)) for letter in axes))
         base, map = _beneath(operand, map)
         access = access_of(buffer(base), map, len(stack) + len(order))
-        values.append(KernelValue("load", (), type.dtype, access.axes, base, {}, access))
+        values.append(KernelValue(LOAD, (), type.dtype, access.axes, base, {}, access))
     kept = frozenset(range(len(stack))) | {place[letter] for letter in letters[-1]}
     space = [Axis(size) for size in stack]
     space += [Axis(sizes[letter], letter not in routine.axes[-1]) for letter in order]
     attrs = {"routine": routine, "places": tuple(place[letter] for letter in routine.sizes), "letters": place}
-    value = KernelValue("routine", tuple(values), node.tensor.dtype, kept, node, attrs)
+    value = KernelValue(ROUTINE, tuple(values), node.tensor.dtype, kept, node, attrs)
     own = (*identity(len(stack)), *(Affine(((place[letter], 1),)) for letter in letters[-1]))
     store = Store(value, access_of(buffer(node), own, len(space)))
     return Kernel(name, "routine", space, [*values, value], [store], (node,))

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import field
 
 from tcompile.backends.schedule.kernel import Kernel, KernelValue, Store, needed
+from tcompile.backends.schedule.kernel_ops import IOTA, LOAD, PAIR, PART, REDUCE
 from tcompile.records import dataclass
 
 KEEP_ABOVE = 8.0  # a value of higher cost is kept in a row buffer for later passes, not recomputed
@@ -30,19 +31,19 @@ class Stages:
 
     def __post_init__(self) -> None:
         for value in self.kernel.values:
-            if value.op == "reduce":
+            if value.op is REDUCE:
                 self.ready[value] = self.ready[value.values[0]] + 1
             else:
                 self.ready[value] = max((self.ready[v] for v in value.values), default=0)
         self.passes = max(
-            [self.ready[v] for v in self.kernel.values if v.op == "reduce"]
+            [self.ready[v] for v in self.kernel.values if v.op is REDUCE]
             + [self.ready[s.value] + 1 for s in self.kernel.stores if not self.row_store(s)],
             default=0,
         )
 
     def per_row(self, value: KernelValue) -> bool:
         """Whether the value is computed once a row, outside the innermost loops."""
-        return value.op == "reduce" or value.axes <= self.row_axes
+        return value.op is REDUCE or value.axes <= self.row_axes
 
     def row_store(self, store: Store) -> bool:
         """Whether the store writes one element a row, of a value computed once a row.
@@ -53,11 +54,11 @@ class Stages:
 
     def row_values(self, number: int) -> list[KernelValue]:
         """The row values that are complete before pass ``number`` and not earlier, in order; reductions left out."""
-        return [v for v in self.kernel.values if v.op != "reduce" and self.per_row(v) and self.ready[v] == number]
+        return [v for v in self.kernel.values if v.op is not REDUCE and self.per_row(v) and self.ready[v] == number]
 
     def reductions(self, number: int) -> list[KernelValue]:
         """The reductions that pass ``number`` accumulates."""
-        return [v for v in self.kernel.values if v.op == "reduce" and self.ready[v] == number + 1]
+        return [v for v in self.kernel.values if v.op is REDUCE and self.ready[v] == number + 1]
 
     def stores(self, number: int) -> list[Store]:
         """The element stores of pass ``number``."""
@@ -90,7 +91,7 @@ class Stages:
                     again.add(value)
                 else:
                     first[value] = number
-        expensive = {v for v in again if v.op not in ("load", "iota", "pair", "part") and v.cost >= KEEP_ABOVE}
+        expensive = {v for v in again if v.op not in (LOAD, IOTA, PAIR, PART) and v.cost >= KEEP_ABOVE}
         covered = {o for v in expensive for o in needed(self.kernel.values, v.values)}
         tops = expensive - covered
         return {v: first[v] for v in self.kernel.values if v in tops}

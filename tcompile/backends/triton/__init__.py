@@ -18,6 +18,7 @@ from tcompile.backends import compiled
 from tcompile.backends.schedule import Kernel, Schedule, scatters, schedule
 from tcompile.backends.schedule.admission import admits
 from tcompile.backends.schedule.complex_and_half import PARTS
+from tcompile.backends.schedule.kernel_ops import LOAD, NUMBER
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.triton import cubins, host, kernels, products, scans, tuning
 from tcompile.backends.triton.configs import RESIDENT, USUAL, TilingConfig
@@ -30,8 +31,9 @@ from tcompile.backends.triton.small_reductions import NUMPYS_ORDER
 from tcompile.backends.triton.text import TritonFunction
 from tcompile.errors import BackendError
 from tcompile.graph import Graph, Node, ops
+from tcompile.graph.dtypes import DType
+from tcompile.graph.op import Op
 from tcompile.graph.ops.gathering import IN_PLACE
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 
@@ -194,14 +196,14 @@ def _admits_scatter(node: Node) -> bool:
     return how is None or dtype.name in (INTEGERS | FLOATS if of_cupy and how == "add" else INTEGERS)
 
 
-def _has_operation(name: str, dtype: DType) -> bool:
-    return name in scans.SCANS or has_operation(name, dtype)
+def _has_operation(op: Op, dtype: DType) -> bool:
+    return op.fusion == "scan" or has_operation(op, dtype)
 
 
 def _report(
     graph: Graph, kernel: Kernel, functions: list[TritonFunction], config: TilingConfig, is_tuned: bool, ms: float
 ) -> CompiledKernel:
-    found = {v.node: None for v in kernel.values if v.node is not None and v.op not in ("load", "number")}
+    found = {v.node: None for v in kernel.values if v.node is not None and v.op not in (LOAD, NUMBER)}
     computed = tuple(found)
     lines = tuple(dict.fromkeys(n.location for n in computed if n.location is not None))
     summary = f"{kernel.describe()}; tuned: {config.text()}" if is_tuned else kernel.describe()

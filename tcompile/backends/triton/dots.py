@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from tcompile.backends.schedule import Access, Kernel, KernelValue
 from tcompile.backends.schedule.complex_and_half import HALF
 from tcompile.backends.schedule.kernel import needed
+from tcompile.backends.schedule.kernel_ops import LOAD, REDUCE
 from tcompile.backends.triton.configs import TilingConfig
 from tcompile.backends.triton.names import type_of
 from tcompile.backends.triton.text import Text, TritonFunction
-from tcompile.graph import Node
+from tcompile.graph import Node, ops
 
 TOGETHER = 8  # rows of tiles that are traversed column by column
 
@@ -44,7 +45,7 @@ def axes_of(kernel: Kernel, terms: Set[Node]) -> Axes | None:
 
     ``terms`` are the ``multiply`` nodes of the products. None where it is no such kernel.
     """
-    sums = [value for value in kernel.values if value.op == "reduce"]
+    sums = [value for value in kernel.values if value.op is REDUCE]
     if len(kernel.reduced) != 1 or not sums or not all(s.values[0].node in terms for s in sums):
         return None
     found = {_axes_of_product(kernel, s.values[0]) for s in sums}
@@ -61,7 +62,7 @@ def axes_of(kernel: Kernel, terms: Set[Node]) -> Axes | None:
 
 
 def _axes_of_product(kernel: Kernel, product: KernelValue) -> Axes | None:
-    if product.op != "multiply" or len(product.values) != 2:
+    if product.op is not ops.MULTIPLY or len(product.values) != 2:
         return None
     (deep,), kept = kernel.reduced, set(kernel.kept)
     one, other = (value.axes for value in product.values)
@@ -79,7 +80,7 @@ class Dots(Text):
         super().__init__(kernel, signals, taken, config)
         assert config.tile is not None
         self.axes = axes
-        self.sums = [value for value in kernel.values if value.op == "reduce"]
+        self.sums = [value for value in kernel.values if value.op is REDUCE]
         self.side = ""  # the factor whose tile is being computed, "" outside of the iterations
         sides = zip(("TALL", "WIDE", "DEEP"), (axes.tall, axes.wide, axes.deep), config.tile, strict=True)
         self.blocks = [(name, block) for name, _, block in sides]
@@ -192,7 +193,7 @@ class Dots(Text):
     def _factors(self, value: KernelValue) -> tuple[KernelValue, KernelValue]:
         """The factors of a sum's terms, the left one first; halves unconverted, since products of two are exact."""
         one, other = (
-            factor.values[0] if factor.op == "astype" and factor.attrs["operand_dtype"] == HALF else factor
+            factor.values[0] if factor.op is ops.ASTYPE and factor.attrs["operand_dtype"] == HALF else factor
             for factor in value.values[0].values
         )
         return (one, other) if self.axes.tall in one.axes else (other, one)
@@ -209,13 +210,13 @@ class Dots(Text):
         self.side = side
         own = self.axes.tall if side == "left" else self.axes.wide
         inside = self.mask(frozenset((own, self.axes.deep)))
-        return f"tl.where({inside}, {register}, 0)" if inside and value.op != "load" else register
+        return f"tl.where({inside}, {register}, 0)" if inside and value.op is not LOAD else register
 
     def _after(self) -> None:
         """Emits the epilogue, and the stores."""
         self.flagged = "found"
         for value in self.kernel.values:
-            if value.op == "reduce":
+            if value.op is REDUCE:
                 name = self._sum(value)
                 self.registers[value] = name
                 self.flag(f"flags_finite({name})")  # NumPy handles the others

@@ -28,7 +28,7 @@ from tcompile.errors import BackendError
 from tcompile.graph.op import OPS
 
 Array = np.ndarray[Any, Any]
-_FUNCTIONS: dict[str, Callable[..., Any]] = {"rint": np.rint, **{name: OPS[name].reference for name in LIBRARY}}
+_FUNCTIONS: dict[str, Callable[..., Any]] = {"rint": np.rint, **{name: OPS[name].reference(np) for name in LIBRARY}}
 
 
 class _Memory:

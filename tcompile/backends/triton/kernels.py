@@ -9,6 +9,7 @@ programs.
 from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel
+from tcompile.backends.schedule.kernel_ops import ALONG
 from tcompile.backends.triton import rows, scans
 from tcompile.backends.triton.configs import USUAL, TilingConfig
 from tcompile.backends.triton.dots import Axes, Dots
@@ -31,7 +32,7 @@ def write(
         return [Dots(kernel, signals, taken, config, dots).write()]
     if not kernel.reduced:
         return [Flat(kernel, signals, taken, config).write()]
-    if any(value.op == "along" for value in kernel.values):
+    if any(value.op is ALONG for value in kernel.values):
         return scans.write(kernel, signals, taken, config)
     if has_small_rows(kernel):
         return [SmallRows(kernel, signals, taken, config).write()]

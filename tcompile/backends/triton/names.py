@@ -12,7 +12,7 @@ import math
 import numpy as np
 
 from tcompile.backends.schedule.complex_and_half import PARTS
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 BOOL = np.dtype("bool")
 _POINTERS = {

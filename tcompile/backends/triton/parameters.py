@@ -16,8 +16,8 @@ from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.schedule.kernel import Distance
 from tcompile.backends.triton.names import pointer_to
 from tcompile.graph import Node, Size, SymInt
+from tcompile.graph.dtypes import DType
 from tcompile.graph.names import is_plain
-from tcompile.graph.types import DType
 
 Kind: TypeAlias = Literal["array", "size", "stride", "wide", "number", "partial", "count", "counters"]
 

@@ -1,6 +1,6 @@
 """Lowerings of pointwise operations to Triton's language, with NumPy's values and flags.
 
-Input: an operation's name, the dtype of its operands, the operands' texts.
+Input: an operation, the dtype of its operands, the operands' texts.
 Output: the text of the result, and of its status bits, where it has any.
 Why: each lowering lies in one table, by operation and kind of dtype (``lowering``). An operation without one stays a
 NumPy call; ``REFUSED`` says why.
@@ -16,10 +16,11 @@ from typing import TypeAlias
 import numpy as np
 
 from tcompile.backends.schedule.complex_and_half import HALF, SINGLE
+from tcompile.backends.schedule.kernel_ops import Operation, lowered_op
 from tcompile.backends.triton.names import BOOL, full, literal, type_of
 from tcompile.graph import ops
-from tcompile.graph.op import OPS
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
+from tcompile.graph.op import OPS, Op
 
 Operand: TypeAlias = str | bool | int | float  # the name of a register, or a number
 
@@ -36,7 +37,7 @@ class Written:
 # ``{a}``, ``{b}`` and ``{c}`` are operands, numbers written as they are, ``{A}``, ``{B}`` and ``{C}`` the same with
 # numbers as tensors, which functions need, and ``{zero}``, ``{one}`` tensors of their dtype. Kernels have operations of
 # their own besides those of graphs.
-LOWERINGS: dict[str, dict[str, Written]] = {}
+LOWERINGS: dict[Operation, dict[str, Written]] = {}
 # The reasons why some operations of graphs have none. ``astype`` and ``where``, which know two dtypes, are functions
 # below.
 REFUSED = {
@@ -51,7 +52,7 @@ REFUSED = {
 
 def lowering(name: str, kinds: str, value: str, flags: str = "") -> None:
     """Registers the templates of operation ``name``, on operands of these kinds of dtypes, and of its status bits."""
-    table = LOWERINGS.setdefault(name, {})
+    table = LOWERINGS.setdefault(lowered_op(name), {})
     assert table.keys().isdisjoint(kinds), f"{name} has a lowering for {kinds}"
     table.update(dict.fromkeys(kinds, Written(value, flags)))
 
@@ -151,8 +152,9 @@ LIBRARY = frozenset({
     "cosh", "tanh", "asinh", "acosh", "atanh", "cbrt", "atan2", "hypot", "pow", "fmod", "nextafter", "copysign",
     "trunc",
 })  # fmt: skip
-FUNCTIONS = LIBRARY - {"fmod", "nextafter", "copysign", "trunc"}  # that take many operations
-OF_ANGLES = frozenset({"sin", "cos", "tan"})
+# Those that take many operations.
+FUNCTIONS = frozenset[Operation](OPS[name] for name in LIBRARY - {"fmod", "nextafter", "copysign", "trunc"})
+OF_ANGLES = frozenset[Operation]({ops.SIN, ops.COS, ops.TAN})
 _LIBRARY_FLAGS = {
     "pow": "flags_pow({r}, {A}, {B})",
     "nextafter": "flags_nextafter({r}, {A})",
@@ -190,19 +192,19 @@ STORES: dict[str | None, str] = {
 INTEGERS, FLOATS = frozenset({"int32", "int64", "uint32", "uint64"}), frozenset({"float32", "float64"})
 
 
-def has_operation(name: str, dtype: DType) -> bool:
-    """Whether operation ``name`` has a lowering for operands of the machine dtype ``dtype``."""
-    return dtype.kind in LOWERINGS.get(name, ())
+def has_operation(op: Op, dtype: DType) -> bool:
+    """Whether an operation has a lowering for operands of the machine dtype ``dtype``."""
+    return dtype.kind in LOWERINGS.get(op, ())
 
 
-def write(name: str, dtype: DType, operands: Sequence[Operand]) -> Written:
+def write(op: Operation, dtype: DType, operands: Sequence[Operand]) -> Written:
     """Writes the operation on operands of ``dtype``: names of registers, or numbers."""
     plain = [o if isinstance(o, str) else literal(o, dtype) for o in operands]
     tensors = [o if isinstance(o, str) else full(o, dtype) for o in operands]
     if all(not isinstance(o, str) for o in operands):
         plain = tensors
-    if name == "pow" and dtype.kind == "f" and operands[1] == 2:
-        name = "square"
+    if op is ops.POW and dtype.kind == "f" and operands[1] == 2:
+        op = ops.SQUARE
     names = dict(zip("abc", plain, strict=False)) | dict(zip("ABC", tensors, strict=False))
     names |= {"zero": full(0, dtype), "one": full(1, dtype), "bits": str(dtype.itemsize * 8), "r": "{r}"}
     if dtype.kind == "f":
@@ -210,7 +212,7 @@ def write(name: str, dtype: DType, operands: Sequence[Operand]) -> Written:
         names["root"] = "tl.sqrt_rn" if dtype == SINGLE else "tl.sqrt"
     elif dtype != BOOL:
         names["least"] = full(int(np.iinfo(dtype).min), dtype)
-    texts = LOWERINGS[name][dtype.kind]
+    texts = LOWERINGS[op][dtype.kind]
     return Written(texts.value.format_map(names), texts.flags.format_map(names))
 
 

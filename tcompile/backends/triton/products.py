@@ -17,9 +17,9 @@ import numpy as np
 
 from tcompile.backends.schedule import products as small
 from tcompile.graph import Graph, Node, Operand, Size, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops import apply
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.types import DType
 
 # The dtype of the sum: products of two halves are exact in single precision, in which NumPy adds them, too.
 CARRIED: dict[DType, DType] = {

@@ -20,7 +20,7 @@ import numpy as np
 from tcompile.backends.schedule import KernelValue
 from tcompile.backends.schedule.kernel import identity_element
 from tcompile.backends.triton.names import full, type_of
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 FLOAT32, FLOAT64, INT32 = np.dtype("float32"), np.dtype("float64"), np.dtype("int32")
 _ALONG = {"sum": "sum_of", "product": "product_of", "max": "max_of", "min": "min_of", "bits": "bits_of"}

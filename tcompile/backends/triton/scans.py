@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from tcompile.backends.schedule import Kernel, KernelValue
 from tcompile.backends.schedule.kernel import Form
+from tcompile.backends.schedule.kernel_ops import ALONG, REDUCE
 from tcompile.backends.triton.configs import CARRIED, USUAL, TilingConfig
 from tcompile.backends.triton.names import full, literal, type_of
 from tcompile.backends.triton.reductions import BlockReduction
@@ -46,7 +47,7 @@ def write(kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingCo
 
 def _totals(kernel: Kernel, total: KernelValue) -> Kernel:
     """The kernel of the total of each row in place of the scan."""
-    values = [value for value in kernel.values if value.op != "along"]
+    values = [value for value in kernel.values if value.op is not ALONG]
     form: Form = "columns" if kernel.form == "scan_columns" else "rows"
     return Kernel(f"{kernel.name}_totals", form, kernel.axes, [*values, total], [], kernel.nodes)
 
@@ -56,13 +57,13 @@ class Scan(Rows):
 
     def __init__(self, kernel: Kernel, signals: bool, taken: frozenset[str], config: TilingConfig = USUAL) -> None:
         super().__init__(kernel, signals, taken, config)
-        (self.value,) = (value for value in kernel.values if value.op == "along")
+        (self.value,) = (value for value in kernel.values if value.op is ALONG)
         name, self.sign = _OPS[self.value.attrs["op"]]
         is_float = self.value.dtype.kind == "f"
         # The carry before the first element is the identity; zeros keep their sign.
         attrs = {"op": name, "start": -0.0} if is_float and name == "sum" else {"op": name}
         kept = frozenset(kernel.kept)
-        self.total = KernelValue("reduce", self.value.operands, self.value.dtype, kept, self.value.node, attrs)
+        self.total = KernelValue(REDUCE, self.value.operands, self.value.dtype, kept, self.value.node, attrs)
         self.kind = self.kinds[self.total] = BlockReduction(self.total, signals)
         self.in_order = is_float and name == "prod"
         self.side_by_side |= self.in_order

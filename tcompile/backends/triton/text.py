@@ -16,14 +16,26 @@ import numpy as np
 
 from tcompile.backends.schedule import Access, Kernel, KernelValue, Store
 from tcompile.backends.schedule.complex_and_half import PARTS
+from tcompile.backends.schedule.kernel_ops import (
+    CONSTANT,
+    GATHER,
+    IOTA,
+    LOAD,
+    NUMBER,
+    PAIR,
+    PART,
+    REDUCE,
+    SCATTER,
+    SIZE,
+)
 from tcompile.backends.schedule.maps import Affine
 from tcompile.backends.triton import pointwise
 from tcompile.backends.triton.configs import USUAL, TilingConfig
 from tcompile.backends.triton.names import BOOL, full, literal, type_of
 from tcompile.backends.triton.parameters import Parameter, TritonParameters
 from tcompile.backends.triton.reductions import Moments, reduction_of
-from tcompile.graph import Location, Size
-from tcompile.graph.types import DType
+from tcompile.graph import Location, Size, ops
+from tcompile.graph.dtypes import DType
 
 _INT64 = np.dtype("int64")
 _RESERVED = {"tl", "libdevice", "status", "INDEX", "found", "flags_found", "row_found", "inside", "in_rows", "point",
@@ -102,7 +114,7 @@ class Text:
         self.registers: dict[KernelValue, str | tuple[str, str]] = {}
         self.indices: dict[int, str | int] = {}  # a number where an element is unrolled
         self.suffix = ""  # of the names for that element
-        self.kinds = {v: reduction_of(v, signals) for v in kernel.values if v.op == "reduce"}
+        self.kinds = {v: reduction_of(v, signals) for v in kernel.values if v.op is REDUCE}
         self.accumulators: dict[KernelValue, str] = {}
         self.blocks: list[tuple[str, int]] = []
         self.flagged: str | None = None  # the variable of status bits
@@ -211,21 +223,21 @@ class Text:
 
     def compute(self, value: KernelValue) -> None:
         """Emits a value's lines, unless it has a register."""
-        if value in self.registers or value.op in ("reduce", "scatter"):
+        if value in self.registers or value.op in (REDUCE, SCATTER):
             return
-        if value.op == "part":
+        if value.op is PART:
             both = self.registers[value.values[0]]
             assert isinstance(both, tuple)
             self.registers[value] = both[value.attrs["index"]]
             return
-        if value.op == "pair":
+        if value.op is PAIR:
             cells = [o if isinstance(o, str) else full(o, PARTS[value.dtype]) for o in map(self.real, value.operands)]
             self.registers[value] = cells[0], cells[1]
             return
-        if value.op != "load":
+        if value.op is not LOAD:
             self.note(value.node.location if value.node is not None else None)
         name = self.parameters.fresh(self.called(value) + self.suffix)
-        if value.op == "load":
+        if value.op is LOAD:
             assert value.access is not None
             if value.dtype in PARTS:
                 both = (name, self.parameters.fresh(f"{name}_imag"))
@@ -235,7 +247,7 @@ class Text:
                 return
             text = self.load(value.access)
             self.line(f"{name} = {text} != 0" if value.dtype == BOOL else f"{name} = {text}")
-        elif value.op == "gather":
+        elif value.op is GATHER:
             self.gather(value, name)
         else:
             written = self.written(value)
@@ -245,24 +257,24 @@ class Text:
 
     def written(self, value: KernelValue) -> pointwise.Written:
         """The text of a value that is computed from registers."""
-        if value.op == "constant":
+        if value.op is CONSTANT:
             (number,) = value.operands
             assert not isinstance(number, KernelValue)
             return pointwise.Written(full(number, value.dtype))
-        if value.op == "size":
+        if value.op is SIZE:
             given = self.parameters.value(value.attrs["size"])
             return pointwise.Written(f"tl.broadcast_to({given}.to(tl.int64), [1]).to({type_of(value.dtype)})")
-        if value.op == "number":
+        if value.op is NUMBER:
             bits = self.parameters.number(value.attrs["buffer"])
             wide = f"tl.broadcast_to({bits}.to(tl.int64), [1]).to(tl.float64, bitcast=True)"
             return pointwise.cast(np.dtype("float64"), value.dtype, wide)  # NumPy warns where one overflows
-        if value.op == "iota":
+        if value.op is IOTA:
             return pointwise.Written(self.iota(value.attrs["index"], value.dtype))
         operands = [self.real(o) for o in value.operands]
         dtype = value.attrs["operand_dtype"]
-        if value.op == "where":
+        if value.op is ops.WHERE:
             return pointwise.Written(pointwise.where(operands[0], dtype, operands[1], operands[2]))
-        if value.op == "astype":
+        if value.op is ops.ASTYPE:
             return pointwise.cast(dtype, value.dtype, operands[0])
         return pointwise.write(value.op, dtype, operands)
 
@@ -369,7 +381,7 @@ class Text:
 
     def store(self, store: Store) -> None:
         """Writes a value to memory."""
-        if store.value.op == "scatter":
+        if store.value.op is SCATTER:
             self.scatter(store)
             return
         pointer, register = self.parameters.array(store.access.buffer), self.registers[store.value]

@@ -11,12 +11,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from tcompile.annotations.treatments import treatment_of
 from tcompile.bytecode.analysis import Point
@@ -28,6 +26,7 @@ from tcompile.capture.guards.prologue import Guard, GuardFailure, LoadStep, Prol
 from tcompile.capture.guards.reread import Reread
 from tcompile.capture.guards.sources import SizeSource, Source
 from tcompile.capture.interpreter.context import Capture
+from tcompile.capture.interpreter.symbols import readable
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import LazyValue, Null, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue
@@ -35,8 +34,9 @@ from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, TensorType
+from tcompile.graph.evaluate import as_array, copy_into
 from tcompile.graph.ops.control import LOOPS
-from tcompile.graph.sizes import SymInt
+from tcompile.graph.sizes import ShapeEnv, SymInt
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
@@ -144,7 +144,7 @@ class Captured:
     says that this instruction is a call whose function may be compiled by itself. ``differs`` says that plain Python
     would do otherwise, because its user said so (a function was replaced, or asked whether it is being compiled).
     ``locks`` are variables: those of random generators, held while the graph draws. ``followed`` are the functions that
-    the stretch goes through.
+    the stretch goes through. ``asked`` is how many answers about sizes capture has made guards of.
     ``continue_in(loop, parameters)`` captures the way to the next iteration of a loop (``continuations``, by the names
     of the loops for which that was tried). Of such a program ``late_kinds`` are the kinds of the numbers that it gets
     from a scalar loop.
@@ -165,6 +165,7 @@ class Captured:
     locks: Sequence[str] = ()
     followed: Sequence[Followed] = ()
     late_kinds: Sequence[str] | None = None
+    asked: int = 0
     continue_in: Callable[[str, Sequence[Any]], Captured | None] | None = None
     continuations: dict[str, Captured | None] = field(default_factory=dict)
 
@@ -188,6 +189,12 @@ class Captured:
     def guards(self) -> list[Guard]:
         """The guards in the order in which they run."""
         return self.prologue.guards
+
+    def close(self) -> None:
+        """Adds the guards that transforms have asked for; none can be added from now on."""
+        if self.graph is not None:
+            _guard_sizes(self.graph.env, self.prologue, self.symbol_texts, self.asked)
+            self.graph.env.closed = True
 
     def first_failure(self, values: Sequence[Any]) -> GuardFailure | None:
         """Which guard does not hold for these parameters."""
@@ -273,8 +280,8 @@ class Captured:
     def names(self, run: Callable[..., Any] | None, follow: Callable[[Any], Any] | None) -> dict[str, Any]:
         """The names that the program uses and does not assign."""
         return {
-            **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": np.asarray,
-            "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "copyto": np.copyto, "held": held, "mark": mark,
+            **self.prologue.constants, "graph": run, "MISS": MISS, "PLAIN": PLAIN, "asarray": as_array,
+            "copyto": copy_into, "follow": follow, "UNBOUND": UNBOUND, "KEEP": KEEP, "held": held, "mark": mark,
             "raise_if_callers": raise_if_callers, "captured": self,
         }  # fmt: skip
 
@@ -422,12 +429,12 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
             fixes.append(f"o{position} = o{position}[()]")
         elif not traced.type.ndim and traced.type.device == "cpu":
             fixes.append(f"o{position} = asarray(o{position})")
-    _guard_sizes(tx)
+    _guard_sizes(graph.env, tx.prologue, tx.symbols.texts)
     return Captured(
         graph, tx.prologue, arity, [tx.prologue.load(source) for source in inputs], [*fixes, *builder.lines],
         returns, effects, symbol_texts=tx.symbols.texts, extras=extras, differs=tx.differs, locks=tx.locks(),
         followed=tuple(tx.followed.values()),
-        late_kinds=tuple(tx.late_kinds) if tx.options.continues else None,
+        late_kinds=tuple(tx.late_kinds) if tx.options.continues else None, asked=len(graph.env.guards),
     )  # fmt: skip
 
 
@@ -452,7 +459,7 @@ def _as_it_was(tx: Capture, held: object, node: Node) -> Node:
 def plain(tx: Capture, start: Start) -> Captured:
     """The program of a frame that runs on in plain Python whenever the guards collected so far hold."""
     tx.loosen()
-    _guard_sizes(tx)
+    _guard_sizes(tx.graph.env, tx.prologue, tx.symbols.texts)
     return Captured(None, tx.prologue, start.arity, symbol_texts=tx.symbols.texts, exit=start.offset)
 
 
@@ -515,12 +522,11 @@ def _binds(node: Node, symbol: str) -> bool:
     return any(isinstance(size, SymInt) and str(size) == symbol for size in sizes)
 
 
-def _guard_sizes(tx: Capture) -> None:
-    """Adds what was assumed about symbolic sizes, and closes the environment."""
-    env = tx.graph.env
-    for relation, holds in env.guards.items():
-        text = tx.symbols.readable(relation)
-        tx.prologue.guard(
+def _guard_sizes(env: ShapeEnv, prologue: Prologue, symbol_texts: Mapping[str, str], first: int = 0) -> None:
+    """Adds what was assumed about symbolic sizes, from the ``first`` answer on, and freezes the environment."""
+    for relation, holds in list(env.guards.items())[first:]:
+        text = readable(relation, symbol_texts)
+        prologue.guard(
             SizeSource(relation), f"({{}}) is {holds}", text if holds else f"not ({text})", str(holds), "question"
         )
     env.frozen = True

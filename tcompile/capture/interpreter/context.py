@@ -169,6 +169,7 @@ class Capture:
 
     def __post_init__(self) -> None:
         options = self.options
+        self._by_device = {frontend.device: frontend for frontend in reversed(self.frontends)}
         self.builder = Builder(self.graph, exact=options.exact, whole=options.max_unrolled is None)
         self.symbols = Symbols(self.graph.env, self.prologue, self.profile, options.dynamic, self.user_stack)
         self.break_is_error = breaks_are_errors()  # changed where captured code enters or leaves such a block
@@ -385,13 +386,20 @@ class Capture:
 
     def frontend_at(self, device: str) -> Frontend:
         """The frontend whose arrays are on ``device``."""
-        kind = device.partition(":")[0]
-        return next(frontend for frontend in self.frontends if frontend.device == kind)
+        return self._by_device[device.partition(":")[0]]
+
+    def is_scalar(self, value: Any) -> bool:
+        """Whether an object is a scalar object of a library, such as ``np.float64(1)``."""
+        return any(frontend.is_scalar(value) for frontend in self.frontends)
+
+    def scalar_instruction(self, function: Any) -> str | None:
+        """The instruction of a scalar loop that a call of a library's function is."""
+        return next((name for f in self.frontends if (name := f.scalar_instruction(function)) is not None), None)
 
     # -- arrays ----------------------------------------------------------------------------------------------------
-    def array_input(self, type: TensorType, scalar: bool, frontend: Frontend, source: Source) -> ArrayValue:
+    def array_input(self, type: TensorType, scalar: bool, source: Source) -> ArrayValue:
         """A graph input for an array found at ``source``."""
-        return self.new_array(Traced(self.graph_input(type, source), scalar), frontend, source)
+        return self.new_array(Traced(self.graph_input(type, source), scalar), source)
 
     def number_input(self, source: Source) -> TracedNumber:
         """A graph input for a Python float computed from ``source``."""
@@ -406,9 +414,9 @@ class Capture:
         self.input_sources.append(source)
         return self.graph.input(name if not name[0].isdigit() else f"_{name}", type)
 
-    def new_array(self, traced: Traced, frontend: Frontend, source: Source | None = None, kept: str = "") -> ArrayValue:
+    def new_array(self, traced: Traced, source: Source | None = None, kept: str = "") -> ArrayValue:
         """The array object that shows ``traced``. ``kept`` says in words why its elements cannot be written."""
-        array = ArrayValue(traced, frontend, source)
+        array = ArrayValue(traced, self.frontend_at(traced.type.device), source)
         if not traced.scalar:
             array.memory, array.path = self.memory_of(traced.node)
             array.memory.kept = array.memory.kept or kept
@@ -534,7 +542,7 @@ class Capture:
             known = self._arrays.get(id(result))
             if known is not None and known[0] is result:
                 return known[1]
-            return self.new_array(result, self.frontend_at(result.type.device))
+            return self.new_array(result)
         if isinstance(result, Selected):
             return SelectedValue(self, result, self.frontend_at(result.whole.tensor.device))
         if isinstance(result, SymInt):
@@ -542,7 +550,7 @@ class Capture:
         if isinstance(result, Read):
             from tcompile.capture.values.scalar import read
 
-            return read(self, self.new_array(Traced(result.node, scalar=True), self.frontends[0]), result.cls)
+            return read(self, self.new_array(Traced(result.node, scalar=True)), result.cls)
         if isinstance(result, tuple | list):
             return SequenceValue([self.from_frontend(item, owner) for item in result], type(result))
         if isinstance(result, dict):
@@ -666,7 +674,7 @@ class Capture:
                     result = function(*plain, **named)
         except Exception as error:
             raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
-        if follows_settings(result, plain):
+        if follows_settings(result, plain, self.is_scalar):
             raise CannotCapture("unsupported-argument", f"The result of {name} depends on settings of the process.")
         return self.plain_value(result)
 

@@ -7,7 +7,7 @@ Why: guards, the entry program and error texts all ask what a symbol stands for.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tcompile.annotations.marks import AxisMark, not_dynamic
 from tcompile.capture.guards.dynamic_shapes import Profile
@@ -116,7 +116,12 @@ class Symbols:
 
     def readable(self, expression: str) -> str:
         """An expression over symbols in the user's terms."""
-        return re.sub(r"\bs\d+\b", lambda m: self.texts.get(m.group(), m.group()), expression)
+        return readable(expression, self.texts)
 
 
-__all__ = ["Symbols"]
+def readable(expression: str, texts: Mapping[str, str]) -> str:
+    """An expression over symbols, each as the text that a user would write for it."""
+    return re.sub(r"\bs\d+\b", lambda m: texts.get(m.group(), m.group()), expression)
+
+
+__all__ = ["Symbols", "readable"]

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.context.loop_plan import LoopPlan
 from tcompile.capture.loops.carried import Carried
 from tcompile.capture.loops.discover_carried import same_constant
@@ -21,8 +19,8 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.scalar import ScalarValue, check_bits, of_kind
-from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.capture.values.scalar import check_bits, number_value, of_kind
+from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt
 from tcompile.graph.sizes import Size, same
 from tcompile.graph.verify import fits
@@ -115,7 +113,7 @@ class AfterLoop:
             node = op("multiply", node, by)
         if not same(start, 0):
             node = op("add", node, start)
-        return ScalarValue(ArrayValue(Traced(node, scalar=True), carried.tx.frontends[0]), int)
+        return number_value(carried.tx, node, int)
 
 
 class Select:
@@ -178,7 +176,7 @@ class Select:
             if value.memory is not None:
                 value.memory.ask_identity()
             return "scalar" if value.traced.scalar else "array"
-        if isinstance(value, Constant) and isinstance(value.value, np.generic):
+        if isinstance(value, Constant) and self.tx.is_scalar(value.value):
             return "scalar"
         kind = value.python_type
         if kind not in (bool, int, float):

@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.loops.carried import Carried
 from tcompile.capture.semantics.subgraph import Subgraph, control_node, lift
 from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, TensorType, ops
+from tcompile.graph.dtypes import INT64
 from tcompile.graph.ops.control import is_branch
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.sizes import Size, symbols_in
@@ -23,7 +22,7 @@ from tcompile.graph.sizes import Size, symbols_in
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
 
-_COUNT = TensorType(np.dtype("int64"), ())
+_COUNT = TensorType(INT64, ())
 
 
 def computes_constants(carried: Carried) -> bool:

@@ -163,7 +163,7 @@ class Carried:
             return Leaf(value.cls, value.array.traced.node, value)
         if isinstance(value, FloatValue) or (isinstance(value, Constant) and type(value.value) in (float, bool)):
             return Leaf(value.python_type, as_node(tx, value), value)
-        if isinstance(value, Constant) and isinstance(value.value, np.generic):
+        if isinstance(value, Constant) and tx.is_scalar(value.value):
             return Leaf("scalar", as_node(tx, value), value)
         if is_int(value) and name in self.plan.non_affine:
             return Leaf(int, int_node(tx, int_of(value)), value)
@@ -307,10 +307,10 @@ class Carried:
         if kind == "scalar":
             if isinstance(value, ArrayValue) and value.traced.scalar:
                 return self._number(value.traced.node)
-            if isinstance(value, Constant) and isinstance(value.value, np.generic):
+            if isinstance(value, Constant) and tx.is_scalar(value.value):
                 return as_node(tx, value)
             raise other
-        if kind is float and value.python_type is np.float64:
+        if kind is float and value.python_type is np.float64:  # a float to Python, of another class
             was = f"`{name}` is a float of Python's before an iteration and np.float64 after it"
             raise Unsettled(f"{was}; begin with np.float64(...)")
         if value.python_type is not kind:

@@ -76,7 +76,7 @@ class Collected:
             shape = (iterations * row.count, *(env.adopt(n) for n in row.type.shape))
             node = self.tx.builder.op("empty", shape=shape, dtype=row.type.dtype.name)  # each row is assigned
             self.lists[name] = found
-            made = self.arrays[name] = self.tx.new_array(Traced(node), self.tx.frontends[0])
+            made = self.arrays[name] = self.tx.new_array(Traced(node))
             self.f.locals[self.variable(name)] = made
 
     def open(self) -> None:

@@ -20,8 +20,6 @@ from dataclasses import field
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.bytecode.analysis import Analysis
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
@@ -51,7 +49,7 @@ from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.span import CountedSpan, ListSlice
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt, TensorType, ops
-from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, dtype_of
+from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, code_points, dtype_of
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
@@ -174,7 +172,7 @@ class _Stretch:
         self.t = Translator(
             found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
             self._array_type, self._callee, self._generator, self._spare, self._known_text,
-            self._attribute, self._room, self._below,
+            self._attribute, self._room, self._below, self.tx.scalar_instruction,
         )  # fmt: skip
         self.t.lines = f.lines
 
@@ -267,6 +265,8 @@ class _Stretch:
     # -- what the stretch finds ----------------------------------------------------------------------------------------
     def _attribute(self, module: types.ModuleType, name: str) -> Any:
         """What a library's module holds under a name, as long as it does."""
+        if not self.tx.is_library_name(module.__name__):
+            raise Refused(f"the attribute {name}")
         try:
             return self.tx.library_attribute(module, name)
         except AttributeError:
@@ -326,7 +326,7 @@ class _Stretch:
         made = Translator(
             found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
             functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
-            self._known_text, self._attribute, self._room, _nothing_below, t,
+            self._known_text, self._attribute, self._room, _nothing_below, self.tx.scalar_instruction, t,
         )  # fmt: skip
         made.lines = f.lines
         return made
@@ -440,7 +440,7 @@ class _Stretch:
                 return
             node = self.arrays[room.arrays[0]].traced.node
             rows = tx.builder.op("index", node, key=(slice(0, self.items.left * len(room.places)),))
-            found.held.append(ListSlice(tx, tx.new_array(Traced(rows), tx.frontends[0]), kind, None))
+            found.held.append(ListSlice(tx, tx.new_array(Traced(rows)), kind, None))
             return
         count = number_of(tx, "int", tx.builder.op("index", self.arrays[room.count].traced.node, key=(0,)))
         assert isinstance(count, ScalarValue)
@@ -450,7 +450,7 @@ class _Stretch:
     def _new_array(self, op: str, size: Any, dtype: str, **attrs: Any) -> int:
         tx = self.tx
         node = tx.builder.op(op, shape=(size,), dtype=dtype, **attrs)
-        self.arrays.append(tx.new_array(Traced(node), tx.frontends[0]))
+        self.arrays.append(tx.new_array(Traced(node)))
         return len(self.arrays) - 1
 
     def _most_items(self, always: bool) -> Any:
@@ -650,16 +650,6 @@ def _is_kept(v: V) -> bool:
     if isinstance(kind, str) or kind[0] in ("array", "object", "list"):
         return True
     return kind[0] == "tuple" and all(_is_kept(V(inner)) for inner in kind[1])
-
-
-def code_points(text: str) -> np.ndarray[Any, Any]:
-    """The code points of a str, as an array of int32.
-
-    >>> code_points("aé")
-    array([ 97, 233], dtype=int32)
-    """
-    coded = text.encode("utf-32-le", "surrogatepass")
-    return np.frombuffer(coded, np.int32) if coded else np.empty(0, np.int32)
 
 
 def _nothing_below(depth: int) -> V:

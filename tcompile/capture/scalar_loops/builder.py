@@ -12,9 +12,7 @@ from collections.abc import Sequence
 from dataclasses import field
 from typing import Any
 
-import numpy as np
-
-from tcompile.graph.ops.scalar_loop import COMPARISONS, ELEMENTS, result_kind
+from tcompile.graph.ops.scalar_loop import COMPARISONS, ELEMENTS, dtype_of, kind_of_scalar, result_kind
 from tcompile.records import dataclass
 
 _MOST_BLOCKS = 300
@@ -118,10 +116,11 @@ class Instructions:
             if type(value) is int and not -(1 << 62) <= value <= 1 << 62:
                 raise Refused("an int of more than 62 bits")
             return self.add("const", type(value).__name__, value, known=value)
-        if isinstance(value, np.generic):
+        kind = kind_of_scalar(value)
+        if kind is not None:
             if value.dtype.name not in ELEMENTS:
                 raise Refused(f"a {value.dtype.name}")
-            return self.add("const", f"np.{value.dtype.name}", value.item())
+            return self.add("const", kind, value.item())
         if type(value) is tuple:
             return self.pack([self.constant(item) for item in value])
         return self.object(value)
@@ -187,7 +186,7 @@ class Instructions:
             raise Refused(f"{a.kind} {sign} {b.kind}")
         if self.in_ufunc and sign in COMPARISONS:
             for value in (a, b):  # Python's own comparison with a NaN sets a flag, and NumPy warns of an invalid value
-                if np.dtype(value.kind.removeprefix("np.")).kind == "f":
+                if dtype_of(value.kind).kind == "f":
                     self.require(self.add("==", "bool", value.register, value.register))
         return self.add(sign, kind, a.register, b.register)
 

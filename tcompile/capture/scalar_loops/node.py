@@ -15,7 +15,7 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import FloatValue, IntegerValue
 from tcompile.capture.values.memory import Memory
-from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.scalar import ScalarValue, number_value
 from tcompile.errors import GraphError
 from tcompile.frontends.base import Traced
 from tcompile.graph import Node, TensorType, ops
@@ -50,8 +50,8 @@ def operand_of(tx: Capture, value: Value) -> tuple[str, Any] | None:
 def number_of(tx: Capture, kind: str, node: Node) -> Value:
     """Returns the value of a carried number."""
     if is_numpy(kind):
-        return tx.new_array(Traced(node, True), tx.frontends[0])
-    return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), PYTHON[kind])
+        return tx.new_array(Traced(node, True))
+    return number_value(tx, node, PYTHON[kind])
 
 
 def append(

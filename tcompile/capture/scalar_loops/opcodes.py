@@ -8,20 +8,28 @@ Why: the tables beside ``translator``, which goes from block to block.
 from __future__ import annotations
 
 import math
-import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
-
-import numpy as np
 
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_number
 from tcompile.capture.scalar_loops.rng import Drawing, as_float, draw, in_order
-from tcompile.capture.scalar_loops.translator import CALLS, METHODS, NULL, STEPS, Translator
+from tcompile.capture.scalar_loops.translator import CALLS, LIBRARY_CALLS, METHODS, NULL, STEPS, Translator
 from tcompile.capture.values.random_generator import is_drawing
+from tcompile.graph.dtypes import named
 from tcompile.graph.ops.draws import DRAWS, method_of
-from tcompile.graph.ops.scalar_loop import ARITHMETIC, COMPARISONS, LIBRARY, UFUNCS, common, is_numpy
+from tcompile.graph.ops.scalar_loop import (
+    ARITHMETIC,
+    COMPARISONS,
+    LIBRARY,
+    UFUNCS,
+    common,
+    dtype_of,
+    is_numpy,
+    operand_count,
+)
 
 _MOST_ITEMS = 16  # items of a tuple in a loop, each unrolled
 
@@ -58,7 +66,7 @@ def _chosen(sign: str) -> Callable[[Translator, list[V]], V]:
 
 def _abs(t: Translator, arguments: list[V]) -> V:
     value = _one(arguments)
-    if value.kind in ("np.bool",) or (is_numpy(value.kind) and np.dtype(value.kind[3:]).kind == "u"):
+    if value.kind in ("np.bool",) or (is_numpy(value.kind) and dtype_of(value.kind).kind == "u"):
         return value
     return t.add("abs", "int" if value.kind == "bool" else value.kind, value.register)
 
@@ -124,7 +132,7 @@ def _magnitude(t: Translator, arguments: list[V]) -> V:
 def _ufunc(name: str) -> Callable[[Translator, list[V]], V]:
     """Emits a ufunc of floats; for integers some give integers, or narrower floats."""
     whole = () if name in ("floor", "ceil", "trunc", "rint") else ("int", "np.int64", "np.int32", "np.uint32")
-    count = getattr(np, name).nin
+    count = operand_count(name)
 
     def run(t: Translator, arguments: list[V]) -> V:
         floats = sum(value.kind in ("float", "np.float64") for value in arguments)
@@ -141,10 +149,10 @@ def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
 
     def run(t: Translator, arguments: list[V]) -> V:
         value = _one(arguments)
-        to = np.dtype(name)
+        to = named(name)
         if value.kind == kind:
             return value
-        exact = np.can_cast(common(value.kind, kind), to) if to.kind == "f" else value.kind in ("int", "bool")
+        exact = common(value.kind, kind) == to if to.kind == "f" else value.kind in ("int", "bool")
         if not exact:
             raise Refused(f"np.{name} of {value.kind}")
         return t.add(kind, kind, value.register)
@@ -200,10 +208,12 @@ CALLS |= {
     id(range): lambda t, items: t.range(items),
     id(math.sqrt): _math("sqrt"), id(math.fabs): _math("fabs"), id(math.floor): _math("floor", "int"),
     id(math.ceil): _math("ceil", "int"), id(math.isnan): _math("isnan", "bool"),
-    id(np.sqrt): _root, id(np.abs): _magnitude, id(np.fabs): _magnitude,
-    id(np.float64): _scalar("float64"), id(np.int64): _scalar("int64"),
     **{id(getattr(math, name)): _math(name) for name in LIBRARY},
-    **{id(getattr(np, name)): _ufunc(name) for name in UFUNCS},
+}  # fmt: skip
+LIBRARY_CALLS |= {
+    "np.sqrt": _root, "np.absolute": _magnitude, "np.fabs": _magnitude,
+    "np.float64": _scalar("float64"), "np.int64": _scalar("int64"),
+    **{f"np.{name}": _ufunc(name) for name in UFUNCS},
 }  # fmt: skip
 
 # -- instructions ------------------------------------------------------------------------------------------------------
@@ -293,7 +303,7 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
         return V(("append", owner.kind[1]))
     if owner.kind[0] == "generator":
         return _method_of(t, owner, name)
-    if owner.kind[0] == "object" and (owner.known in (math, np) or owner.known is sys.modules.get("numpy.random")):
+    if owner.kind[0] == "object" and type(owner.known) is types.ModuleType:
         found = t.load_attribute(owner.known, name)
         return _method_of(t, t.load_generator(t, found.__self__), name) if is_drawing(found) else t.constant(found)
     raise Refused(f"the attribute {name}")
@@ -377,7 +387,7 @@ def _compare(t: Translator, i: Instruction) -> None:
 
 def _is_whole(value: V) -> bool:
     """Whether it is an int or a bool. A float may be a NaN, which ``in`` finds by identity."""
-    return is_number(value) and np.dtype(value.kind.removeprefix("np.")).kind in "biu"
+    return is_number(value) and dtype_of(value.kind).kind in "biu"
 
 
 @_step("CONTAINS_OP")
@@ -405,9 +415,9 @@ def _unary(t: Translator, i: Instruction) -> None:
     if not is_number(value) or value.kind in ("np.bool", "bool"):
         raise Refused("a sign before something else than a number")
     name = i.opname.removeprefix("UNARY_").lower()
-    if is_numpy(value.kind) and np.dtype(value.kind[3:]).kind == "u" and name == "negative":
+    if is_numpy(value.kind) and dtype_of(value.kind).kind == "u" and name == "negative":
         raise Refused("the negative of an unsigned number")
-    if name == "invert" and value.kind != "int" and np.dtype(value.kind.removeprefix("np.")).kind not in "iu":
+    if name == "invert" and value.kind != "int" and dtype_of(value.kind).kind not in "iu":
         raise Refused("~ of a float")
     if name == "negative" and type(value.known) is int:
         t.stack.append(t.constant(-value.known))

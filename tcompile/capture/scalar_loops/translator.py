@@ -14,8 +14,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from tcompile.bytecode.analysis import Analysis
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.context.followed import note
@@ -29,7 +27,7 @@ from tcompile.capture.scalar_loops.builder import (
     is_number,
     parts_of,
 )
-from tcompile.graph.ops.scalar_loop import is_numpy
+from tcompile.graph.ops.scalar_loop import dtype_of, is_numpy
 from tcompile.records import dataclass
 
 _MOST_VERSIONS = 6  # of one place in the code
@@ -59,7 +57,8 @@ class Exit:
 
 # Handlers by instruction name, and by the identity of a function; ``opcodes`` fills these tables.
 STEPS: dict[str, Callable[[Translator, Instruction], None]] = {}
-CALLS: dict[int, Callable[[Translator, list[V]], V]] = {}
+CALLS: dict[int, Callable[[Translator, list[V]], V]] = {}  # of functions of Python's, by their identities
+LIBRARY_CALLS: dict[str, Callable[[Translator, list[V]], V]] = {}  # of array libraries, by the names of instructions
 METHODS: dict[str, Callable[[Translator, V, list[V]], V]] = {}  # the same by the kind of what is called
 
 
@@ -73,6 +72,7 @@ class Translator(Instructions):
     one keeps beside its state, ``load_text(text)`` the array of a str's code points; ``load_attribute(module, name)``
     an object of a library's; ``load_room(translator, list, item)`` the arrays that a list's items go to, the first of
     which counts them; ``load_below(depth)`` a list that lies on the frame's stack below what the stretch has there.
+    ``instruction(function)`` names the instruction that a call of a library's function is, None where it is none.
 
     The code of a function that is called is a stretch of its own in the program of its ``caller``.
     """
@@ -93,6 +93,7 @@ class Translator(Instructions):
         load_attribute: Callable[[Any, str], Any],
         load_room: Callable[[Translator, int, V | None], Sequence[int]],
         load_below: Callable[[int], V],
+        instruction: Callable[[Any], str | None],
         caller: Translator | None = None,
     ) -> None:
         super().__init__(caller)
@@ -100,7 +101,7 @@ class Translator(Instructions):
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
         self.callee, self.load_generator, self.load_spare = callee, load_generator, load_spare
         self.load_text, self.load_attribute = load_text, load_attribute
-        self.load_room, self.load_below = load_room, load_below
+        self.load_room, self.load_below, self.instruction = load_room, load_below, instruction
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.lines: list[int] | None = None  # of the frame, where they are noted
         self.by_state: dict[State, Block] = {}
@@ -242,7 +243,7 @@ class Translator(Instructions):
         """Returns the registers of the indices of a key."""
         items = self.items(key) if key.kind[0] == "tuple" else [key]
         for item in items:
-            whole = is_number(item) and (item.kind == "int" or np.dtype(item.kind.removeprefix("np.")).kind in "iu")
+            whole = is_number(item) and (item.kind == "int" or dtype_of(item.kind).kind in "iu")
             if not whole or item.kind == "bool":
                 raise Refused("an index that is no int")
         found = (*before, *(item.register for item in items))
@@ -291,7 +292,7 @@ class Translator(Instructions):
             raise Refused("range of something else")
         ints = []
         for item in items:
-            if item.kind != "int" and (not is_numpy(item.kind) or np.dtype(item.kind[3:]).kind not in "iu"):
+            if item.kind != "int" and (not is_numpy(item.kind) or dtype_of(item.kind).kind not in "iu"):
                 raise Refused("range of something else than ints")
             ints.append(V("int", self.as_ints(item.registers), item.known))
         start, stop = (self.constant(0), ints[0]) if len(ints) == 1 else ints[:2]
@@ -315,7 +316,7 @@ class Translator(Instructions):
             return METHODS[function.kind[0]](self, function, arguments)
         if function.kind[0] != "object" or self.objects.get(function.kind[1]) is not target:
             raise Refused("a call of something that is no function")
-        known = CALLS.get(id(target))
+        known = CALLS.get(id(target)) or LIBRARY_CALLS.get(self.instruction(target) or "")
         if known is not None:
             return known(self, arguments)
         inner = self.callee(self, target, arguments) if self.depth < _MOST_CALLS else None
@@ -347,6 +348,6 @@ class Translator(Instructions):
 
 
 __all__ = [
-    "CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Iteration", "Refused", "Translator", "V",
-    "is_number", "parts_of",
+    "CALLS", "LIBRARY_CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Iteration", "Refused",
+    "Translator", "V", "is_number", "parts_of",
 ]  # fmt: skip

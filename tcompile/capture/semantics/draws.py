@@ -11,8 +11,6 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.scalar_loops.builder import Instructions, Refused, V
 from tcompile.capture.scalar_loops.node import append, number_of, operand_of
 from tcompile.capture.scalar_loops.rng import Drawing, draw, fill, in_order
@@ -22,7 +20,7 @@ from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import SymInt
-from tcompile.graph.ops.draws import DRAWS, is_plain, method_of
+from tcompile.graph.ops.draws import DRAWS, is_legacy, is_plain, method_of
 from tcompile.graph.ops.scalar_loop import dtype_of
 
 if TYPE_CHECKING:
@@ -34,7 +32,7 @@ def call(
     tx: Capture, owner: RandomGeneratorValue, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     """What the method gives. Raises CannotCapture for what is plain Python's."""
-    if name == "choice" and owner.python_type is np.random.Generator:
+    if name == "choice" and not is_legacy(owner.value):
         return _choice(tx, owner, args, kwargs)
     row = method_of(owner.python_type, name)
     if row is None or owner.family is None:
@@ -80,7 +78,7 @@ def _pays(owner: RandomGeneratorValue, row: str, shape: Sequence[Any] | None) ->
     """
     assert owner.family is not None
     what = DRAWS[row]
-    if shape is None or not what.many or owner.python_type is not np.random.Generator:
+    if shape is None or not what.many or is_legacy(owner.value):
         return False
     if not (what.function or is_plain(owner.family.name)):
         return False
@@ -116,7 +114,7 @@ def _drawn(
         (node,) = append(tx, t, arrays, [kind], row)
         return number_of(tx, kind, node)
     made = tx.builder.op("empty", shape=shape, dtype=dtype_of(kind).name)
-    array = tx.new_array(Traced(made), tx.frontends[0])
+    array = tx.new_array(Traced(made))
     fill(t, len(arrays), len(shape), what, given)
     append(tx, t, [*arrays, array], [], row)
     return array

@@ -33,8 +33,8 @@ from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.slices import RangeValue, SliceValue
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import TensorType
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.draws import is_generator
-from tcompile.graph.types import DType
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
@@ -52,7 +52,7 @@ def wrap(tx: Capture, value: Any, source: Source) -> Value:
     """The captured value of ``value``, found at ``source``."""
     cls = type(value)
     if isinstance(source, StateSource):  # the generator's class says all
-        return tx.array_input(TensorType(value.dtype, value.shape), False, tx.frontends[0], source)
+        return tx.array_input(TensorType(value.dtype, value.shape), False, source)
     if _is_foreign(value):
         return _moved(tx, value, source)
     if value is None or value is Ellipsis or value is NotImplemented or cls is bool:
@@ -207,7 +207,7 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
             for axis, size in enumerate(type_.shape)
         )
         type_ = TensorType(type_.dtype, shape, type_.layout, type_.device)
-    array = tx.array_input(type_, scalar, frontend, source)
+    array = tx.array_input(type_, scalar, source)
     if array.memory is not None:
         array.memory.own_dtype = own_dtype
     return array

@@ -12,8 +12,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.interpreter.context import Effect
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
 
 _DTYPES = {bool: "bool", float: "float64"}
-_NUMBERS = (bool, int, float, complex, np.generic)
+_NUMBERS = (bool, int, float, complex)
 
 
 @dataclass
@@ -77,7 +75,7 @@ def capture_region(
         if type.device != "cpu":
             raise CannotCapture("unsupported-argument", f"a control-flow function of arrays on {type.device}")
         given = Traced(graph.input(f"x{position}", type))
-        array = tx.new_array(given, tx.frontends[0], kept="an operand of a control-flow function,")
+        array = tx.new_array(given, kept="an operand of a control-flow function,")
         inside.append(array)
     before = state_of(tx)
     outside, tx.builder.graph = tx.builder.graph, graph
@@ -150,9 +148,7 @@ def as_node(tx: Capture, leaf: Value) -> Node:
         return leaf.traced.node
     if isinstance(leaf, Constant) and type(leaf.value) in _DTYPES:
         return tx.builder.op("full", shape=(), fill_value=leaf.value, dtype=_DTYPES[type(leaf.value)])
-    made = tx.frontends[0].call(tx.builder, np.array, [leaf.export(tx)], {})
-    assert isinstance(made, Traced)
-    return made.node.inputs[0] if made.node.op is ops.COPY else made.node  # nodes never change: no need of a new array
+    return tx.frontend_at("cpu").as_array(tx.builder, leaf.export(tx))
 
 
 def node_of(tx: Capture, value: Value) -> Node:
@@ -219,7 +215,7 @@ def flatten(tx: Capture, value: Value) -> tuple[list[Value], Any]:
     value = settled(tx, value)
     if isinstance(value, ArrayValue | IntegerValue | FloatValue | ScalarValue):
         return [value], None
-    if isinstance(value, Constant) and isinstance(value.value, _NUMBERS):
+    if isinstance(value, Constant) and (isinstance(value.value, _NUMBERS) or tx.is_scalar(value.value)):
         return [value], None
     if isinstance(value, SequenceValue):
         items = [flatten(tx, item) for item in value.items]

@@ -131,7 +131,7 @@ class ArrayValue(Value):
         The result may be read, but must not escape, and the array must not be written meanwhile.
         """
         node = tx.builder.op("gather", shown.node, *(k.node for k in picked.values()), axes=tuple(picked))
-        row = tx.new_array(Traced(node), self.frontend, kept="that is a row at a computed place,")
+        row = tx.new_array(Traced(node), kept="that is a row at a computed place,")
         assert row.memory is not None
         row.memory.stands_in = True
         if self.memory is not None:

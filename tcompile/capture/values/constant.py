@@ -14,8 +14,6 @@ import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.guards.kinds import shown
 from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Source
 from tcompile.capture.interpreter.lazy_imports import settle
@@ -94,7 +92,7 @@ class Constant(Value):
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(owner.__name__, owner), name))
         if isinstance(owner, enum.Enum):
             return tx.wrap(found, AttributeSource(self.source or ConstantSource.of(shown(owner), owner), name))
-        fixed = type(owner) in _LITERALS or isinstance(owner, type | np.generic) or tx.is_fixed(owner)
+        fixed = type(owner) in _LITERALS or isinstance(owner, type) or tx.is_scalar(owner) or tx.is_fixed(owner)
         if not fixed and name not in ("__name__", "__qualname__", "__module__", "__doc__"):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is read.")
         if type(found) in _METHODS and getattr(owner, name) is not found:
@@ -135,8 +133,9 @@ class Constant(Value):
 
     def truth(self, tx: Capture) -> bool:
         """The object's truth, for types whose truth runs no user code."""
-        quiet = isinstance(self.value, (*_LITERALS, frozenset, range, types.ModuleType, np.dtype, np.generic))
-        if (quiet or callable(self.value) or isinstance(self.value, enum.Enum)) and not answers_in_python(self.value):
+        quiet = isinstance(self.value, (*_LITERALS, frozenset, range, types.ModuleType, enum.Enum))
+        known = quiet or callable(self.value) or tx.is_scalar(self.value) or tx.is_fixed(self.value)
+        if known and not answers_in_python(self.value):
             return bool(self.value)
         return super().truth(tx)
 

@@ -11,13 +11,11 @@ import types
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Source, StateSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph.ops.draws import SPARE, Family, family_of, is_generator, spare_of, state_of
+from tcompile.graph.ops.draws import SPARE, Family, family_of, is_generator, is_of_the_process, spare_of, state_of
 
 if TYPE_CHECKING:
     from tcompile.capture.entry.codegen import Rebuilder
@@ -74,7 +72,7 @@ def method_of_known(tx: Capture, function: Any) -> DrawingMethod:
 
 def known_generator(tx: Capture, generator: Any) -> RandomGeneratorValue:
     """The value of a generator that is known because a method of its own is."""
-    name = "np.random" if getattr(np.random.rand, "__self__", None) is generator else "generator"
+    name = "np.random" if is_of_the_process(generator) else "generator"
     found = tx.wrap(generator, ConstantSource.of(name, generator))
     assert isinstance(found, RandomGeneratorValue)
     return found

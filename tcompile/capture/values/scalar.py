@@ -15,15 +15,13 @@ import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.frontends.base import CannotCapture, Traced, TracedNumber
-from tcompile.graph import Node, TensorType
+from tcompile.graph import Node
+from tcompile.graph.dtypes import BOOL, INT64, DType
 from tcompile.graph.sizes import Size, SymInt
-from tcompile.graph.types import DType
 
 if TYPE_CHECKING:
     from tcompile.capture.entry.codegen import Rebuilder
@@ -71,7 +69,7 @@ class ScalarValue(Value):
         dtype = array.traced.type.dtype
         if self.cls is int and dtype.kind == "f" and sign in _WITH_INTEGERS:
             return _weak(tx, tx.builder.op("astype", self.array.traced.node, dtype="float64"))
-        if self.cls is int and dtype == np.dtype("int64") and sign in _WITH_INTEGERS:
+        if self.cls is int and dtype == INT64 and sign in _WITH_INTEGERS:
             return self.array.traced
         return self.export(tx)
 
@@ -107,15 +105,15 @@ def read(tx: Capture, array: ArrayValue, cls: type | None) -> Value:
         node = op("not_equal", node, 0)
     elif node.tensor.dtype.name != _DTYPES[wanted]:
         node = op("astype", node, dtype=_DTYPES[wanted])
-    return _number(tx, node, wanted)
+    return number_value(tx, node, wanted)
 
 
 _SIMPLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32", "float64")
 
 
-def _number(tx: Capture, node: Node, cls: type) -> ScalarValue:
-    assert isinstance(node.type, TensorType)
-    return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), cls)
+def number_value(tx: Capture, node: Node, cls: type) -> ScalarValue:
+    """The Python number of class ``cls`` that a node of rank 0 is."""
+    return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontend_at(node.device)), cls)
 
 
 def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
@@ -123,15 +121,15 @@ def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     has_float = float in (left.python_type, right.python_type)
     ints: list[Any] = [None, None] if has_float else [_int_operand(tx, side) for side in (left, right)]
     if sign in _INTS and None not in ints:
-        return _number(tx, tx.builder.op(_INTS[sign], *ints), int)
+        return number_value(tx, tx.builder.op(_INTS[sign], *ints), int)
     if sign in _PARTS and ints[0] is not None and type(ints[1]) is int and 0 < ints[1] < _LARGEST:
-        return _number(tx, tx.builder.op(_PARTS[sign], *ints), int)
+        return number_value(tx, tx.builder.op(_PARTS[sign], *ints), int)
     operands = [_float_operand(tx, side) for side in (left, right)]
     if sign in _COMPARE:
         if not has_float:
             operands = ints
         if None not in operands:
-            return _number(tx, tx.builder.op(_COMPARE[sign], *operands), bool)
+            return number_value(tx, tx.builder.op(_COMPARE[sign], *operands), bool)
     if has_float and (sign in _FLOATS or sign in ("/", "**")):  # Python makes a float of an int, too
         operands = [_as_float(tx, side, known) for side, known in zip((left, right), operands, strict=True)]
     if None not in operands:
@@ -141,7 +139,7 @@ def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
                 return power
         elif sign in _FLOATS or sign == "/":
             divide = "divide" if isinstance(right, Constant) and right.value else "python_divide"
-            return _number(tx, tx.builder.op(_FLOATS.get(sign, divide), *operands), float)
+            return number_value(tx, tx.builder.op(_FLOATS.get(sign, divide), *operands), float)
     what = f"{left.describe()} {sign} {right.describe()}"
     raise CannotCapture("data-dependent-value", f"Python itself computes {what}.")
 
@@ -153,10 +151,10 @@ def _power(tx: Capture, left: Value, right: Value, operands: list[Any]) -> Value
     if float not in (left.python_type, right.python_type) or tx.options.exact:
         return None
     if known == 2:
-        return _number(tx, op("finite", op("multiply", operands[0], operands[0])), float)
+        return number_value(tx, op("finite", op("multiply", operands[0], operands[0])), float)
     if known == 0.5 and left.python_type is int:  # which is never a zero with a sign
-        return _number(tx, op("python_sqrt", operands[0]), float)
-    return _number(tx, op("finite", op("pow", *operands)), float) if is_positive else None
+        return number_value(tx, op("python_sqrt", operands[0]), float)
+    return number_value(tx, op("finite", op("pow", *operands)), float) if is_positive else None
 
 
 def of_number(tx: Capture, function: Callable[..., Any], value: Value) -> Value | None:
@@ -175,8 +173,8 @@ def of_number(tx: Capture, function: Callable[..., Any], value: Value) -> Value 
     if node is None:  # an int that may be too large
         return None
     if function is math.sqrt:
-        return _number(tx, tx.builder.op("python_sqrt", node), float)
-    return _number(tx, tx.builder.op("finite", tx.builder.op(_MATH[function], node)), float)
+        return number_value(tx, tx.builder.op("python_sqrt", node), float)
+    return number_value(tx, tx.builder.op("finite", tx.builder.op(_MATH[function], node)), float)
 
 
 def selected(tx: Capture, sign: str, value: Value, other: Value) -> Value | None:
@@ -197,7 +195,7 @@ def selected(tx: Capture, sign: str, value: Value, other: Value) -> Value | None
     operands = [_float_operand(tx, side) for side in (value, other)]
     if None in operands:
         return None
-    return _number(tx, tx.builder.op("where", tx.builder.op(_COMPARE[sign], *operands), *operands), float)
+    return number_value(tx, tx.builder.op("where", tx.builder.op(_COMPARE[sign], *operands), *operands), float)
 
 
 def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
@@ -206,7 +204,7 @@ def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
         raise CannotCapture("data-dependent-value", f"Python itself computes {sign} of {value.describe()}.")
     if sign == "+":
         return value
-    return _number(tx, tx.builder.op("abs" if sign == "abs" else "negative", value.array.traced.node), float)
+    return number_value(tx, tx.builder.op("abs" if sign == "abs" else "negative", value.array.traced.node), float)
 
 
 def _as_float(tx: Capture, value: Value, known: Any) -> Any:
@@ -224,7 +222,7 @@ def truth_node(tx: Capture, value: Value) -> Node | None:
         node = tx.builder.op("reshape", node, shape=()) if node.tensor.ndim else node
     else:
         return None
-    return node if node.tensor.dtype == np.dtype("bool") else tx.builder.op("not_equal", node, 0)
+    return node if node.tensor.dtype == BOOL else tx.builder.op("not_equal", node, 0)
 
 
 def either(tx: Capture, one: Value, two: Value) -> Value:
@@ -238,7 +236,7 @@ def either(tx: Capture, one: Value, two: Value) -> Value:
 
 def truth_of(tx: Capture, node: Node) -> ScalarValue:
     """The Python bool that a node of the graph is."""
-    return _number(tx, node, bool)
+    return number_value(tx, node, bool)
 
 
 def computed_int(tx: Capture, value: Value) -> Node | None:
@@ -253,8 +251,8 @@ def computed_int(tx: Capture, value: Value) -> Node | None:
 def of_kind(tx: Capture, kind: Any, node: Node, kept: str = "") -> Value:
     """What a node is to Python: an ``array``, a ``scalar`` object of its library, or a number of the class ``kind``."""
     if kind in ("array", "scalar"):
-        return tx.new_array(Traced(node, kind == "scalar"), tx.frontend_at(node.device), kept=kept)
-    return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontends[0]), kind)
+        return tx.new_array(Traced(node, kind == "scalar"), kept=kept)
+    return number_value(tx, node, kind)
 
 
 def int_node(tx: Capture, size: Size) -> Node:

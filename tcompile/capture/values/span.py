@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.scalar import ScalarValue, of_kind
@@ -71,7 +69,8 @@ class ListSlice(Value):
     def displayed(self, program: Rebuilder, rows: str) -> list[str]:
         """The items that are so many rows of the array, in a list's display."""
         if self.kind == "array":
-            copies = f"*map({program.constant(np.ndarray.copy)}, {rows}{'' if self.final is None else '[:-1]'})"
+            copy_of = getattr(self.array.python_type, "copy")  # noqa: B009  # of the array's class
+            copies = f"*map({program.constant(copy_of)}, {rows}{'' if self.final is None else '[:-1]'})"
             return [copies, *([] if self.final is None else [program.rebuild(self.final)])]
         return [f"*{rows}" if self.kind == "scalar" else f"*{rows}.tolist()"]
 

@@ -13,13 +13,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Deferred, LazyValue, Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
+from tcompile.graph.dtypes import limits
 from tcompile.strict import strict
 
 if TYPE_CHECKING:
@@ -132,10 +131,10 @@ def remainder(tx: Capture, left: Value, right: Value) -> Value | None:
     return text(tx, operator.mod, [left, right]) if _varies(right) else None
 
 
-def follows_settings(result: Any, given: Sequence[Any]) -> bool:
-    """Whether a text or a number depends on NumPy's print options, or on the limit of an int's digits."""
+def follows_settings(result: Any, given: Sequence[Any], is_scalar: Callable[[Any], bool]) -> bool:
+    """Whether a text or a number depends on a library's print options, or on the limit of an int's digits."""
     if isinstance(result, str):
-        return any(isinstance(x, np.generic) or (type(x) is int and _is_long(x)) for x in given)
+        return any(is_scalar(x) or (type(x) is int and _is_long(x)) for x in given)
     return type(result) is int and _is_long(result) and any(isinstance(x, str | bytes) for x in given)
 
 
@@ -190,7 +189,7 @@ def _tried(value: Value, example: int) -> Any:
     if isinstance(value, ArrayValue):
         dtype = value.traced.type.dtype
         examples = {"f": _FLOATS, "b": (False, True)}.get(dtype.kind)
-        return dtype.type(examples[example] if examples else (0, np.iinfo(dtype).max)[example])
+        return dtype.type(examples[example] if examples else (0, limits(dtype).max)[example])
     cls = value.python_type
     return (_FLOATS if cls is float else _INTS if cls is int else (False, True))[example]
 

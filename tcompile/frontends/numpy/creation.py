@@ -34,9 +34,9 @@ from tcompile.frontends.numpy.values import (
     takes_dtype,
 )
 from tcompile.graph import Layout, TensorType
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import Size, SymInt, guarded_one, hint, is_one
-from tcompile.graph.types import DType
 from tcompile.numpy_versions import TYPES_KEEP_ONE_ELEMENT
 from tcompile.strict import strict
 

@@ -33,9 +33,9 @@ from tcompile.frontends.numpy.values import (
     weak_as,
 )
 from tcompile.graph import Node, Operand
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops import k_order
 from tcompile.graph.sizes import SymInt
-from tcompile.graph.types import DType
 from tcompile.numpy_versions import ROUND_COPIES_INTEGERS
 
 

@@ -32,13 +32,18 @@ from tcompile.frontends.numpy.creation import scalar_type
 from tcompile.frontends.numpy.forms import FORMS
 from tcompile.frontends.numpy.library import METHOD_RULES, RULES, Rule, library_call
 from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OF_FUNCTIONS_ONLY, invoke, signature_of
-from tcompile.graph import TensorType
-from tcompile.graph.types import DType
+from tcompile.graph import Node, TensorType, ops
+from tcompile.graph.dtypes import DType
+from tcompile.graph.ops.scalar_loop import UFUNCS
 
 _FIXED = (
     np.ufunc, np.dtype, type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
     types.ModuleType, type(np.sum),  # the dispatcher around NumPy's Python functions
 )  # fmt: skip
+# Functions that scalar loops compute, by their identities.
+_INSTRUCTIONS = {
+    id(getattr(np, name)): f"np.{name}" for name in (*UFUNCS, "sqrt", "absolute", "fabs", "float64", "int64")
+}
 _OPERATOR_METHODS = {"__abs__": "abs", "__neg__": "-", "__pos__": "+", "__invert__": "~"}
 
 
@@ -74,6 +79,7 @@ class NumPyFrontend:
 
     name = "numpy"
     device = "cpu"
+    namespace: Any = np
 
     def type_of(self, value: object) -> TensorType | None:
         """Returns the type of an exact ndarray or NumPy scalar of a supported dtype; else None."""
@@ -108,6 +114,15 @@ class NumPyFrontend:
         if issubclass(type(value), _FIXED):
             return self.knows(value)
         return any(value is known for known in subscripts.OWNERS)
+
+    def as_array(self, b: Builder, number: Any) -> Node:
+        """What ``np.array`` makes of it, as far as operations can tell."""
+        made: Traced = self.call(b, np.array, [number], {})
+        return made.node.inputs[0] if made.node.op is ops.COPY else made.node  # nodes never change: no need of a copy
+
+    def scalar_instruction(self, function: object) -> str | None:
+        """Universal functions, and the classes of numbers."""
+        return _INSTRUCTIONS.get(id(function))
 
     def is_constant_scalar(self, value: object) -> bool:
         """Booleans and integers."""

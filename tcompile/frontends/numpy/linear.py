@@ -28,9 +28,9 @@ from tcompile.frontends.numpy.registry import NO_VALUE, function, method, refuse
 from tcompile.frontends.numpy.shape import reshape_to, row_of, transpose, transposed
 from tcompile.frontends.numpy.values import INT, array, axis_in, cast, sizes_equal, standin_dtype
 from tcompile.graph import TensorType
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.view import address_direction
 from tcompile.graph.sizes import Size, may_be_one, product
-from tcompile.graph.types import DType
 
 
 def _promote(function: Any, a: Traced, c: Traced) -> DType:

@@ -17,8 +17,8 @@ from tcompile.frontends.base import Builder, CannotCapture, Traced, TracedNumber
 from tcompile.frontends.numpy import linear, ufuncs
 from tcompile.frontends.numpy.values import BOOL, Weak, cast, constant, is_weak, nested, same_order
 from tcompile.graph import ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import SymInt, same_shape
-from tcompile.graph.types import DType
 from tcompile.numpy_versions import POWER_LOOKS_AT_TYPES
 
 BINARY: dict[str, np.ufunc] = {

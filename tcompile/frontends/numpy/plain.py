@@ -14,8 +14,8 @@ import numpy as np
 from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced, TracedNumber
 from tcompile.frontends.numpy.registry import attribute, function, method
 from tcompile.frontends.numpy.values import array, axis_in
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import Size, SymInt
-from tcompile.graph.types import DType
 
 
 @attribute("shape")

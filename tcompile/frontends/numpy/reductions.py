@@ -33,10 +33,10 @@ from tcompile.frontends.numpy.values import (
     standin_dtype,
     weak_as,
 )
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.reduction import reduced_type
 from tcompile.graph.ops.rules import k_order, like_order
 from tcompile.graph.sizes import is_one, product
-from tcompile.graph.types import DType
 from tcompile.numpy_versions import COUNTS_ARE_NUMPYS
 
 _NONE = (None, NO_VALUE)

@@ -34,14 +34,14 @@ from tcompile.frontends.numpy.values import (
     weak_as,
 )
 from tcompile.graph import Node, Operand, Size, TensorType
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops import OPS, k_order
 from tcompile.graph.sizes import SymInt, is_one
-from tcompile.graph.types import DType
 from tcompile.strict import strict
 
 # The rows whose NumPy meaning is one ufunc, by that ufunc.
 ROWS: dict[np.ufunc, str] = {
-    op.reference: name for name, op in OPS.items() if op.kind == "pointwise" and isinstance(op.reference, np.ufunc)
+    op.meaning: name for name, op in OPS.items() if op.kind == "pointwise" and isinstance(op.meaning, np.ufunc)
 }
 ROWS.update({np.fabs: "abs", np.conjugate: "positive"})  # of real floats
 # On booleans these ufuncs are other rows: the very same loops.

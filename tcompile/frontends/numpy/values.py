@@ -19,9 +19,9 @@ import numpy as np
 from tcompile.errors import GraphError
 from tcompile.frontends.base import Builder, CannotCapture, Stacked, Traced, TracedNumber, slot
 from tcompile.graph import Layout, Node, Operand, TensorType, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.rules import broadcast_shapes, like_order
 from tcompile.graph.sizes import Size, SymInt, is_one, product, same, same_shape
-from tcompile.graph.types import DType
 from tcompile.strict import strict
 
 BOOL = np.dtype("bool")

@@ -39,10 +39,10 @@ from tcompile.frontends.numpy.values import (
     strong,
 )
 from tcompile.graph import Node, TensorType
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops import broadcast_shapes
 from tcompile.graph.overlap import share_memory
 from tcompile.graph.sizes import SymInt
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 _WARNS = 1 << 31  # of flags.num, as WRITEABLE is

@@ -7,22 +7,23 @@ Why: kernels fill arrays as they compute others. Sizes and values may be symboli
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tcompile.graph.op import EVERYWHERE, QUIET, Op, TypeRule, define
+from tcompile.graph.dtypes import as_dtype
+from tcompile.graph.op import EVERYWHERE, QUIET, Op, OverNamespace, TypeRule, define
 from tcompile.graph.sizes import Size
 from tcompile.graph.types import TensorType
 
 
 def _shape_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    return TensorType(np.dtype(attrs["dtype"]), tuple(attrs["shape"]))
+    return TensorType(as_dtype(attrs["dtype"]), tuple(attrs["shape"]))
 
 
 def _arange_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    return TensorType(np.dtype(attrs["dtype"]), (arange_length(attrs["start"], attrs["stop"], attrs["step"]),))
+    return TensorType(as_dtype(attrs["dtype"]), (arange_length(attrs["start"], attrs["stop"], attrs["step"]),))
 
 
 def arange_length(start: Any, stop: Any, step: Any) -> Size:
@@ -37,35 +38,40 @@ def arange_length(start: Any, stop: Any, step: Any) -> Size:
 
 
 def _eye_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    return TensorType(np.dtype(attrs["dtype"]), (attrs["n_rows"], attrs["n_cols"]))
+    return TensorType(as_dtype(attrs["dtype"]), (attrs["n_rows"], attrs["n_cols"]))
 
 
 def _linspace_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    return TensorType(np.dtype(attrs["dtype"]), (attrs["num"],))
+    return TensorType(as_dtype(attrs["dtype"]), (attrs["num"],))
 
 
-def _empty(shape: Any, dtype: Any) -> Any:
-    return np.empty(shape, dtype)
+@OverNamespace
+def _empty(xp: Any, shape: Any, dtype: Any) -> Any:
+    return xp.empty(shape, as_dtype(dtype))
 
 
-def _full(shape: Any, fill_value: Any, dtype: Any) -> Any:
-    return np.full(shape, fill_value, dtype)
+@OverNamespace
+def _full(xp: Any, shape: Any, fill_value: Any, dtype: Any) -> Any:
+    return xp.full(shape, fill_value, as_dtype(dtype))
 
 
-def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
-    return np.arange(start, stop, step, dtype)  # type: ignore[call-overload]
+@OverNamespace
+def _arange(xp: Any, start: Any, stop: Any, step: Any, dtype: Any) -> Any:
+    return xp.arange(start, stop, step, as_dtype(dtype))
 
 
-def _eye(n_rows: int, n_cols: int, k: int, dtype: Any) -> Any:
-    return np.eye(n_rows, n_cols, k, dtype)
+@OverNamespace
+def _eye(xp: Any, n_rows: int, n_cols: int, k: int, dtype: Any) -> Any:
+    return xp.eye(n_rows, n_cols, k, as_dtype(dtype))
 
 
-def _linspace(start: float, stop: float, num: int, endpoint: bool, dtype: Any) -> Any:
-    return np.linspace(start, stop, num, endpoint=endpoint, dtype=dtype)
+@OverNamespace
+def _linspace(xp: Any, start: float, stop: float, num: int, endpoint: bool, dtype: Any) -> Any:
+    return xp.linspace(start, stop, num, endpoint=endpoint, dtype=as_dtype(dtype))
 
 
-def _row(name: str, rule: TypeRule, function: Callable[..., Any], doc: str = "") -> Op:
-    return define(Op(name, "creation", 0, rule, function, doc, QUIET, exact=EVERYWHERE))
+def _row(name: str, rule: TypeRule, meaning: OverNamespace, doc: str = "") -> Op:
+    return define(Op(name, "creation", 0, rule, meaning, doc, QUIET, exact=EVERYWHERE))
 
 
 EMPTY = _row("empty", _shape_rule, _empty, "``shape`` of undefined elements, all of which are assigned")

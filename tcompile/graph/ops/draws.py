@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.graph.dtypes import FLOAT64, INT32, DType
 from tcompile.records import dataclass
 
 
@@ -61,7 +62,7 @@ class Draw:
 
 
 # The state that a RandomState keeps beside its bit generator's: whether there is a second normal number, and that one.
-SPARE: Mapping[str, np.dtype[Any]] = {"has_gauss": np.dtype("int32"), "gauss": np.dtype("float64")}
+SPARE: Mapping[str, DType] = {"has_gauss": INT32, "gauss": FLOAT64}
 
 _AROUND: Mapping[str, Any] = {"parameters": ("loc", "scale"), "defaults": (0.0, 1.0), "positive": (1,)}
 _SCALED: Mapping[str, Any] = {"parameters": ("scale",), "defaults": (1.0,), "positive": (0,)}
@@ -113,6 +114,16 @@ def is_generator(value: object) -> bool:
     """Whether it is a generator of NumPy's, and of no subclass."""
     random = sys.modules.get("numpy.random")  # NumPy loads it at first use
     return random is not None and (type(value) is random.Generator or type(value) is random.RandomState)
+
+
+def is_legacy(generator: Any) -> bool:
+    """Whether a generator is a ``RandomState``, whose methods have other names and draw other numbers."""
+    return type(generator) is np.random.RandomState
+
+
+def is_of_the_process(generator: Any) -> bool:
+    """Whether a generator is the one that the functions of ``np.random`` draw from."""
+    return getattr(np.random.rand, "__self__", None) is generator
 
 
 def method_of(cls: type, name: str) -> str | None:
@@ -368,5 +379,6 @@ def _drawn(words: Any, family: Family, name: str, given: Sequence[Any], size: Se
 
 __all__ = [
     "BOUNDED", "DRAWS", "HALVES", "MOST_POISSON", "NEXT", "PCG64_MULTIPLIER", "SPARE", "Draw", "Family", "addresses",
-    "drawn", "family_named", "family_of", "is_generator", "is_plain", "lock_of", "method_of", "spare_of", "state_of",
+    "drawn", "family_named", "family_of", "is_generator", "is_legacy", "is_of_the_process", "is_plain", "lock_of",
+    "method_of", "spare_of", "state_of",
 ]  # fmt: skip

@@ -23,7 +23,8 @@ import numpy as np
 
 from tcompile.errors import GraphError
 from tcompile.graph.build import MOST_AXES
-from tcompile.graph.op import EVERYWHERE, Aliasing, Op, define
+from tcompile.graph.dtypes import kind_of
+from tcompile.graph.op import EVERYWHERE, Aliasing, Op, OverNamespace, define
 from tcompile.graph.ops.rules import UnknownOrder, broadcast_shapes, has_no_order, tensors
 from tcompile.graph.ops.writing import Path, path_types, shown
 from tcompile.graph.sizes import Size, hint
@@ -40,7 +41,7 @@ def gathered_shape(x: TensorType, indices: Sequence[TensorType | None], axes: tu
         raise GraphError(f"the axes {axes} take {len(axes)} arrays of indices")
     if len(set(axes)) != len(axes) or not all(0 <= axis < x.ndim for axis in axes):
         raise GraphError(f"the axes {axes} do not fit {x}")
-    if not all(index is not None and index.dtype.kind in "iu" for index in indices):
+    if not all(index is not None and kind_of(index.dtype) in "iu" for index in indices):
         raise GraphError("indices are arrays of integers")
     shape = broadcast_shapes([index.shape for index in tensors(indices)])
     return (*shape, *(n for axis, n in enumerate(x.shape) if axis not in axes))
@@ -77,7 +78,7 @@ def _layout(x: TensorType, indices: tuple[TensorType, ...], axes: tuple[int, ...
     base = _stand_in(x)
     if not base.size:
         base = np.ones_like(base, shape=tuple(max(n, 1) for n in base.shape))
-    result = np.asarray(_gather(base, *map(_stand_in, indices), axes=axes))
+    result = np.asarray(_gather.of(np)(base, *map(_stand_in, indices), axes=axes))
     return Layout.of_order(tuple(sorted(range(result.ndim), key=lambda axis: -result.strides[axis])))
 
 
@@ -126,8 +127,9 @@ def _indexed(x: Any, indices: tuple[Any, ...], axes: tuple[int, ...]) -> Any:
     return turned
 
 
-def _gather(x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
-    return _indexed(x, indices, axes)[tuple(map(np.asarray, indices))]  # a NumPy scalar would give a view
+@OverNamespace
+def _gather(xp: Any, x: Any, *indices: Any, axes: tuple[int, ...]) -> Any:
+    return _indexed(x, indices, axes)[tuple(map(xp.asarray, indices))]  # a NumPy scalar would give a view
 
 
 def _scatter_into(x: Any, value: Any, *indices: Any, axes: tuple[int, ...], path: Path) -> Any:

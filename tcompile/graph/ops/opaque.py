@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.op import EVERYWHERE, INEXACT, QUIET, Aliasing, Op, TypeRule, define
+from tcompile.graph.dtypes import INT64
+from tcompile.graph.op import EVERYWHERE, INEXACT, QUIET, Aliasing, Op, OverNamespace, TypeRule, define
 from tcompile.graph.ops.rules import (
     broadcast_shapes,
     common_dtype,
@@ -125,7 +126,7 @@ def _scan_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Ten
 
 
 def _indices_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    return TensorType(np.dtype("int64"), only("argsort", types).shape)
+    return TensorType(INT64, only("argsort", types).shape)
 
 
 def _wrap_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
@@ -136,9 +137,10 @@ def _wrap_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Ten
     return TensorType(type.dtype, tuple(n + before + after for n, (before, after) in sizes))
 
 
-def _wrap(x: Any, widths: tuple[tuple[int, int], ...]) -> Any:
+@OverNamespace
+def _wrap(xp: Any, x: Any, widths: tuple[tuple[int, int], ...]) -> Any:
     shape = [n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)]
-    out = np.empty(shape, x.dtype)
+    out = xp.empty(shape, x.dtype)
     out[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True))] = x
     for axis, (n, (before, after)) in enumerate(zip(x.shape, widths, strict=True)):
         lead = (slice(None),) * axis  # edges of later axes are written with these, corners included
@@ -180,15 +182,15 @@ def _scan(name: str, function: Callable[..., Any]) -> Op:
     )  # fmt: skip
 
 
-def _copied(name: str, rule: TypeRule, function: Callable[..., Any], doc: str = "", **facts: Any) -> Op:
-    return define(Op(name, "opaque", 1, rule, function, doc, QUIET, **facts))
+def _copied(name: str, rule: TypeRule, meaning: Callable[..., Any] | OverNamespace, doc: str = "", **facts: Any) -> Op:
+    return define(Op(name, "opaque", 1, rule, meaning, doc, QUIET, **facts))
 
 
 MATMUL = define(Op("matmul", "opaque", 2, _matmul_rule, np.matmul, effects=INEXACT))
 CONCAT = define(Op("concat", "opaque", None, _concat_rule, lambda *parts, axis: np.concatenate(parts, axis=axis),
                    effects=QUIET))  # fmt: skip
 COPY = _copied("copy", _keep_rule, lambda x: np.copy(x, order="K"), "a new array, memory order kept")
-COPY_C = _copied("copy_c", _same_rule, lambda x: np.array(x, order="C"), "a new array in C order")
+COPY_C = _copied("copy_c", _same_rule, OverNamespace(lambda xp, x: xp.array(x, order="C")), "a new array in C order")
 SORT = _copied("sort", _keep_rule, lambda x, axis: np.sort(x, axis=axis), fusion="sort")
 ARGSORT = _copied("argsort", _indices_rule, lambda x, axis: np.argsort(x, axis=axis))
 CUMULATIVE_SUM = _scan("cumulative_sum", np.cumsum)

@@ -15,11 +15,10 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
-from tcompile.graph.op import CASTS, INEXACT, QUIET, Effects, Op, TypeRule, define
+from tcompile.graph.dtypes import BOOL, as_dtype, part_of_complex
+from tcompile.graph.op import CASTS, INEXACT, QUIET, Effects, Op, OverNamespace, TypeRule, define
 from tcompile.graph.ops.rules import broadcast_shapes, common_dtype, k_order, like_order, only, tensors
 from tcompile.graph.types import Layout, TensorType
-
-BOOL = np.dtype("bool")
 
 
 def _rule(name: str, result: str) -> TypeRule:
@@ -41,12 +40,12 @@ def _where_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Te
 
 def _astype_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     type = only("astype", types)
-    return TensorType(np.dtype(attrs["dtype"]), type.shape, like_order(type))
+    return TensorType(as_dtype(attrs["dtype"]), type.shape, like_order(type))
 
 
 def _abs_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
     type = only("abs", types)
-    dtype = np.dtype(f"float{type.dtype.itemsize * 4}") if type.dtype.kind == "c" else type.dtype
+    dtype = part_of_complex(type.dtype) if type.dtype.kind == "c" else type.dtype
     return TensorType(dtype, type.shape, k_order([type], type.shape))
 
 
@@ -57,15 +56,17 @@ def _ordered_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
     return TensorType(type.dtype, type.shape, Layout.of_order(tuple(attrs["axes"])))
 
 
-def _ordered(x: Any, axes: tuple[int, ...]) -> Any:
-    like = np.empty([x.shape[axis] for axis in axes], x.dtype).transpose(np.argsort(axes))
-    made = np.empty_like(like)  # a fresh array, not a view
+@OverNamespace
+def _ordered(xp: Any, x: Any, axes: tuple[int, ...]) -> Any:
+    like = xp.empty([x.shape[axis] for axis in axes], x.dtype).transpose([int(axis) for axis in np.argsort(axes)])
+    made = xp.empty_like(like)  # a fresh array, not a view
     made[...] = x
     return made
 
 
-def _astype(x: Any, dtype: Any) -> Any:
-    return np.asarray(x).astype(dtype)
+@OverNamespace
+def _astype(xp: Any, x: Any, dtype: Any) -> Any:
+    return xp.asarray(x).astype(as_dtype(dtype))
 
 
 def _python_sqrt(x: Any) -> Any:
@@ -123,8 +124,10 @@ def _python(name: str, function: Callable[[int, int], int]) -> Op:
     return define(Op(name, "pointwise", 2, _rule(name, "same"), _python_int(function), doc))
 
 
-def _other(name: str, arity: int, rule: TypeRule, function: Callable[..., Any], doc: str = "", **facts: Any) -> Op:
-    return define(Op(name, "pointwise", arity, rule, function, doc, **facts))
+def _other(
+    name: str, arity: int, rule: TypeRule, meaning: Callable[..., Any] | OverNamespace, doc: str = "", **facts: Any
+) -> Op:
+    return define(Op(name, "pointwise", arity, rule, meaning, doc, **facts))
 
 
 # Not exact on floats are vector functions, and ``maximum`` and its relatives, where the sign of a zero depends in NumPy

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import as_dtype
 from tcompile.graph.op import Aliasing, Op, define
 from tcompile.graph.ops.opaque import fill
 
@@ -74,7 +75,7 @@ def _python_call(
         raise GraphError(f"{target} returned {len(results)} results where {len(expected)} were seen")
     for value, (dtype, shape, order, scalar) in zip(results, expected, strict=True):
         kind = isinstance(value, np.generic) if scalar else type(value) is np.ndarray
-        if not kind or value.dtype != np.dtype(dtype) or value.shape != shape:
+        if not kind or value.dtype != as_dtype(dtype) or value.shape != shape:
             raise GraphError(f"{target} returned {_shown(value)} where {dtype}{list(shape)} was seen")
         if not scalar and not value.transpose(order).flags.c_contiguous:
             raise GraphError(f"{target} returned an array in another memory order")

@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import BOOL, DType, named
 from tcompile.graph.op import INEXACT, QUIET, SIGNALS, Effects, Op, TypeRule, define
 from tcompile.graph.ops.rules import only, walked_order
 from tcompile.graph.sizes import Size
-from tcompile.graph.types import DType, Layout, TensorType
+from tcompile.graph.types import Layout, TensorType
 
 
 def reduced_type(type: TensorType, axis: Sequence[int], keepdims: bool, dtype: DType) -> TensorType:
@@ -39,7 +40,7 @@ def _rule(name: str, dtype: str | None = None) -> TypeRule:
         axis = attrs["axis"] if isinstance(attrs["axis"], tuple) else (attrs["axis"],)
         if not all(isinstance(a, int) and 0 <= a < type.ndim for a in axis):
             raise GraphError(f"{name}: axis {attrs['axis']} does not fit {type}")
-        return reduced_type(type, axis, attrs["keepdims"], np.dtype(dtype) if dtype else type.dtype)
+        return reduced_type(type, axis, attrs["keepdims"], named(dtype) if dtype else type.dtype)
 
     return rule
 
@@ -56,7 +57,7 @@ def _position_rule(name: str) -> TypeRule:
 def _bool_only(rule: TypeRule) -> TypeRule:
     def checked(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
         result = rule(types, attrs)
-        if result.dtype != np.dtype("bool"):
+        if result.dtype != BOOL:
             raise GraphError(f"any and all take bool operands, got {result.dtype}")
         return result
 
@@ -72,7 +73,7 @@ def _plain(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _exact_dtype(function: Callable[..., Any]) -> Callable[..., Any]:
     def run(x: Any, *, axis: Any, keepdims: bool) -> Any:
-        return function(x, axis=axis, keepdims=keepdims, dtype=np.asarray(x).dtype)
+        return function(x, axis=axis, keepdims=keepdims, dtype=x.dtype)
 
     return run
 

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import Size, SymInt, guarded_one, is_one, same
-from tcompile.graph.types import DType, Layout, TensorType
+from tcompile.graph.types import Layout, TensorType
 
 
 class UnknownOrder(GraphError):

@@ -37,6 +37,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tcompile.graph.dtypes import DType, named, promote
 from tcompile.graph.op import Aliasing, Op, define
 from tcompile.graph.ops.draws import drawn
 from tcompile.graph.ops.writing import shown
@@ -67,6 +68,21 @@ UFUNCS = (
 _OF_UFUNCS = frozenset(f"np.{name}" for name in UFUNCS)
 
 
+def operand_count(name: str) -> int:
+    """How many floats one of these takes."""
+    count: int = getattr(np, name).nin
+    return count
+
+
+def kind_of_scalar(value: Any) -> Kind | None:
+    """The kind of a scalar object of NumPy's; None for another object.
+
+    >>> kind_of_scalar(np.float32(1)), kind_of_scalar(1.0)
+    ('np.float32', None)
+    """
+    return f"np.{value.dtype.name}" if isinstance(value, np.generic) else None
+
+
 def is_ufunc(name: str) -> bool:
     """Whether an instruction is one of these."""
     return name in _OF_UFUNCS
@@ -78,9 +94,19 @@ def is_called(name: str) -> bool:
 
 
 @lru_cache
-def dtype_of(kind: Kind) -> np.dtype[Any]:
+def dtype_of(kind: Kind) -> DType:
     """The dtype of an array of rank 0 that holds such a value."""
-    return np.dtype(DTYPES.get(kind, kind.removeprefix("np.")))
+    return named(DTYPES.get(kind, kind.removeprefix("np.")))
+
+
+def code_points(text: str) -> np.ndarray[Any, Any]:
+    """The code points of a str, as an array of int32.
+
+    >>> code_points("aé")
+    array([ 97, 233], dtype=int32)
+    """
+    coded = text.encode("utf-32-le", "surrogatepass")
+    return np.frombuffer(coded, np.int32) if coded else np.empty(0, np.int32)
 
 
 def is_numpy(kind: Kind) -> bool:
@@ -88,10 +114,11 @@ def is_numpy(kind: Kind) -> bool:
     return kind.startswith("np.")
 
 
-def common(a: Kind, b: Kind) -> np.dtype[Any]:
+@lru_cache(maxsize=256)
+def common(a: Kind, b: Kind) -> DType:
     """The dtype in which NumPy combines two scalars, at least one of which is its own."""
     given = [dtype_of(kind) if is_numpy(kind) else _WEAK[kind] for kind in (a, b)]
-    return np.result_type(*given)
+    return promote(*given)
 
 
 @lru_cache(maxsize=1024)

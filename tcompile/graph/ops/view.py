@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from tcompile.errors import GraphError
+from tcompile.graph.dtypes import part_of_complex
 from tcompile.graph.ir import Node
-from tcompile.graph.op import QUIET, Aliasing, Op, TypeRule, define
+from tcompile.graph.op import QUIET, Aliasing, Op, OverNamespace, TypeRule, define
 from tcompile.graph.ops.rules import only
 from tcompile.graph.sizes import Size, SymInt, always, is_one, product, same
 from tcompile.graph.types import Layout, TensorType
@@ -329,7 +330,7 @@ def _part_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> Ten
     type = only("real and imag", types)
     if type.dtype.kind != "c":
         raise GraphError(f"real and imag take complex operands, got {type}")
-    dtype = np.dtype(f"float{type.dtype.itemsize * 4}")
+    dtype = part_of_complex(type.dtype)
     return TensorType(dtype, type.shape, Layout(type.layout.ranks, dense=False))
 
 
@@ -346,12 +347,13 @@ def _windows(x: Any, sizes: tuple[int, ...], axes: tuple[int, ...]) -> Any:
     return np.lib.stride_tricks.sliding_window_view(x, sizes, axes)
 
 
-def _index(x: Any, key: tuple[Any, ...]) -> Any:
-    return np.asarray(x)[key]
+@OverNamespace
+def _index(xp: Any, x: Any, key: tuple[Any, ...]) -> Any:
+    return xp.asarray(x)[key]
 
 
-def _row(name: str, rule: TypeRule, function: Callable[..., Any], doc: str = "") -> Op:
-    return define(Op(name, "view", 1, rule, function, doc, QUIET, Aliasing.VIEW))
+def _row(name: str, rule: TypeRule, meaning: Callable[..., Any] | OverNamespace, doc: str = "") -> Op:
+    return define(Op(name, "view", 1, rule, meaning, doc, QUIET, Aliasing.VIEW))
 
 
 RESHAPE = _row("reshape", _reshape_rule, _reshape, "a view where NumPy gives one, else a copy")

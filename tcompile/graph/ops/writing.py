@@ -75,7 +75,7 @@ def shown(base: Any, path: Path) -> Any:
         named = dict(attrs)
         if op == INDEX.name and Ellipsis not in named["key"]:  # an index of ints alone would give a scalar
             named["key"] = (*named["key"], Ellipsis)
-        part = OPS[op].reference(part, **named)
+        part = OPS[op].reference(np)(part, **named)
     return part
 
 

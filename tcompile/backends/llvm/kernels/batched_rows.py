@@ -17,6 +17,7 @@ from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
 from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.schedule import Access, Kernel, KernelValue
 from tcompile.backends.schedule.kernel import size_of
+from tcompile.backends.schedule.kernel_ops import REDUCE
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph.sizes import hint
 
@@ -45,7 +46,7 @@ class BatchedRowsNest(Nest):
         kernel, w = self.kernel, self.w
         self.kept, self.last = kernel.kept[:-1], kernel.kept[-1]
         self.stages = Stages(kernel, frozenset(kernel.kept))
-        self.kinds = {r: VectorReduction(r.attrs["op"], r.dtype) for r in kernel.values if r.op == "reduce"}
+        self.kinds = {r: VectorReduction(r.attrs["op"], r.dtype) for r in kernel.values if r.op is REDUCE}
         self.begin()
         self.squares = {
             reduce: [w.slot(self.v.type(part), str(self.lanes)) for part in kind.parts]
@@ -77,7 +78,7 @@ class BatchedRowsNest(Nest):
         self.repeat(rest, str(self.lanes), "1", self._again)
         known = {reduce: self._totals(reduce, kind) for reduce, kind in self.kinds.items()}
         place = VectorPosition(address, counters, self.last, start, rest, whole=False)
-        wanted = [x for x in self.kernel.values if x.op != "reduce" and stages.per_row(x)]
+        wanted = [x for x in self.kernel.values if x.op is not REDUCE and stages.per_row(x)]
         for store in self.kernel.stores:
             assert stages.row_store(store)
         self.elements.write(place, wanted, known, self.kernel.stores)

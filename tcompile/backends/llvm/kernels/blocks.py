@@ -13,9 +13,10 @@ from tcompile.backends.llvm.kernels.nest import KernelFunction, Nest
 from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.schedule import KernelValue
+from tcompile.backends.schedule.kernel_ops import REDUCE
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 BLOCK = 16384  # elements of a full reduction per item
 
@@ -27,7 +28,7 @@ class BlockNest(Nest):
         return [
             (reduce, part)
             for reduce in self.kernel.values
-            if reduce.op == "reduce"
+            if reduce.op is REDUCE
             for part in VectorReduction(reduce.attrs["op"], reduce.dtype).parts
         ]
 

@@ -25,6 +25,7 @@ from tcompile.backends.llvm.kernels.tiles import TiledNest
 from tcompile.backends.llvm.kernels.variants import USUAL, KernelVariant
 from tcompile.backends.llvm.vector.text import Module
 from tcompile.backends.schedule import Kernel, Store
+from tcompile.backends.schedule.kernel_ops import CONSTANT
 from tcompile.graph import ops
 from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
@@ -93,4 +94,4 @@ def _is_small(kernel: Kernel) -> bool:
     """Whether a kernel has few elements, or only fills arrays with numbers."""
     sizes = [axis.size for axis in kernel.axes]
     few = all(isinstance(size, int) for size in sizes) and math.prod(map(hint, sizes)) <= _FEW_ELEMENTS
-    return kernel.form == "flat" and (few or all(value.op == "constant" for value in kernel.values))
+    return kernel.form == "flat" and (few or all(value.op is CONSTANT for value in kernel.values))

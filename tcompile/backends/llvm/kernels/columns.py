@@ -20,9 +20,10 @@ from tcompile.backends.llvm.vector.text import literal
 from tcompile.backends.llvm.vector.vectors import FLOAT64
 from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import size_of
+from tcompile.backends.schedule.kernel_ops import LOAD, REDUCE
 from tcompile.backends.schedule.stages import Stages
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import hint
-from tcompile.graph.types import DType
 
 STRIP_BYTES = 1 << 19  # bytes of a strip of columns that is read in several passes, to stay in the L2 cache
 # Rows that a column reduction adds before it stores the accumulators. Rows whose length is a power of two have to fit
@@ -40,7 +41,7 @@ def strip_of(kernel: Kernel, stages: Stages) -> int:
     most = 2048
     if stages.passes > 1:
         rows = max(1, hint(size_of([kernel.axes[a] for a in kernel.reduced])))
-        loads = [v.dtype.itemsize for v in kernel.values if v.op == "load" and v.axes & set(kernel.reduced)]
+        loads = [v.dtype.itemsize for v in kernel.values if v.op is LOAD and v.axes & set(kernel.reduced)]
         near = STRIP_BYTES // (rows * max(1, sum(loads)))
         most = min(most, near) if near >= 64 else most  # arrays that every pass reads again are best read in long runs
     return max(64, min(most, width // max(2, native.num_threads())) // 64 * 64)
@@ -48,7 +49,7 @@ def strip_of(kernel: Kernel, stages: Stages) -> int:
 
 def _widest(kernel: Kernel) -> int:
     """The bytes of the largest element that is read from an array."""
-    return max((v.dtype.itemsize for v in kernel.values if v.op == "load"), default=0)
+    return max((v.dtype.itemsize for v in kernel.values if v.op is LOAD), default=0)
 
 
 class ColumnNest(Nest):
@@ -147,8 +148,8 @@ class _Strip:
     def finish(self, number: int) -> None:
         """Completes the reductions of the pass before, and computes the values of each column."""
         stages = self.stages
-        arriving = [x for x in stages.kernel.values if x.op == "reduce" and stages.ready[x] == number]
-        computed = [x for x in stages.row_values(number) if x.op != "load"]
+        arriving = [x for x in stages.kernel.values if x.op is REDUCE and stages.ready[x] == number]
+        computed = [x for x in stages.row_values(number) if x.op is not LOAD]
         stores = stages.row_stores(number)
         fresh = {x: self._slot(x.dtype) for x in [*arriving, *computed]}
         if not fresh and not stores:
@@ -295,5 +296,5 @@ def _kind(reduce: KernelValue) -> VectorReduction | Deviations:
 
 def _loads_below(values: Sequence[KernelValue], stages: Stages, known: dict[KernelValue, str]) -> list[KernelValue]:
     """The loads with one element per column that ``values`` read directly."""
-    found = {x for value in values for x in [value, *value.values] if x.op == "load" and x not in known}
+    found = {x for value in values for x in [value, *value.values] if x.op is LOAD and x not in known}
     return [x for x in stages.kernel.values if x in found]

@@ -26,9 +26,10 @@ from tcompile.backends.llvm.kernels.reductions import two_sum
 from tcompile.backends.llvm.vector.vectors import FLOAT32, FLOAT64, Vectors
 from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import size_of
-from tcompile.graph import SymInt
+from tcompile.backends.schedule.kernel_ops import REDUCE, SIZE
+from tcompile.graph import SymInt, ops
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import may_be_empty, same
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 
@@ -41,7 +42,7 @@ def in_one_pass(kernel: Kernel) -> Kernel:
         of = _deviating(kernel, value)
         if of is not None:
             known[value] = KernelValue(
-                "reduce", (known[of],), value.dtype, value.axes, value.node, {**value.attrs, "op": "deviations"},
+                REDUCE, (known[of],), value.dtype, value.axes, value.node, {**value.attrs, "op": "deviations"},
                 cost=value.cost,
             )  # fmt: skip
             continue
@@ -60,24 +61,24 @@ def in_one_pass(kernel: Kernel) -> Kernel:
 
 def _deviating(kernel: Kernel, value: KernelValue) -> KernelValue | None:
     """The elements whose squared deviations from their mean ``value`` sums; None where it is another sum."""
-    if value.op != "reduce" or value.attrs["op"] != "sum" or value.dtype not in (FLOAT32, FLOAT64):
+    if value.op is not REDUCE or value.attrs["op"] != "sum" or value.dtype not in (FLOAT32, FLOAT64):
         return None
     square = value.values[0]
     factors = square.values
-    if square.op not in ("square", "multiply") or any(x is not factors[0] for x in factors):
+    if square.op not in (ops.SQUARE, ops.MULTIPLY) or any(x is not factors[0] for x in factors):
         return None
     difference = factors[0]
-    if difference.op != "subtract" or len(difference.values) != 2 or len(square.operands) != len(factors):
+    if difference.op is not ops.SUBTRACT or len(difference.values) != 2 or len(square.operands) != len(factors):
         return None
     elements, mean = difference.values
-    while mean.op == "astype" and mean.values:
+    while mean.op is ops.ASTYPE and mean.values:
         mean = mean.values[0]
-    if mean.op != "divide" or not mean.values:
+    if mean.op is not ops.DIVIDE or not mean.values:
         return None
     total = mean.values[0]
-    while total.op == "astype" and total.values:
+    while total.op is ops.ASTYPE and total.values:
         total = total.values[0]
-    summed = total.op == "reduce" and total.attrs["op"] == "sum" and total.values[0] is elements
+    summed = total.op is REDUCE and total.attrs["op"] == "sum" and total.values[0] is elements
     return elements if summed and _is_count(kernel, mean.operands[1]) else None
 
 
@@ -86,9 +87,9 @@ def _is_count(kernel: Kernel, divisor: KernelValue | bool | int | float) -> bool
     count = size_of([kernel.axes[axis] for axis in kernel.reduced])
     if not isinstance(divisor, KernelValue):
         return isinstance(count, int) and divisor == count
-    while divisor.op == "astype" and divisor.values:
+    while divisor.op is ops.ASTYPE and divisor.values:
         divisor = divisor.values[0]
-    return divisor.op == "size" and isinstance(count, SymInt) and same(divisor.attrs["size"], count)
+    return divisor.op is SIZE and isinstance(count, SymInt) and same(divisor.attrs["size"], count)
 
 
 @dataclass(frozen=True)

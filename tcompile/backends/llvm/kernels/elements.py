@@ -22,9 +22,11 @@ from tcompile.backends.llvm.vector.vectors import BOOL, FLOAT32, FLOAT64, INT64,
 from tcompile.backends.schedule import Access, KernelValue, Store
 from tcompile.backends.schedule.costs import small_power
 from tcompile.backends.schedule.kernel import static_elements
+from tcompile.backends.schedule.kernel_ops import CONSTANT, GATHER, IOTA, LOAD, NUMBER, PAIR, PART, SIZE
 from tcompile.backends.schedule.maps import Affine
 from tcompile.backends.status import ONLY_NUMPY
-from tcompile.graph.types import DType
+from tcompile.graph import ops
+from tcompile.graph.dtypes import DType
 from tcompile.records import dataclass
 
 
@@ -73,7 +75,7 @@ class Elements:
         """
         reread, keep = reread or {}, keep or {}
         registers = dict(known)
-        loads = [v for v in wanted if v.op == "load" and v not in known]
+        loads = [v for v in wanted if v.op is LOAD and v not in known]
         straight = [v for v in loads if self._step(v.access, place) == 1]
         mask, lanes = self._load_straight(straight, place, registers)
         for value in wanted:
@@ -131,7 +133,7 @@ class Elements:
     def _cells_of(self, value: KernelValue, operands: Sequence[str]) -> str:
         """A part of a complex value, or the complex value of two parts."""
         n = self.v.lanes
-        if value.op == "pair":
+        if value.op is PAIR:
             order = [i // 2 + i % 2 * n for i in range(2 * n)]
             return self.v.shuffle(scalar_type(value.dtype), operands[0], order, operands[1])
         first = value.attrs["index"]
@@ -374,32 +376,32 @@ class Elements:
     # -- values ---------------------------------------------------------------------------------------------------
     def _value(self, value: KernelValue, place: VectorPosition, registers: dict[KernelValue, str], lanes: str) -> str:
         v, w, p = self.v, self.w, self.parameters
-        if value.op == "load":
+        if value.op is LOAD:
             return self._load(value, place, lanes)
-        if value.op == "gather":
+        if value.op is GATHER:
             return self._gathered(value, place, registers, lanes)
-        if value.op == "constant":
+        if value.op is CONSTANT:
             (number,) = value.operands
             assert not isinstance(number, KernelValue)
             return v.constant(value.dtype, number)
-        if value.op == "size":
+        if value.op is SIZE:
             whole = v.spread("i64", p.size(w, value.attrs["size"]))
             if value.dtype == FLOAT32:  # as NumPy converts a Python int: by way of a double
                 return v.convert("fptrunc", v.convert("sitofp", whole, INT64, FLOAT64), FLOAT64, FLOAT32)
             return pointwise.cast(v, INT64, value.dtype, whole)
-        if value.op == "number":
+        if value.op is NUMBER:
             double = v.spread("double", p.number(w, value.attrs["buffer"]))
             return pointwise.cast(v, FLOAT64, value.dtype, double)
-        if value.op == "iota":
+        if value.op is IOTA:
             return self._iota(value, place, lanes)
-        if value.op == "part":
+        if value.op is PART:
             return self._cells_of(value, [registers[x] for x in value.values])
         operand: DType = value.attrs["operand_dtype"]
-        power = small_power(value.operands[1]) if value.op == "pow" and operand.kind == "f" else None
+        power = small_power(value.operands[1]) if value.op is ops.POW and operand.kind == "f" else None
         if power is not None and isinstance(value.operands[0], KernelValue):
             return pointwise.small_power(v, operand, registers[value.operands[0]], power)
         operands = [registers[o] if isinstance(o, KernelValue) else v.constant(operand, o) for o in value.operands]
-        if value.op == "pair":
+        if value.op is PAIR:
             return self._cells_of(value, operands)
         return pointwise.emit(v, value.op, operand, value.dtype, operands)
 

@@ -16,8 +16,9 @@ from tcompile.backends.llvm.kernels.nest import KernelFunction
 from tcompile.backends.llvm.kernels.parameters import WordParameters
 from tcompile.backends.schedule import Kernel, Store
 from tcompile.backends.schedule.kernel import size_of
+from tcompile.backends.schedule.kernel_ops import CONSTANT
+from tcompile.graph.dtypes import DType
 from tcompile.graph.sizes import same
-from tcompile.graph.types import DType
 
 
 def write(kernel: Kernel, nontemporal: Sequence[Store]) -> KernelFunction | None:
@@ -25,7 +26,7 @@ def write(kernel: Kernel, nontemporal: Sequence[Store]) -> KernelFunction | None
     if kernel.form != "flat" or len(kernel.values) != 1 or len(kernel.stores) != 1 or nontemporal:
         return None
     (value,), (store,) = kernel.values, kernel.stores
-    if value.op != "constant":
+    if value.op is not CONSTANT:
         return None
     name = native.FILLS.get(_byte(value.operands[0], value.dtype))
     type = store.access.buffer.type

@@ -25,6 +25,7 @@ from tcompile.backends.llvm.vector.text import Module, Writer, cells
 from tcompile.backends.llvm.vector.vectors import Vectors
 from tcompile.backends.schedule import Access, Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import Distance, static_elements
+from tcompile.backends.schedule.kernel_ops import CONSTANT, GATHER, IOTA, LOAD, NUMBER, REDUCE, SIZE
 from tcompile.backends.schedule.stages import Stages
 from tcompile.backends.status import ONLY_NUMPY, OVERFLOW, UNDERFLOW
 from tcompile.graph import Size, ops
@@ -92,7 +93,7 @@ def _from_column_to_column(kernel: Kernel) -> bool:
 
 def element_ns(values: Sequence[KernelValue], stores: Sequence[Store]) -> float:
     """A rough estimate of the time for one element, in nanoseconds: memory traffic and arithmetic."""
-    traffic = sum(v.dtype.itemsize for v in values if v.op == "load" and v.axes)
+    traffic = sum(v.dtype.itemsize for v in values if v.op is LOAD and v.axes)
     traffic += sum(s.value.dtype.itemsize for s in stores if s.access.axes)
     arithmetic: float = sum(v.attrs.get("own_cost", 0.0) for v in values)
     return 0.05 + 0.04 * traffic + 0.03 * arithmetic
@@ -103,8 +104,8 @@ def _reach(offset: Distance) -> list[int]:
     return [hint(multiple) for multiple, axis in sorted(offset, key=lambda term: -1 if term[1] is None else term[1])]
 
 
-_AS_FAST_ALONE = ("load", "constant", "ordered", "add", "subtract", "multiply", "negative")
-_WIDE = ("gather", "iota", "size", "number")  # operations whose lanes are computed in larger cells
+_AS_FAST_ALONE = (LOAD, CONSTANT, ops.ORDERED, ops.ADD, ops.SUBTRACT, ops.MULTIPLY, ops.NEGATIVE)
+_WIDE = (GATHER, IOTA, SIZE, NUMBER)  # operations whose lanes are computed in larger cells
 
 
 class Nest:
@@ -148,7 +149,7 @@ class Nest:
             w.do("call void @llvm.x86.sse.sfence()")
         flags = w.get("call i32 @tc_read_flags()")
         status = w.get(f"load i32, ptr {self.status}")
-        if any(v.op == "reduce" and v.attrs["op"] == "prod" and v.dtype.kind == "f" for v in self.kernel.values):
+        if any(v.op is REDUCE and v.attrs["op"] == "prod" and v.dtype.kind == "f" for v in self.kernel.values):
             # Overflow of a product depends on the order of its factors: it is left to NumPy.
             left = w.get(f"icmp ne i32 {w.get(f'and i32 {flags}, {OVERFLOW | UNDERFLOW}')}, 0")
             status = w.get(f"or i32 {status}, {w.get(f'select i1 {left}, i32 {ONLY_NUMPY}, i32 0')}")
@@ -224,7 +225,7 @@ class Nest:
         furthest: dict[tuple[object, ...], KernelValue] = {}
         for value in self.kernel.values:
             access = value.access
-            if value.op != "load" or access is None or static_elements(access.steps[axis]) != 1:
+            if value.op is not LOAD or access is None or static_elements(access.steps[axis]) != 1:
                 continue
             if value.dtype.itemsize * self.lanes < CACHE_LINE:
                 continue  # several prefetches per cache line would cost more than they gain

@@ -1,6 +1,6 @@
 """Lowerings of pointwise operations to vector instructions, with NumPy's values and flags.
 
-Input: an operation's name, the dtype of its operands and result, operand registers.
+Input: an operation, the dtype of its operands and result, operand registers.
 Output: the result register.
 Why: each lowering lies in one table, by operation and kind of dtype (``lowering``). An operation without one stays a
 NumPy call; ``REFUSED`` says why.
@@ -18,13 +18,15 @@ from tcompile.backends.llvm.vector import exponential, vmath
 from tcompile.backends.llvm.vector.division import float_divmod, integer_divide, integer_power
 from tcompile.backends.llvm.vector.text import scalar_type, splat_of
 from tcompile.backends.llvm.vector.vectors import BOOL, FLOAT16, FLOAT32, FLOAT64, Vectors
+from tcompile.backends.schedule.kernel_ops import Operation, lowered_op
 from tcompile.backends.status import DIVIDE, INTEGER_OVERFLOW, ONLY_NUMPY
 from tcompile.graph import ops
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
+from tcompile.graph.op import Op
 
 Emit = Callable[[Vectors, DType, list[str]], str]  # operands of one dtype, in registers: to the result's register
 # By operation, and by the kind of dtype of its operands. Kernels have operations beside those of graphs.
-LOWERINGS: dict[str, dict[str, Emit]] = {}
+LOWERINGS: dict[Operation, dict[str, Emit]] = {}
 # The reasons why some operations of graphs have none. ``astype`` and ``where``, which know two dtypes, are in ``emit``.
 REFUSED = {
     ops.CLIP: "transforms.decompose writes it as minimum and maximum",
@@ -44,7 +46,7 @@ def lowering(name: str, kinds: str) -> Callable[[Emit], Emit]:
     """Registers the lowering of operation ``name`` for kinds of dtypes of its operands: ``b``, ``i``, ``u``, ``f``."""
 
     def register(emit: Emit) -> Emit:
-        table = LOWERINGS.setdefault(name, {})
+        table = LOWERINGS.setdefault(lowered_op(name), {})
         assert table.keys().isdisjoint(kinds), f"{name} has a lowering for {kinds}"
         table.update(dict.fromkeys(kinds, emit))
         return emit
@@ -332,22 +334,22 @@ lowering("isinf", "f")(lambda v, d, o: _magnitude_against_infinity(v, d, o[0], "
 lowering("isfinite", "f")(lambda v, d, o: _magnitude_against_infinity(v, d, o[0], "lt"))
 lowering("signbit", "f")(lambda v, d, o: _signbit(v, d, o[0]))
 for _name in vmath.FUNCTIONS:
-    if "f" not in LOWERINGS.get(_name, {}):
+    if "f" not in LOWERINGS.get(lowered_op(_name), {}):
         lowering(_name, "f")(_function(_name))
 
 
-def has_lowering(name: str, dtype: DType) -> bool:
-    """Whether operation ``name`` has a lowering for operands of the machine dtype ``dtype``."""
-    return dtype.kind in LOWERINGS.get(name, ())
+def has_lowering(op: Op, dtype: DType) -> bool:
+    """Whether an operation has a lowering for operands of the machine dtype ``dtype``."""
+    return dtype.kind in LOWERINGS.get(op, ())
 
 
-def emit(v: Vectors, name: str, operand: DType, result: DType, o: list[str]) -> str:
+def emit(v: Vectors, op: Operation, operand: DType, result: DType, o: list[str]) -> str:
     """Emits the operation on operand registers of dtype ``operand`` (for ``where``: of the branches)."""
-    if name == "astype":
+    if op is ops.ASTYPE:
         return cast(v, operand, result, o[0])
-    if name == "where":
+    if op is ops.WHERE:
         return v.pick(o[0], operand, o[1], o[2])
-    return LOWERINGS[name][operand.kind](v, operand, o)
+    return LOWERINGS[op][operand.kind](v, operand, o)
 
 
 def small_power(v: Vectors, d: DType, a: str, exponent: float) -> str:

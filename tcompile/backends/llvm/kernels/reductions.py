@@ -21,7 +21,7 @@ from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.llvm.vector.vectors import FLOAT32, FLOAT64, Vectors
 from tcompile.backends.schedule.kernel import identity_element
 from tcompile.backends.status import ONLY_NUMPY
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 from tcompile.records import dataclass
 
 

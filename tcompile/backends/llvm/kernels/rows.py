@@ -18,6 +18,7 @@ from tcompile.backends.llvm.kernels.reductions import VectorReduction
 from tcompile.backends.llvm.vector.text import memory_type
 from tcompile.backends.llvm.vector.vectors import BOOL
 from tcompile.backends.schedule import KernelValue
+from tcompile.backends.schedule.kernel_ops import GATHER
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 
@@ -70,7 +71,7 @@ class FlatNest(Nest):
         last = len(self.kernel.axes) - 1
         same: set[KernelValue] = set()
         for value in wanted:
-            if value.axes == {last} and value.op != "gather" and same.issuperset(value.values):
+            if value.axes == {last} and value.op is not GATHER and same.issuperset(value.values):
                 same.add(value)
         place = VectorPosition(self.addresses({}), {}, last, "0", str(size), self.whole(size))
         registers, _ = self.elements.write(place, [value for value in wanted if value in same], {})

@@ -19,6 +19,7 @@ from tcompile.backends.llvm.vector.text import scalar_type
 from tcompile.backends.llvm.vector.vectors import Vectors
 from tcompile.backends.schedule import Access, KernelValue
 from tcompile.backends.schedule.kernel import size_of
+from tcompile.backends.schedule.kernel_ops import ALONG
 from tcompile.graph import Size
 from tcompile.graph.sizes import hint
 
@@ -34,7 +35,7 @@ class ScanNest(Nest):
         """The function."""
         kernel = self.kernel
         (self.axis,) = kernel.reduced
-        (self.value,) = (value for value in kernel.values if value.op == "along")
+        (self.value,) = (value for value in kernel.values if value.op is ALONG)
         self.begin()
         return self._columns() if kernel.form == "scan_columns" else self._rows()
 

@@ -21,6 +21,7 @@ from tcompile.backends.llvm.vector.vectors import Vectors
 from tcompile.backends.schedule import Kernel, KernelValue, Store
 from tcompile.backends.schedule.kernel import needed, static_elements
 from tcompile.backends.status import ONLY_NUMPY
+from tcompile.graph.op import Op, op_named
 
 _KEPT = "kept"  # the array of saved elements
 
@@ -45,10 +46,10 @@ class ScatterNest(Nest):
         self.narrow = self.wide if is_along else (one, self.single, 1)
 
     @property
-    def how(self) -> str | None:
+    def how(self) -> Op | None:
         """The function that combines elements; None where they are replaced."""
-        found: str | None = self.value.attrs["how"]
-        return found
+        name = self.value.attrs["how"]
+        return None if name is None else op_named(name)
 
     @property
     def signals(self) -> bool:

@@ -21,6 +21,7 @@ from tcompile.backends.llvm.vector.interleave import LONGEST, every, interleaved
 from tcompile.backends.llvm.vector.text import cells, memory_type
 from tcompile.backends.schedule import Access, KernelValue, Store
 from tcompile.backends.schedule.kernel import static_elements
+from tcompile.backends.schedule.kernel_ops import LOAD
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
 from tcompile.records import dataclass
@@ -113,7 +114,7 @@ class SmallRowsNest(Nest):
     def _load(self, vector: Vector) -> None:
         """Emits all loads. Where another row follows the last lane's, whole vectors are read; else lanes one by one."""
         w, n = self.w, self.lanes
-        loads = [x for x in self.kernel.values if x.op == "load" and x.access is not None and self._moves(x.access)]
+        loads = [x for x in self.kernel.values if x.op is LOAD and x.access is not None and self._moves(x.access)]
         along = [x for x in loads if self._turns(x) > 1 and self._lies_along(x.access)]
         deinterleaved = [x for x in along if self._is_deinterleaved(x.access)]
         stores = [store for store in self.kernel.stores if self._lies_along(store.access)]

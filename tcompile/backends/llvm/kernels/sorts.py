@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from tcompile.backends.llvm.kernels.elements import VectorPosition
 from tcompile.backends.llvm.kernels.small_reductions import SmallRowsNest, Vector
+from tcompile.backends.schedule.kernel_ops import ALONG
 
 
 class SortNest(SmallRowsNest):
@@ -18,7 +19,7 @@ class SortNest(SmallRowsNest):
 
     def rows_of(self, vector: Vector) -> None:
         """Sorts as many rows as there are lanes."""
-        (value,) = (value for value in self.kernel.values if value.op == "along")
+        (value,) = (value for value in self.kernel.values if value.op is ALONG)
         wanted = [other for other in self.stages.needed(0, {}) if other is not value]
         rows = VectorPosition(vector.address, vector.counters, self.last, vector.index, vector.rest)
         vector.known, _ = self.elements.write(rows, self.stages.row_values(0), vector.known)

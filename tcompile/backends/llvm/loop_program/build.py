@@ -39,6 +39,7 @@ from tcompile.backends.llvm.loop_program.ir import (
 )
 from tcompile.backends.llvm.loop_program.liveness import old_elements_are_dead
 from tcompile.backends.llvm.native import entries, interrupts
+from tcompile.backends.schedule.kernel_ops import GATHER, LOAD, SCATTER
 from tcompile.backends.status import PAUSED
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType, ops
 from tcompile.graph.ops.scalar_loop import dtype_of, written_roots
@@ -52,7 +53,7 @@ if TYPE_CHECKING:
     from tcompile.backends.schedule import Access, Kernel, Schedule
     from tcompile.backends.schedule.plan import Step
 
-_ELSEWHERE = ("gather", "scatter")  # operations with computed places
+_ELSEWHERE = (GATHER, SCATTER)  # operations with computed places
 _SPARE_BYTES, _SPARE = 1 << 22, 256  # limits on the bytes and the number of programs that are kept from earlier calls
 
 
@@ -262,7 +263,7 @@ class Iterations(LoopIR):
         whole = (
             isinstance(points, int) and points % lanes == 0
         )  # then no vector extends beyond the end (``Nest.whole``)
-        moves = all(value.op in ("load", "ordered") for value in kernel.values)
+        moves = all(value.op in (LOAD, ops.ORDERED) for value in kernel.values)
         return Slabs(axes, places, lanes if whole else 1, element_ns(kernel.values, kernel.stores), moves)
 
     def _writes_the_same_part(self, node: Node, base: int) -> bool:

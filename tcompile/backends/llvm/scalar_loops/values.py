@@ -20,8 +20,8 @@ from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries
 from tcompile.backends.llvm.scalar_loops.ranges import WHOLE, Bounds, arithmetic, kind_bounds
 from tcompile.backends.llvm.vector.text import Writer, literal, memory_type, scalar_type
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.scalar_loop import LIBRARY, common, dtype_of, is_numpy
-from tcompile.graph.types import DType
 
 _ORDERED = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">": "ogt", ">=": "oge"}
 _SIGNED = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne", ">": "sgt", ">=": "sge"}

@@ -23,9 +23,9 @@ from tcompile.backends.llvm.scalar_loops.values import is_extreme, is_stored_aga
 from tcompile.backends.llvm.vector.text import Module, Writer, literal, memory_type, scalar_type, splat, suffix
 from tcompile.backends.schedule.kernel import static_elements
 from tcompile.backends.schedule.scalar_loop_arrays import StridedArray
+from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.scalar_blocks import affine
 from tcompile.graph.ops.scalar_loop import COMPARISONS, common, dtype_of, is_numpy
-from tcompile.graph.types import DType
 from tcompile.records import dataclass
 
 _BYTES = 64  # of a vector: two registers of AVX2, one of AVX-512

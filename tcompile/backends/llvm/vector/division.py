@@ -14,7 +14,7 @@ from tcompile.backends.llvm.vector import vmath
 from tcompile.backends.llvm.vector.text import splat_of
 from tcompile.backends.llvm.vector.vectors import FLOAT32, FLOAT64, Vectors
 from tcompile.backends.status import DIVIDE, ONLY_NUMPY, OVERFLOW
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 
 def integer_divide(v: Vectors, name: str, d: DType, a: str, b: str) -> str:

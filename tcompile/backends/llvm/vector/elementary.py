@@ -17,7 +17,7 @@ import numpy as np
 
 from tcompile.backends.llvm.vector import exponential
 from tcompile.backends.llvm.vector.vectors import FLOAT32, INT32, INT64, Vectors
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 from tcompile.records import dataclass
 
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.vector.vectors import FLOAT32, INT32, INT64, Vectors
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 from tcompile.records import dataclass
 
 

@@ -16,7 +16,7 @@ from functools import cache
 
 import numpy as np
 
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 _TYPES = {
     "bool": "i1", "int8": "i8", "uint8": "i8", "int16": "i16", "uint16": "i16", "int32": "i32", "uint32": "i32",

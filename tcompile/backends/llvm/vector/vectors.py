@@ -14,7 +14,7 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.vector.text import Writer, cell_bits, cells, literal, scalar_type, splat, splat_of, suffix
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 
 BOOL = np.dtype("bool")
 INT32 = np.dtype("int32")

@@ -21,7 +21,7 @@ from tcompile.backends.llvm import native
 from tcompile.backends.llvm.vector import elementary
 from tcompile.backends.llvm.vector.text import Writer, scalar_type
 from tcompile.backends.llvm.vector.vectors import FLOAT32, Vectors
-from tcompile.graph.types import DType
+from tcompile.graph.dtypes import DType
 from tcompile.records import dataclass
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.annotations.control_flow import COMBINE_MODES, associative_scan, cond, map, scan, while_loop
 from tcompile.capture.semantics.special.registry import bind, special
 from tcompile.capture.semantics.subgraph import (
@@ -36,6 +34,7 @@ from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, TensorType, ops
+from tcompile.graph.dtypes import BOOL
 from tcompile.graph.sizes import Size, same
 
 if TYPE_CHECKING:
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 
 _Combine = Callable[[list[Value], list[Value]], tuple[Value, Value]]
 _EMPTY = SequenceValue([], tuple)
-_BOOL = np.dtype("bool")
 
 
 @special(cond)
@@ -53,7 +51,7 @@ def _cond(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mappin
     if not isinstance(given, SequenceValue):
         raise _unlike(f"operands is {given.describe()}.")
     operands = given.items
-    if isinstance(pred, Constant) and isinstance(pred.value, bool | np.bool_):
+    if isinstance(pred, Constant) and _is_bool(tx, pred.value):
         return (true_fn if pred.value else false_fn).call(tx, operands, {})
     if not isinstance(pred, ArrayValue):
         raise _unlike(f"pred is {pred.describe()}.")
@@ -73,6 +71,11 @@ def _cond(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mappin
     types = [node.tensor for node in yes.graph.outputs]
     nodes = control_node(tx, ops.COND, inputs, types, [region.graph for region in regions])
     return unflatten(yes.spec, (array_of(tx, node, _kind(leaf)) for node, leaf in zip(nodes, yes.leaves, strict=True)))
+
+
+def _is_bool(tx: Capture, value: Any) -> bool:
+    """Whether an object is a bool, or a library's scalar object that is one."""
+    return isinstance(value, bool) or (tx.is_scalar(value) and value.dtype == BOOL)
 
 
 def _unlike(what: str) -> CannotCapture:
@@ -122,9 +125,9 @@ def _while_loop(tx: Capture, function: Constant, args: Sequence[Value], kwargs: 
 
     def holds(region: Subgraph) -> list[Node]:
         (leaf,) = region.leaves if region.spec is None else (Constant(None),)
-        if isinstance(leaf, Constant) and isinstance(leaf.value, bool | np.bool_):
+        if isinstance(leaf, Constant) and _is_bool(tx, leaf.value):
             raise mismatch(f"cond_fn always returns {bool(leaf.value)}.")
-        if not isinstance(leaf, ArrayValue) or leaf.traced.type.dtype != _BOOL or leaf.traced.type.size != 1:
+        if not isinstance(leaf, ArrayValue) or leaf.traced.type.dtype != BOOL or leaf.traced.type.size != 1:
             raise mismatch(f"cond_fn returns {leaf.describe()}, and not a boolean array of one element.")
         node = leaf.traced.node
         return [tx.builder.op("reshape", node, shape=()) if node.tensor.ndim else node]

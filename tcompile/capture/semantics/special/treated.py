@@ -11,8 +11,6 @@ import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from tcompile.annotations.treatments import Treatment, treatment_of
 from tcompile.capture.guards.sources import ComputedSource, ConstantSource, SizeSource, Source
 from tcompile.capture.semantics.special.policy import call_under_policy
@@ -126,7 +124,7 @@ def _allow(
             return Slot(len(operands) - 1)
         if type(value) is tuple:
             return tuple(template(item) for item in value)
-        if type(value) in _LITERALS or isinstance(value, np.generic):
+        if type(value) in _LITERALS or tx.is_scalar(value):
             return value
         late = isinstance(value, TracedNumber)
         given = "a number read from an array" if late else f"{type(value).__name__} {value!r}"
@@ -155,7 +153,7 @@ def _allow(
     for index, (type_, scalar) in enumerate(traced):
         got = graph.append(ops.GET, [node], {"index": index}, type_, location=location)
         shown = Traced(got, scalar)
-        array = tx.new_array(shown, tx.frontend_at(got.device), kept="which a called function may have kept,")
+        array = tx.new_array(shown, kept="which a called function may have kept,")
         values.append(array)
     return SequenceValue(values, type(result)) if several else values[0]
 
@@ -171,7 +169,7 @@ def _expected(
     frontend, type_ = found
     if not type_.layout.dense:
         raise CannotCapture("memory-order", f"{about} an array whose elements do not lie side by side")
-    if any(isinstance(x, np.ndarray) and np.may_share_memory(result, x) for x in given):
+    if any(frontend.type_of(x) is not None and frontend.overlap(result, x) for x in given):
         raise CannotCapture("unsupported-object", f"{about} an argument, or a view of one, and no new array.")
     sizes: dict[int, SymInt] = {}
     for operand in operands:
@@ -184,7 +182,7 @@ def _expected(
 
 
 def _examples(tx: Capture, operands: Sequence[Any]) -> list[Any]:
-    """The values that operands have in the call that is being captured, computed by NumPy."""
+    """The values that operands have in the call that is being captured, computed by their libraries."""
     hints = tx.graph.env.hints
     values = tx.examples
     inputs = dict(zip(tx.graph.inputs, tx.input_sources, strict=True))
@@ -203,7 +201,7 @@ def _examples(tx: Capture, operands: Sequence[Any]) -> list[Any]:
         if node.regions:
             attrs["regions"] = node.regions
         try:
-            values[node] = node.op.reference(*given, **attrs)
+            values[node] = node.op.reference(tx.frontend_at(node.device).namespace)(*given, **attrs)
         except Exception as error:
             raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
     return [values[o] if isinstance(o, Node) else concrete(o, hints) for o in operands]
