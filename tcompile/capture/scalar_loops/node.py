@@ -7,13 +7,12 @@ they are after it, and its results. Exists apart from ``loops.scalar``, for prog
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.scalar_loops.builder import Instructions, Refused
-from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.array import ArrayContext, ArrayValue, Memory
+from tcompile.capture.values.base import Context, Value
 from tcompile.capture.values.constant import FloatValue, IntegerValue
-from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.errors import GraphError
 from tcompile.frontends.base import Traced
@@ -26,11 +25,8 @@ from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, dtype_of, is_numpy,
 from tcompile.graph.ops.scalar_versions import merge_versions
 from tcompile.graph.ops.writing import Path, path_types
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
 
-
-def operand_of(tx: Capture, value: Value) -> tuple[str, Any] | None:
+def operand_of(tx: Context, value: Value) -> tuple[str, Any] | None:
     """A number that is not known, as its kind and an operand; None for what is no such number."""
     if isinstance(value, IntegerValue):
         return "int", value.size
@@ -46,7 +42,7 @@ def operand_of(tx: Capture, value: Value) -> tuple[str, Any] | None:
     return None
 
 
-def number_of(tx: Capture, kind: str, node: Node) -> Value:
+def number_of(tx: Context, kind: str, node: Node) -> Value:
     """The value of a number that a loop hands on."""
     if is_numpy(kind):
         return tx.new_array(Traced(node, True), tx.frontends[0])
@@ -54,7 +50,7 @@ def number_of(tx: Capture, kind: str, node: Node) -> Value:
 
 
 def append(
-    tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], kinds: Sequence[str], what: str = "loop"
+    tx: ArrayContext, t: Instructions, arrays: Sequence[ArrayValue], kinds: Sequence[str], what: str = "loop"
 ) -> list[Node]:
     """Adds the node of what ``t`` has written; returns the results, which are of such ``kinds``. ``what`` it is called.
 
@@ -111,7 +107,7 @@ def append(
     return made[len(places) :]
 
 
-def _written(tx: Capture, memory: Memory | None, node: Node) -> None:
+def _written(tx: ArrayContext, memory: Memory | None, node: Node) -> None:
     """Notes what a memory holds now."""
     assert memory is not None
     if memory.owner is None:
