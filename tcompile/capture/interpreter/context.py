@@ -32,7 +32,7 @@ from tcompile.capture.guards.sources import (
     StateSource,
 )
 from tcompile.capture.interpreter.arguments import bind_arguments
-from tcompile.capture.semantics import draws, from_python
+from tcompile.capture.semantics import from_python
 from tcompile.capture.semantics.alias_count import holders
 from tcompile.capture.semantics.attributes import iterator
 from tcompile.capture.semantics.builtins import call_constant
@@ -530,6 +530,8 @@ class Capture:
 
     def draw(self, generator: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """What a random generator's method gives."""
+        from tcompile.capture.semantics import draws  # loaded by the first draw
+
         assert isinstance(generator, RandomGeneratorValue)
         return draws.call(self, generator, name, args, kwargs)
 

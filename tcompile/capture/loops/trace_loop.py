@@ -111,7 +111,7 @@ def _first_line(where: UserLine) -> UserLine:
 
 
 class Loop:
-    """One loop, or a side of a branch, on its way to become a node: ``loops.enter`` and ``branches`` say which."""
+    """One loop, or a side of a branch, on its way to become a node: ``whole_loop`` and ``branches`` say which."""
 
     most_apart = 2  # iterations that are done before the node
 
