@@ -22,14 +22,13 @@ from tcompile.backends import Backend, find_backend, why_no_native, why_not_on
 from tcompile.backends.compiled import CompiledGraph
 from tcompile.callers import raise_if_callers
 from tcompile.capture.context.loop_plan import LoopPlans
+from tcompile.capture.context.options import CaptureOptions, Resumable
 from tcompile.capture.entry.codegen import Captured, Rest
 from tcompile.capture.entry.driver import Outcome, capture
 from tcompile.capture.guards.entry_protocol import Start, start_of
 from tcompile.capture.guards.graph_breaks import GraphBreak
 from tcompile.capture.guards.prologue import Guard, LoadStep, Prologue, texts
 from tcompile.capture.guards.sources import ParameterSource
-from tcompile.capture.interpreter.context import CaptureOptions
-from tcompile.capture.loops.continuation import Resumable
 from tcompile.collector import catch_up, no_collection
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, InvalidType, StanceError, Unsupported

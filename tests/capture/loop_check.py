@@ -93,7 +93,7 @@ def picture(x: Any) -> Any:
 def all_loops() -> Iterator[None]:
     """However small a loop is, it becomes a node, and runs in machine code."""
     with (
-        mock.patch("tcompile.capture.loops.trace_loop.FEW_ITERATIONS", 1),
+        mock.patch("tcompile.capture.loops.whole_loop.FEW_ITERATIONS", 1),
         mock.patch("tcompile.capture.loops.trace_loop.FEW_OPERATIONS", 0),
         mock.patch("tcompile.capture.loops.trace_loop.MANY_ITERATIONS", 0),
         mock.patch("tcompile.backends.loop_runners.FEWEST", 1),

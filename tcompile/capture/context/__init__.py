@@ -1,5 +1,5 @@
-"""What one capture remembers from attempt to attempt, as plain data.
+"""What one capture is given, and what it remembers, as plain data.
 
-Input: nothing. Output: the plans of loops, and the functions that were followed. Why: values, loops and the interpreter
-share these records.
+Input: guards. Output: the options, the symbols of sizes and numbers, the plans of loops, and the functions that were
+followed. Why: values, loops and the interpreter share these records.
 """

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
+from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.sizes import Size
 from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
@@ -109,4 +110,18 @@ class LoopPlans:
         return [plan for plan in plans if plan.met or plan.outcome == "unrolled"]
 
 
-__all__ = ["LoopPlan", "LoopPlans", "Restart"]
+class WhileLoop:
+    """How far a frame is with a ``while`` loop; the iterations of a node are counted from 0.
+
+    ``inside``: the frame began in the middle of an iteration, after what only the frame can do. What is left of that
+    iteration goes on into one more, and there the frame itself takes over again.
+    """
+
+    def __init__(self, inside: bool = False, taken: int = 0) -> None:
+        self.taken = taken
+        self.decided = self.inside = inside
+        self.plan: LoopPlan | None = None
+        self.left: Size = FOREVER
+
+
+__all__ = ["LoopPlan", "LoopPlans", "Restart", "WhileLoop"]

@@ -21,18 +21,17 @@ from tcompile.bytecode.analysis import Point
 from tcompile.bytecode.rewritten import KEEP, UNBOUND
 from tcompile.callers import mark, raise_if_callers
 from tcompile.capture.context.followed import Followed
+from tcompile.capture.context.symbols import readable
 from tcompile.capture.guards.entry_protocol import ENTRY_FILE, MISS, PLAIN, Start
 from tcompile.capture.guards.prologue import Guard, GuardFailure, LoadStep, Prologue
 from tcompile.capture.guards.reread import Reread
 from tcompile.capture.guards.sources import SizeSource, Source
 from tcompile.capture.interpreter.context import Capture
-from tcompile.capture.interpreter.symbols import readable
-from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import LazyValue, Null, Value
+from tcompile.capture.values.array import ArrayValue, Memory
+from tcompile.capture.values.base import LazyValue, Null, Rebuilder, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.memory import Memory
-from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, ScalarType, TensorType
 from tcompile.graph.evaluate import as_array, copy_into
 from tcompile.graph.ops.control import LOOPS
@@ -45,94 +44,6 @@ if TYPE_CHECKING:
 Entry = Callable[..., Any]
 _OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
 _MOST_OF_PLAIN = 64  # guards before plain Python: those of every item of a long list take longer than it does
-
-
-class _HoldsItself(Exception):
-    """A value is part of itself."""
-
-
-class Rebuilder:
-    """Writes the statements that make a captured result again from graph outputs, sources and constants."""
-
-    def __init__(self, prologue: Prologue) -> None:
-        self.prologue = prologue
-        self.lines: list[str] = []
-        self.outputs: list[tuple[object, Traced]] = []
-        self._made: dict[int, tuple[Value, str]] = {}
-        self._open: set[int] = set()
-        self._unfilled: list[tuple[Value, str]] = []
-        self._making = False
-        self._empty_first = False
-        self._count = 0
-
-    def load(self, source: Source) -> str:
-        """The variable of a source."""
-        return self.prologue.load(source)
-
-    def constant(self, value: Any) -> str:
-        """The name of a held object."""
-        return self.prologue.constant(value)
-
-    def rebuild(self, value: Value) -> str:
-        """Code for ``value``; one captured object becomes one object, also where it holds itself."""
-        if self._making:
-            return self._make(value)
-        lines, outputs, made = len(self.lines), len(self.outputs), dict(self._made)
-        for empty_first in (False, True):  # what holds itself is made empty first, and filled when all is there
-            self._empty_first = empty_first
-            try:
-                return self._whole(value)
-            except (_HoldsItself, CannotCapture) as error:  # nothing half made may stay
-                self._made = made
-                del self.lines[lines:], self.outputs[outputs:]
-                if isinstance(error, CannotCapture):
-                    raise
-            finally:
-                self._empty_first = False
-        raise AssertionError("what is made empty first cannot hold itself")
-
-    def _whole(self, value: Value) -> str:
-        self._making, self._open, self._unfilled = True, set(), []
-        try:
-            code = self._make(value)
-            while self._unfilled:
-                shell, name = self._unfilled.pop(0)
-                self.lines += shell.fill(self, name)
-        finally:
-            self._making = False
-        return code
-
-    def _make(self, value: Value) -> str:
-        if value.source is not None or not value.has_variable:
-            return value.rebuild(self)
-        known = self._made.get(id(value))
-        if known is not None:
-            return known[1]
-        if id(value) in self._open:
-            raise _HoldsItself
-        self._open.add(id(value))
-        empty = value.shell(self) if self._empty_first or value.filled_last else None
-        code = value.rebuild(self) if empty is None else empty
-        self._open.discard(id(value))
-        name = self.name(code)
-        self._made[id(value)] = (value, name)
-        if empty is not None:
-            self._unfilled.append((value, name))
-        return name
-
-    def name(self, code: str) -> str:
-        """A new variable that holds the value of ``code``."""
-        self._count += 1
-        self.lines.append(f"t{self._count} = {code}")
-        return f"t{self._count}"
-
-    def output(self, held: object, traced: Traced) -> str:
-        """The variable of the graph output that is ``held`` (an array object, or elements in memory)."""
-        for position, (known, _) in enumerate(self.outputs):
-            if known is held:
-                return f"o{position}"
-        self.outputs.append((held, traced))
-        return f"o{len(self.outputs) - 1}"
 
 
 @dataclass

@@ -24,12 +24,15 @@ from typing import Any
 from tcompile.bytecode.rewritten import Rewritten
 from tcompile.callers import raise_if_callers
 from tcompile.capture.context.loop_plan import LoopPlan, LoopPlans, Restart
+from tcompile.capture.context.options import CaptureOptions
 from tcompile.capture.entry.codegen import Captured, finish, finish_at, plain
 from tcompile.capture.entry.root_frame import RootFrame, Stopped
 from tcompile.capture.guards.dynamic_shapes import Profile
 from tcompile.capture.guards.entry_protocol import Start
 from tcompile.capture.guards.graph_breaks import GraphBreak
-from tcompile.capture.interpreter.context import Capture, CaptureOptions
+from tcompile.capture.interpreter.context import Capture
+from tcompile.capture.interpreter.frame import Frame
+from tcompile.capture.loops import enter as _loops  # noqa: F401  # registers what instructions do
 from tcompile.capture.loops.continuation import NoContinuation, Reached, go_back_to_call, go_to_resume_point
 from tcompile.capture.values.base import Unrebuildable
 from tcompile.frontends.base import CannotCapture, Frontend
@@ -119,7 +122,7 @@ class _Attempts:
         while left:
             tx = Capture(
                 self.frontends, self.options, self.profile, Graph(self.name), self.code, self.namespace,
-                loops=self.loops,
+                Frame, loops=self.loops,
             )  # fmt: skip
             tx.graph.env.names = self.loops.names
             self.loops.begin()
@@ -150,7 +153,7 @@ class _Attempts:
     def _continuation(self, tx: Capture, frame: RootFrame) -> Outcome:
         """The program that leads to the next iteration of a loop. Raises NoContinuation where there is none."""
         rewritten = self.rewritten()
-        frames = [*reversed(tx.frames)]
+        frames = [frame for frame in reversed(tx.frames) if isinstance(frame, Frame)]
         for called, caller in itertools.pairwise(frames):
             go_back_to_call(caller, called)
         go_to_resume_point(frame, rewritten)

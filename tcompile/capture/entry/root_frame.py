@@ -18,11 +18,10 @@ from tcompile.bytecode.rewritten import UNBOUND
 from tcompile.capture.guards.entry_protocol import Start, start_of
 from tcompile.capture.guards.sources import CellSource, ParameterSource, Source
 from tcompile.capture.interpreter.context import Capture
-from tcompile.capture.interpreter.frame import PREPARES_CALL, Frame
-from tcompile.capture.interpreter.opcodes import Returned
+from tcompile.capture.interpreter.frame import PREPARES_CALL, Frame, Returned
 from tcompile.capture.loops.predict_carried import targets
 from tcompile.capture.values.base import NULL, LazyValue, Value
-from tcompile.capture.values.callable import FunctionValue
+from tcompile.capture.values.callable import ClosureCell, FunctionValue
 from tcompile.frontends.base import CannotCapture
 
 _OF_THE_FRAME = {  # what only the running frame can do: suspend, and handle exceptions
@@ -57,7 +56,7 @@ class RootFrame(Frame):
     ) -> None:
         sources = [ParameterSource(i, name) for i, name in enumerate(start.names)]
         given = dict(zip(sources, values, strict=True))
-        cells = {s.name: tx.cell(given[s], s, CellSource(s.name, s)) for s in sources[: len(start.cells)]}
+        cells = {s.name: ClosureCell.of(tx, given[s], s, CellSource(s.name, s)) for s in sources[: len(start.cells)]}
         super().__init__(tx, FunctionValue(code, namespace, [cells[name] for name in code.co_freevars]), {})
         self.cells = cells
         self.uncertain: dict[str, tuple[Source, Value | None]] = {}  # locals that may lack a value at the start

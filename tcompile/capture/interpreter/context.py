@@ -12,12 +12,14 @@ import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol, TypeAlias
 
 from tcompile.annotations.policy import breaks_are_errors
 from tcompile.annotations.treatments import treatment_of
 from tcompile.capture.context.followed import Followed
 from tcompile.capture.context.loop_plan import LoopPlans
+from tcompile.capture.context.options import CaptureOptions
+from tcompile.capture.context.symbols import Symbols
 from tcompile.capture.guards.dynamic_shapes import Profile
 from tcompile.capture.guards.prologue import Prologue
 from tcompile.capture.guards.sources import (
@@ -29,19 +31,26 @@ from tcompile.capture.guards.sources import (
     Source,
     StateSource,
 )
-from tcompile.capture.interpreter.symbols import Symbols
-from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import LazyValue, Value
-from tcompile.capture.values.callable import ClosureCell, FunctionValue, GeneratorValue
+from tcompile.capture.interpreter.arguments import bind_arguments
+from tcompile.capture.semantics import from_python
+from tcompile.capture.semantics.alias_count import holders
+from tcompile.capture.semantics.attributes import iterator
+from tcompile.capture.semantics.builtins import call_constant
+from tcompile.capture.semantics.operators import equal, ordered
+from tcompile.capture.semantics.special import SPECIAL, is_marked, is_reorderable
+from tcompile.capture.values.array import WHOLE, ArrayValue, Memory, is_fresh, origin
+from tcompile.capture.values.base import Effect, FrameView, LazyValue, Value
+from tcompile.capture.values.callable import ClosureCell, FunctionValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue
-from tcompile.capture.values.memory import WHOLE, Memory, is_fresh, origin
+from tcompile.capture.values.generator import GeneratorValue
 from tcompile.capture.values.object import ObjectValue
-from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.random_generator import RandomGeneratorValue
+from tcompile.capture.values.scalar import ScalarValue, read
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue
-from tcompile.capture.values.text import TextValue, follows_settings
+from tcompile.capture.values.text import TextValue, follows_settings, text
 from tcompile.frontends.base import (
     Builder,
     CannotCapture,
@@ -62,39 +71,12 @@ from tcompile.observe.source_location import UserLine, expression_text
 from tcompile.records import dataclass
 from tcompile.strict import strict
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
-    from tcompile.capture.loops.continuation import Resumable
-
 MAX_DEPTH = 64
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
 _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
 _MOST_TERMS = 200  # of an expression of numbers that vary: one that grows each iteration would soon be without end
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
-
-
-@dataclass(frozen=True)
-class CaptureOptions:
-    """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
-    functions that are already compiled are followed too, whether results must have NumPy's very bits, how many
-    operations one loop may become when it is unrolled (None: any number), whether the frame that capture starts in runs
-    in plain Python, so that only its calls are looked for, and whether the lines followed are noted. ``continues`` is
-    the name of the loop's node where capture ends at the loop's next iteration (``continuation``), and ``arity`` then
-    the number of the entry's own parameters; ``resumable`` makes the rewritten code of a function that is in the middle
-    of that loop.
-    """
-
-    dynamic: bool | None = None
-    max_instructions: int = 10_000
-    enter_compiled: bool = True
-    exact: bool = False
-    max_unrolled: int | None = None
-    plain_frame: bool = False
-    notes_lines: bool = False
-    continues: str = ""
-    arity: int = 0
-    resumable: Callable[[types.FunctionType], Resumable | None] | None = None
 
 
 def _is_scalar(value: Value) -> bool:
@@ -119,13 +101,21 @@ def _apart(changed: Sequence[Any], others: Sequence[Any]) -> bool:
     return len(known) == len(changed) and known.isdisjoint(map(id, others))
 
 
-@dataclass
-class Effect:
-    """A store to a global that happens after the graph: ``namespace[name] = value`` (value None: delete)."""
+class Runnable(FrameView, Protocol):
+    """A frame that can be run."""
 
-    namespace: dict[str, Any]
-    name: str
-    value: Value | None
+    @property
+    def has_blocks(self) -> bool:
+        """Whether its code has ``try`` or ``with`` in it."""
+
+    def run(self) -> Value:
+        """Runs until the function returns."""
+
+    def resume(self, sent: Value | None) -> tuple[Value, bool]:
+        """Runs a generator's frame to its next yield."""
+
+
+OpenFrame: TypeAlias = "Callable[[Capture, FunctionValue, dict[str, Value], Location | None], Runnable]"
 
 
 @dataclass
@@ -138,8 +128,9 @@ class Capture:
     graph: Graph
     code: types.CodeType  # of the function being captured
     namespace: dict[str, Any]  # its globals
+    open_frame: OpenFrame  # how the frame of a called function is made
     prologue: Prologue = field(default_factory=Prologue)
-    frames: list[Frame] = field(default_factory=list)
+    frames: list[FrameView] = field(default_factory=list)
     effects: dict[tuple[int, str], Effect] = field(default_factory=dict)
     instructions: int = 0
     followed: dict[types.CodeType, Followed] = field(default_factory=dict)
@@ -150,7 +141,6 @@ class Capture:
     loops: LoopPlans = field(default_factory=LoopPlans)
     open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # for each, the graphs around and in it
     unplanned: list[Memory] = field(default_factory=list)  # those that a loop was seen to write only now
-    still: dict[Memory, tuple[str, list[Memory]]] = field(default_factory=dict)  # what was kept before, and rows of it
     mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
     left_open: dict[str, type] = field(default_factory=dict)  # places of numbers whose values are not fixed
     late_kinds: list[str] = field(default_factory=list)  # of the numbers that a continuation gets from a scalar loop
@@ -177,13 +167,11 @@ class Capture:
     # -- values from outside -------------------------------------------------------------------------------------
     def wrap(self, value: Any, source: Source) -> Value:
         """The captured value of an object found at ``source``, with the guards that its kind needs."""
-        from tcompile.capture.semantics.from_python import wrap
-
         found = self._wrapped.get(source)
         if found is None:
             found = self._known.get(id(value))
             if found is None:
-                found = wrap(self, value, source)
+                found = from_python.wrap(self, value, source)
                 self.objects[source] = value
                 if isinstance(found, _CHANGEABLE) and found.source is source and not _is_scalar(found):
                     self._know(value, found)
@@ -356,8 +344,6 @@ class Capture:
     @staticmethod
     def is_special(value: Any) -> bool:
         """Whether a call of ``value`` has a meaning of its own, or must not be followed."""
-        from tcompile.capture.semantics.special import SPECIAL, is_marked, is_reorderable
-
         return id(value) in SPECIAL or is_marked(value) or treatment_of(value) is not None or is_reorderable(value)
 
     def inlined_function(self, value: Any) -> types.FunctionType | None:
@@ -457,25 +443,15 @@ class Capture:
         """The memory whose first node has this name."""
         return next((memory for memory in self._memories.values() if memory.root.name == name), None)
 
-    def hold_still(self, memory: Memory, row: Memory) -> None:
-        """Refuses writes to an array while something holds a row of it, until the outermost loop has been followed."""
-        self.still.setdefault(memory, (memory.kept, []))[1].append(row)
-        memory.kept = memory.kept or "of which a row at a computed place is read,"
-
     def let_go(self) -> None:
-        """Takes back what ``hold_still`` did."""
-        for memory, (kept, _) in self.still.items():
-            memory.kept = kept
-        self.still.clear()
+        """Lets arrays be written again of which iterations have read rows: the outermost loop has been followed."""
+        for memory in self._memories.values():
+            memory.let_go()
 
     def _let_go_of(self, memory: Memory) -> None:
         """Takes it back for one array, where nothing holds a row of it any more."""
-        from tcompile.capture.semantics.alias_count import holders
-
-        kept, rows = self.still.get(memory, ("", []))
-        if rows and all(holders(self, row) == 0 for row in rows):
-            memory.kept = kept
-            del self.still[memory]
+        if memory.rows and all(holders(self, row) == 0 for row in memory.rows):
+            memory.let_go()
 
     def claim(self, memory: Memory) -> None:
         """Makes sure that the code being followed may write to an array.
@@ -548,14 +524,24 @@ class Capture:
         if isinstance(result, SymInt):
             return IntegerValue(result)
         if isinstance(result, Read):
-            from tcompile.capture.values.scalar import read
-
-            return read(self, self.new_array(Traced(result.node, scalar=True)), result.cls)
+            return self.read(self.new_array(Traced(result.node, scalar=True)), result.cls)
         if isinstance(result, tuple | list):
             return SequenceValue([self.from_frontend(item, owner) for item in result], type(result))
         if isinstance(result, dict):
             return DictValue({key: self.from_frontend(item, owner) for key, item in result.items()})
         return Constant(result)
+
+    def read(self, array: Value, cls: type | None) -> Value:
+        """``array.item()`` (``cls`` None), ``float(array)``, ``int(array)`` or ``bool(array)``."""
+        assert isinstance(array, ArrayValue)
+        return read(self, array, cls)
+
+    def draw(self, generator: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """What a random generator's method gives."""
+        from tcompile.capture.semantics import draws  # loaded by the first draw
+
+        assert isinstance(generator, RandomGeneratorValue)
+        return draws.call(self, generator, name, args, kwargs)
 
     # -- numbers -----------------------------------------------------------------------------------------------------
     def decide(self, source: Source, code: str, text: str, holds: bool) -> bool:
@@ -658,6 +644,23 @@ class Capture:
             raise CannotCapture("unsupported-operands", f"a {type(number).__name__} beside a number that varies")
         return f"({number!r})" if repr(number)[0] == "-" else repr(number)
 
+    # -- operations that values ask for ------------------------------------------------------------------------------
+    def equal(self, left: Value, right: Value) -> bool:
+        """``left == right`` as containers compare their items."""
+        return equal(self, left, right)
+
+    def ordered(self, values: Sequence[Value], key: Value | None, reverse: Value | None) -> list[Value]:
+        """``sorted(values, key=key, reverse=reverse)``."""
+        return ordered(self, values, key, reverse)
+
+    def iterator(self, value: Value) -> Value:
+        """``iter(value)``."""
+        return iterator(self, value)
+
+    def text(self, function: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """The str ``function(*args, **kwargs)``."""
+        return text(self, function, args, kwargs)
+
     # -- calls -----------------------------------------------------------------------------------------------------
     def fold(self, function: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Calls a pure function now; all arguments must be constants."""
@@ -686,10 +689,9 @@ class Capture:
             return DictValue({key: self.plain_value(item) for key, item in result.items()})
         return Constant(result)
 
-    def call_constant(self, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call_constant(self, function: Value, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The meaning of calling a built-in, a class, or a library function."""
-        from tcompile.capture.semantics.builtins import call_constant
-
+        assert isinstance(function, Constant)
         return call_constant(self, function, args, kwargs)
 
     def inline_form(self, form: types.FunctionType, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -705,19 +707,17 @@ class Capture:
             raise CannotCapture("unsupported-object", text) from refusal
 
     def inline(
-        self, function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value], at: Location | None = None
+        self, function: Value, args: Sequence[Value], kwargs: Mapping[str, Value], at: Location | None = None
     ) -> Value:
         """Follows a user's function, or one of ours that stands ``at`` the user's place."""
-        from tcompile.capture.interpreter.frame import Frame, has_blocks
-        from tcompile.capture.values.callable import bind_arguments
-
+        assert isinstance(function, FunctionValue)
         if at is None and str(function.globals.get("__name__", "")).partition(".")[0] in _OURS:
             raise CannotCapture("unknown-function", function.describe())
         if len(self.frames) >= MAX_DEPTH:
             raise CannotCapture("recursion", f"{function.describe()} is {MAX_DEPTH} calls deep.")
-        frame = Frame(self, function, bind_arguments(self, function, args, kwargs), at)
+        frame = self.open_frame(self, function, bind_arguments(self, function, args, kwargs), at)
         if function.code.co_flags & 0x20:
-            if has_blocks(function.code):
+            if frame.has_blocks:
                 raise CannotCapture("generator", f"{function.describe()} (with `try` or `with` in it)")
             frame.resume(None)  # up to where it is made
             return GeneratorValue(self, frame.resume)
@@ -739,4 +739,4 @@ class Capture:
         return tuple(frame.user_line() for frame in self.frames)
 
 
-__all__ = ["Capture", "CaptureOptions", "Effect"]
+__all__ = ["Capture"]

@@ -12,20 +12,20 @@ from __future__ import annotations
 
 import types
 import weakref
-from collections.abc import Container, Iterator
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from tcompile.bytecode.analysis import Analysis, analyse
 from tcompile.bytecode.decode import NotResumable
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction, read
 from tcompile.capture.context.followed import Followed, note
+from tcompile.capture.context.lazy_imports import settle
+from tcompile.capture.context.loop_plan import LoopPlan, WhileLoop
 from tcompile.capture.guards.sources import ConstantSource, GlobalSource
 from tcompile.capture.interpreter.context import Capture
-from tcompile.capture.interpreter.lazy_imports import settle
-from tcompile.capture.interpreter.opcodes import HANDLERS, Handler, Returned, Yielded, at_header
-from tcompile.capture.loops.loop_info import Flow, Header
+from tcompile.capture.interpreter.loop_info import Flow, Header
 from tcompile.capture.values.base import Deferred, LazyValue, Null, Value, settled
 from tcompile.capture.values.callable import ClosureCell, FunctionValue
 from tcompile.config import config
@@ -36,13 +36,38 @@ from tcompile.graph.verify import user_line
 from tcompile.observe.source_location import UserLine, file_line
 from tcompile.records import dataclass
 
-if TYPE_CHECKING:
-    from tcompile.capture.context.loop_plan import LoopPlan
-    from tcompile.capture.loops.trace_loop import WhileLoop
-
-
 _MOVES = ("NOP", "COPY", "SWAP", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST", "STORE_FAST")
 PREPARES_CALL = ("KW_NAMES", "PRECALL")  # instructions that belong to the call after them
+
+
+Handler: TypeAlias = "Callable[[Frame, Instruction], None]"
+HANDLERS: dict[str, Handler] = {}  # what each instruction does: filled in by ``opcodes`` and ``loops.enter``
+AT_HEADER = "AT_HEADER"  # the handler of an instruction where an iteration of a ``while`` loop begins
+
+
+def handler(*names: str) -> Callable[[Handler], Handler]:
+    """Registers the meaning of the instructions ``names``."""
+
+    def register(function: Handler) -> Handler:
+        for name in names:
+            HANDLERS[name] = function
+        return function
+
+    return register
+
+
+class Returned(Exception):
+    """Ends a frame; carries the value returned."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+class Yielded(Exception):
+    """Suspends a generator's frame; carries the value yielded."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
 
 
 @dataclass(eq=False)
@@ -81,16 +106,11 @@ def decode(code: types.CodeType) -> Decoded:
     for header in decoded.flow.whiles():
         for at in {header.at, header.entry}:
             decoded.headers[at] = header
-            decoded.handlers[at] = at_header
+            decoded.handlers[at] = HANDLERS[AT_HEADER]
     key = id(code)
     drop = _DECODED.pop  # by name here, for at exit the module's own names are gone first
     _DECODED[key] = (weakref.ref(code, lambda _: drop(key, None)), decoded)
     return decoded
-
-
-def has_blocks(code: types.CodeType) -> bool:
-    """Whether ``code`` has ``try`` or ``with`` in it: a generator that is dropped would run its clean-up."""
-    return decode(code).has_blocks
 
 
 class Frame:
@@ -133,6 +153,16 @@ class Frame:
         lines: list[int] = []
         found.calls.append(lines)
         return lines
+
+    @property
+    def instructions(self) -> Sequence[Instruction]:
+        """The function's code."""
+        return self.decoded.instructions
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether its code has ``try`` or ``with`` in it: a generator that is dropped would run its clean-up."""
+        return self.decoded.has_blocks
 
     # -- running -----------------------------------------------------------------------------------------------------
     def run(self) -> Value:

@@ -19,7 +19,8 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.scalar import check_bits, number_value, of_kind
+from tcompile.capture.values.int_nodes import check_bits
+from tcompile.capture.values.scalar import number_value, of_kind
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt
 from tcompile.graph.sizes import Size, same

@@ -17,9 +17,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tcompile.capture.guards.sources import ConstantSource, GlobalSource
-from tcompile.capture.interpreter.context import Effect
 from tcompile.capture.semantics.subgraph import NOT_STATE
-from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.base import Effect, Value, settled
 from tcompile.capture.values.callable import ClosureCell
 from tcompile.capture.values.container import SequenceValue, same_object
 from tcompile.capture.values.dicts import DictValue

@@ -12,23 +12,19 @@ where the side is not taken, everything is what it was.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.context.loop_plan import LoopPlan
-from tcompile.capture.interpreter.opcodes.registry import Returned
+from tcompile.capture.context.loop_plan import LoopPlan, WhileLoop
+from tcompile.capture.interpreter.frame import Frame, Returned
+from tcompile.capture.interpreter.loop_info import Header
 from tcompile.capture.loops.exits import Left, Way
-from tcompile.capture.loops.loop_info import Header
-from tcompile.capture.loops.trace_loop import Loop, WhileLoop, make, plan_of, why
+from tcompile.capture.loops.trace_loop import Loop, make, plan_of, why
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.scalar import truth_node
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
-
 
 # What sides leave on the stack (``1 if test else 2``) or return goes on as variables of these names, the deepest first.
 _PUSHED = tuple(f"value {number}" for number in range(4))

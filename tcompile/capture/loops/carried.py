@@ -21,12 +21,12 @@ from tcompile.capture.loops.leaves import Count, Leaf, Parted, TupleNode, Unsett
 from tcompile.capture.loops.trip_count import int_of, is_int
 from tcompile.capture.semantics.alias_count import holders
 from tcompile.capture.semantics.subgraph import as_node
-from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.array import ArrayValue, Choice, Memory
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.memory import Choice, Memory
-from tcompile.capture.values.scalar import ScalarValue, int_node, of_kind
+from tcompile.capture.values.int_nodes import int_node
+from tcompile.capture.values.scalar import ScalarValue, of_kind
 from tcompile.capture.values.span import ListSlice
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType, ops

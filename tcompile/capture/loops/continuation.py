@@ -11,23 +11,21 @@ The extra parameters are the number of iterations that are done, and then the nu
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import METHOD
 from tcompile.bytecode.dialect import D
+from tcompile.capture.context.options import Resumable
 from tcompile.capture.guards.sources import ParameterSource
-from tcompile.capture.values.base import Null, Value, settled
+from tcompile.capture.values.base import Context, Null, Rebuilder, Value, settled
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, Zipped
 from tcompile.capture.values.span import ListSlice
 from tcompile.graph.sizes import Size
-from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.bytecode.rewritten import Rewritten
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
     from tcompile.capture.interpreter.frame import Frame
 
 
@@ -42,18 +40,6 @@ class NoContinuation(Exception):
 def is_wanted(f: Frame, name: str) -> bool:
     """Whether capture is to end with the loop whose node has this name."""
     return f.tx.options.continues == name and not f.tx.open_loops
-
-
-@dataclass(frozen=True)
-class Resumable:
-    """The rewritten code of a function that was followed, and ``resume(function, offset, answer, stays_plain)``.
-
-    That gives a function of the rewritten code's code, whose frame is led to where the answer says as soon as it
-    starts.
-    """
-
-    rewritten: Rewritten
-    resume: Callable[[types.FunctionType, int, tuple[Any, ...], bool], types.FunctionType]
 
 
 class LateCall(Value):
@@ -165,7 +151,7 @@ class LateOwner(Value):
 class LateInt(Value):
     """An int that grows by a known amount with each iteration: ``first + amount * iterations``."""
 
-    def __init__(self, tx: Capture, first: Size, amount: Size) -> None:
+    def __init__(self, tx: Context, first: Size, amount: Size) -> None:
         self.first, self.amount, self.iterations = first, amount, iterations_of(tx)
 
     def rebuild(self, program: Rebuilder) -> str:
@@ -176,7 +162,7 @@ class LateInt(Value):
 class LateNumber(Value):
     """A number that a scalar loop holds where its next iteration begins."""
 
-    def __init__(self, tx: Capture, place: int, name: str) -> None:
+    def __init__(self, tx: Context, place: int, name: str) -> None:
         self.given = ParameterSource(tx.options.arity + 1 + place, name)
 
     def rebuild(self, program: Rebuilder) -> str:
@@ -190,7 +176,7 @@ class LateIterator(Value):
     Where ``absolute``, the parameter is the position that a scalar loop keeps, and not the number of iterations.
     """
 
-    def __init__(self, tx: Capture, items: Counted, per_iteration: int = 1, absolute: bool = False) -> None:
+    def __init__(self, tx: Context, items: Counted, per_iteration: int = 1, absolute: bool = False) -> None:
         self.items, self.per_iteration, self.absolute = items, per_iteration, absolute
         self.iterations = iterations_of(tx)
 
@@ -260,7 +246,7 @@ def rows_from(taken: int, array: Any, backwards: bool) -> Iterator[Any]:
     return found  # type: ignore[no-any-return]
 
 
-def iterations_of(tx: Capture) -> ParameterSource:
+def iterations_of(tx: Context) -> ParameterSource:
     """The parameter that says how many iterations are done."""
     return ParameterSource(tx.options.arity, "iterations")
 
@@ -288,6 +274,6 @@ def _as_it_is(value: Value, made: dict[int, LateIterator]) -> Value:
 
 
 __all__ = [
-    "LateInt", "LateIterator", "LateNumber", "LateSpan", "NoContinuation", "Reached", "Resumable", "go_back_to_call",
+    "LateInt", "LateIterator", "LateNumber", "LateSpan", "NoContinuation", "Reached", "go_back_to_call",
     "go_to_next_iteration", "go_to_resume_point", "is_wanted",
 ]  # fmt: skip

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.loops.attribute_slots import AttributeSlot
 from tcompile.capture.loops.leaves import Uneven, Unsettled
 from tcompile.capture.loops.trip_count import int_of, is_int
-from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.array import ArrayValue, Memory
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, IntegerValue
-from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt

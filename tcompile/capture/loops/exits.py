@@ -15,18 +15,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.interpreter.opcodes.registry import Returned
+from tcompile.capture.interpreter.frame import Returned
+from tcompile.capture.interpreter.loop_info import Header
 from tcompile.capture.loops.after_loop import AfterLoop, Select
 from tcompile.capture.loops.carried import Carried
 from tcompile.capture.loops.discover_carried import same_constant, unchanged
 from tcompile.capture.loops.leaves import Count, Leaf, Unsettled, leaves_of
-from tcompile.capture.loops.loop_info import Header
 from tcompile.capture.loops.trip_count import course, int_of, is_int, stays_while, trip_count_while, ways_of_test
 from tcompile.capture.semantics.operators import binary
 from tcompile.capture.semantics.subgraph import state_of
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
-from tcompile.capture.values.scalar import int_node, truth_node, truth_of
+from tcompile.capture.values.int_nodes import int_node
+from tcompile.capture.values.scalar import truth_node, truth_of
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt
 from tcompile.graph.ops.control import FOREVER

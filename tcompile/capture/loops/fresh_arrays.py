@@ -13,10 +13,9 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
 from tcompile.capture.loops.leaves import Leaf
-from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.array import ArrayValue, Choice
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.memory import Choice
 from tcompile.capture.values.scalar import either
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import field
 from typing import Any
 
+from tcompile.capture.values.array import Memory
 from tcompile.capture.values.base import Value
-from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt
 from tcompile.records import dataclass

@@ -25,7 +25,7 @@ from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.context.loop_plan import MANY_ITERATIONS, LoopPlan, Restart
 from tcompile.capture.guards.sources import ComputedSource, ConstantSource, Source
-from tcompile.capture.interpreter.opcodes.registry import Returned
+from tcompile.capture.interpreter.frame import Returned
 from tcompile.capture.loops.continuation import (
     LateIterator,
     LateNumber,
@@ -54,7 +54,7 @@ from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
-    from tcompile.capture.loops.loop_info import Header
+    from tcompile.capture.interpreter.loop_info import Header
 
 FEW_ITERATIONS = 4  # of straight code: as many are unrolled
 # Items that a list may get from a loop whose iterations nobody counts, and from one in which some iterations append: if

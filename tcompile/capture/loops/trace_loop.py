@@ -24,13 +24,14 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.context.loop_plan import MANY_ITERATIONS, LoopPlan, Restart
+from tcompile.capture.context.loop_plan import MANY_ITERATIONS, LoopPlan, Restart, WhileLoop
 from tcompile.capture.guards.graph_breaks import CATALOGUE
-from tcompile.capture.interpreter.opcodes.registry import HANDLERS, Returned, Yielded
+from tcompile.capture.interpreter.frame import HANDLERS, Frame, Returned, Yielded
+from tcompile.capture.interpreter.loop_info import Header
 from tcompile.capture.loops.after_loop import AfterLoop
 from tcompile.capture.loops.attribute_slots import Slots
 from tcompile.capture.loops.build_node import computes_constants, loop_node
@@ -41,96 +42,27 @@ from tcompile.capture.loops.exits import Exits, Left, Way
 from tcompile.capture.loops.fresh_arrays import Marks
 from tcompile.capture.loops.leaves import Leaf, Parted, Uneven, Unsettled, leaves_of
 from tcompile.capture.loops.list_accumulators import Collected, alike
-from tcompile.capture.loops.loop_info import Header
 from tcompile.capture.loops.predict_carried import foresee
 from tcompile.capture.loops.trip_count import course, int_of, is_int, stays_while, trip_count_while, ways_of_test
 from tcompile.capture.semantics.subgraph import open_region, state_of
-from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.array import ArrayValue, Memory
 from tcompile.capture.values.base import LazyValue, Value, settled
 from tcompile.capture.values.constant import integer
 from tcompile.capture.values.counted import Counted
-from tcompile.capture.values.memory import Memory
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Graph, Node, SymInt, ops
-from tcompile.graph.ops.control import FOREVER
 from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, VariesUnevenly, counters_in, same
 from tcompile.graph.verify import fits
 from tcompile.observe.source_location import UserLine
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
-
-FEW_ITERATIONS = 4  # as many are always unrolled
 FEW_OPERATIONS = 64  # a loop of a known trip count that comes to no more is unrolled
 _MOST_TRIES = 12  # of one loop
 _MOST_RESTARTS = 64  # of one capture
 _MANY_RESTARTS, _MOST_FOLLOWED = 4, 10_000  # beyond both no branch becomes a node any more: a second is gone
-_COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 # What has its place in the program, whatever the induction variable.
 _IN_THE_FRAME = frozenset({
     "input-output", "side-effect", "graph-break-call", "disabled-function", "compiled-by-itself", "with-statement",
 })  # fmt: skip
-
-
-class WhileLoop:
-    """How far a frame is with a ``while`` loop; the iterations of a node are counted from 0.
-
-    ``inside``: the frame began in the middle of an iteration, after what only the frame can do. What is left of that
-    iteration goes on into one more, and there the frame itself takes over again.
-    """
-
-    def __init__(self, inside: bool = False, taken: int = 0) -> None:
-        self.taken = taken
-        self.decided = self.inside = inside
-        self.plan: LoopPlan | None = None
-        self.left: Size = FOREVER
-
-
-def enter(f: Frame, items: Counted) -> bool:
-    """Makes a node of the loop whose FOR_ITER the frame is at; the iterator then has nothing left, or the odd
-    iterations.
-
-    Where the loop is to be unrolled nothing is done. Says whether the frame is already where it goes on after the
-    loop. Raises Restart where capture has to start anew.
-    """
-    if items.decided:
-        return False
-    header = f.decoded.flow.loop_at(f.at - 1)
-    few = isinstance(items.left, int) and items.left <= FEW_ITERATIONS
-    plan = plan_of(f, items, str(items.left), few or _collects(f))
-    if plan is None or _is_apart(f, header, plan, items.taken):
-        return False
-    sure = True
-    try:
-        if not items.left > plan.unroll_factor - 1:
-            return False
-    except VariesInLoop:  # of the loop around: there are iterations in some of its iterations only
-        if plan.unroll_factor > 1:
-            raise
-        sure = False
-    return _make(f, items, header, plan, sure)
-
-
-def enter_while(f: Frame, header: Header, iterations: WhileLoop) -> bool:
-    """The same for a ``while`` loop, at the start of an iteration."""
-    if iterations.decided:
-        return False
-    plan = plan_of(f, iterations, "any number of", bool(f.code.co_flags & 0x20))
-    if plan is None or _is_apart(f, header, plan, iterations.taken):
-        return False
-    if plan.limit is not None:
-        for name, value in f.locals.items():  # the limit may be known by their symbols
-            if isinstance(value, LazyValue) and type(value.value) is int:
-                f.locals[name] = value.settle(f.tx)
-        if not _is_known(f.tx.graph.env, plan.limit):
-            plan.outcome, plan.reason = "unrolled", "how often it is done is not known where it begins"
-            iterations.decided = True
-            return False
-        iterations.left = plan.limit = f.tx.graph.env.adopt(plan.limit)
-        plan.iterations = f"at most {plan.limit}"
-        if not iterations.left > 0:  # no iteration is done: the test says so
-            return False
-    return _make(f, iterations, header, plan)
 
 
 def plan_of(f: Frame, items: Counted | WhileLoop, iterations: str, unrolled: bool, side: str = "") -> LoopPlan | None:
@@ -156,23 +88,9 @@ def plan_of(f: Frame, items: Counted | WhileLoop, iterations: str, unrolled: boo
     return plan
 
 
-def _is_apart(f: Frame, header: Header, plan: LoopPlan, taken: int) -> bool:
-    """Whether an iteration is done before the node; the frame then knows."""
-    f.peeled.pop(header.at, None)
-    if taken < plan.peeled:
-        f.peeled[header.at] = header, plan
-    return taken < plan.peeled
-
-
-def _is_known(env: ShapeEnv, size: Size) -> bool:
+def is_known(env: ShapeEnv, size: Size) -> bool:
     """Whether a size of another attempt is made of symbols that this one has met as well."""
     return isinstance(size, int) or set(re.findall(r"\bs\d+\b", str(size))) <= env.hints.keys()
-
-
-def _make(f: Frame, items: Counted | WhileLoop, header: Header, plan: LoopPlan, sure: bool = True) -> bool:
-    """The same as ``make``; ``sure`` says that an iteration is done at all."""
-    items.decided = True
-    return make(Loop(f, items, plan, header, sure))
 
 
 def make(loop: Loop) -> bool:
@@ -192,19 +110,8 @@ def _first_line(where: UserLine) -> UserLine:
     return dataclasses.replace(where, end_line=0, end_column=None)
 
 
-def _collects(f: Frame) -> bool:
-    """Whether the loop is that of a comprehension or a generator expression."""
-    header = f.at - 1
-    instructions, positions = f.decoded.instructions, f.decoded.positions
-    if f.code.co_flags & 0x20:
-        return True
-    end = positions[instructions[header].argval]
-    last = instructions[end - 2] if end >= 2 else None
-    return last is not None and last.opname in _COLLECTS and last.arg == 1 + D.iterator_items and end - 2 > header
-
-
 class Loop:
-    """One loop on its way to become a node."""
+    """One loop, or a side of a branch, on its way to become a node: ``whole_loop`` and ``branches`` say which."""
 
     most_apart = 2  # iterations that are done before the node
 
@@ -302,7 +209,7 @@ class Loop:
             name in f.locals and not is_int(f.locals[name]) for name in plan.induction_steps
         ):  # the loop around computes it
             self.look_again()
-        if not all(_is_known(env, amount) for amount in plan.induction_steps.values()):
+        if not all(is_known(env, amount) for amount in plan.induction_steps.values()):
             raise Unsettled("by how much an int grows is not known where the loop begins")
         counter = env.counter(iterations - 1, id(plan))
         plan.induction_steps = {
@@ -492,9 +399,7 @@ class Loop:
     # ---------------------------------------------------------------------------------------------
     def branch(self, at: int, yes: int, no: int, flag: Node) -> None:
         """Follows both ways of a jump on a value of the graph, up to where they meet in this iteration."""
-        from tcompile.capture.loops.branches import follow
-
-        follow(self.f, self.header, at, yes, no, flag)
+        raise NotImplementedError
 
     def _iteration(self, number: Size) -> None:
         """Follows the body once."""
@@ -663,4 +568,4 @@ def _bound(instructions: Iterable[Any]) -> set[str]:
     return found
 
 
-__all__ = ["Loop", "WhileLoop", "enter", "enter_while", "make", "plan_of", "why"]
+__all__ = ["Loop", "is_known", "make", "plan_of", "why"]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.interpreter.loop_info import Flow, Header
 from tcompile.capture.loops.leaves import Unsettled
-from tcompile.capture.loops.loop_info import Flow, Header
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.graph.ops.creation import arange_length

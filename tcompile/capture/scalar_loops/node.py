@@ -8,13 +8,12 @@ Why: separate from ``loops.scalar``, for programs that do not come from bytecode
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.scalar_loops.builder import Instructions, Refused
-from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.array import ArrayContext, ArrayValue, Memory
+from tcompile.capture.values.base import Context, Value
 from tcompile.capture.values.constant import FloatValue, IntegerValue
-from tcompile.capture.values.memory import Memory
 from tcompile.capture.values.scalar import ScalarValue, number_value
 from tcompile.errors import GraphError
 from tcompile.frontends.base import Traced
@@ -27,11 +26,8 @@ from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, dtype_of, is_numpy,
 from tcompile.graph.ops.scalar_versions import merge_versions
 from tcompile.graph.ops.writing import Path, path_types
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
 
-
-def operand_of(tx: Capture, value: Value) -> tuple[str, Any] | None:
+def operand_of(tx: Context, value: Value) -> tuple[str, Any] | None:
     """Returns an open number's kind and operand; None for any other value."""
     if isinstance(value, IntegerValue):
         return "int", value.size
@@ -47,7 +43,7 @@ def operand_of(tx: Capture, value: Value) -> tuple[str, Any] | None:
     return None
 
 
-def number_of(tx: Capture, kind: str, node: Node) -> Value:
+def number_of(tx: Context, kind: str, node: Node) -> Value:
     """Returns the value of a carried number."""
     if is_numpy(kind):
         return tx.new_array(Traced(node, True))
@@ -55,7 +51,7 @@ def number_of(tx: Capture, kind: str, node: Node) -> Value:
 
 
 def append(
-    tx: Capture, t: Instructions, arrays: Sequence[ArrayValue], kinds: Sequence[str], what: str = "loop"
+    tx: ArrayContext, t: Instructions, arrays: Sequence[ArrayValue], kinds: Sequence[str], what: str = "loop"
 ) -> list[Node]:
     """Adds the node of what ``t`` has written; returns the results, which are of such ``kinds``. ``what`` it is called.
 
@@ -112,7 +108,7 @@ def append(
     return made[len(places) :]
 
 
-def _written(tx: Capture, memory: Memory | None, node: Node) -> None:
+def _written(tx: ArrayContext, memory: Memory | None, node: Node) -> None:
     """Sets the new contents of a memory."""
     assert memory is not None
     if memory.owner is None:

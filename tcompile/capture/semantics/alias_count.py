@@ -7,24 +7,18 @@ nothing else sees the array that the first iteration writes to.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tcompile.capture.interpreter.context import Effect
 from tcompile.capture.semantics.subgraph import NOT_STATE
-from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.array import ArrayValue, Memory
+from tcompile.capture.values.base import Context, Effect, Value
 from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.counted import Counted
-from tcompile.capture.values.memory import Memory
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
 
 _PARTS = (list, tuple, set, frozenset)
 
 
-def holders(tx: Capture, memory: Memory) -> int | None:
+def holders(tx: Context, memory: Memory) -> int | None:
     """How many places hold an array, or a view of it; None where an iterator may, which nobody can look into."""
     found, known = 0, set[int]()
     waiting: list[Any] = [*tx.effects.values(), *tx.mutated.values()]

@@ -7,16 +7,16 @@ Input: captured values. Output: the attribute, the iterator, the next value. Exi
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from tcompile.capture.guards.sources import ConstantSource
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
-from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
+from tcompile.capture.values.base import Context, Value
+from tcompile.capture.values.callable import BuiltinMethod, FunctionValue, IteratorValue, MethodValue
 from tcompile.capture.values.classes import class_answers_in_python, hasattr_asks, module_answers
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
-from tcompile.capture.values.container import BuiltinMethod, SequenceValue, constant_of
+from tcompile.capture.values.container import SequenceValue, constant_of, through_iterator
 from tcompile.capture.values.counted import counted
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
@@ -25,9 +25,6 @@ from tcompile.capture.values.slices import RangeValue, SliceValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.names import quoted
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
 _WITH_METHODS = (str, bytes, int, float, complex, bool, frozenset)
 _PLAIN_CLASSES = (
     FunctionValue, MethodValue, FloatValue, IntegerValue, DictValue, SetValue, RangeValue, SliceValue, SequenceValue,
@@ -35,8 +32,14 @@ _PLAIN_CLASSES = (
 )  # fmt: skip
 
 
-class Exhausted(CannotCapture):
-    """An iterator in Python says that there is nothing left. A break, unless someone is iterating."""
+class _Join(BuiltinMethod):
+    """``"…".join``, which asks for the iterator of the parts."""
+
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Joins the parts."""
+        if len(args) == 1:
+            args = [Constant(tuple(constant_of(part, "a part of a string") for part in through_iterator(tx, args[0])))]
+        return super().call(tx, args, kwargs)
 
 
 def attribute_name(value: Value) -> str:
@@ -47,13 +50,13 @@ def attribute_name(value: Value) -> str:
     return name
 
 
-def attribute(tx: Capture, owner: Value, name: str) -> Value:
+def attribute(tx: Context, owner: Value, name: str) -> Value:
     """``owner.name``."""
     if name == "__class__" and _has_plain_class(owner):
         return tx.wrap_found(owner.python_type)
     plain = isinstance(owner, Constant) and type(owner.value) in _WITH_METHODS
     if plain and callable(getattr(owner.value, name, None)):  # type: ignore[attr-defined]
-        return BuiltinMethod(owner, name)
+        return _Join(owner, name) if name == "join" else BuiltinMethod(owner, name)
     return owner.attribute(tx, name)
 
 
@@ -63,7 +66,7 @@ def _has_plain_class(owner: Value) -> bool:
     return isinstance(owner, _PLAIN_CLASSES)
 
 
-def has_attribute(tx: Capture, value: Value, name: str) -> bool:
+def has_attribute(tx: Context, value: Value, name: str) -> bool:
     """``hasattr(value, name)``."""
     if isinstance(value, ObjectValue):
         return value.has(tx, name)
@@ -86,7 +89,7 @@ def has_attribute(tx: Capture, value: Value, name: str) -> bool:
     return found
 
 
-def found_attribute(tx: Capture, value: Value, name: str) -> Value | None:
+def found_attribute(tx: Context, value: Value, name: str) -> Value | None:
     """``value.name``, read once; None where there is no such attribute."""
     if isinstance(value, ObjectValue) and value.is_told_by_reading(name):
         return attribute(tx, value, name)
@@ -97,7 +100,7 @@ def _module_name(value: Any) -> str:
     return value.__name__ if isinstance(value, types.ModuleType) else str(value.__module__)
 
 
-def iterator(tx: Capture, value: Value) -> Value:
+def iterator(tx: Context, value: Value) -> Value:
     """``iter(value)``."""
     if isinstance(value, IteratorValue):
         return value
@@ -107,25 +110,3 @@ def iterator(tx: Capture, value: Value) -> Value:
     if found is not None:
         return found
     return IteratorValue(tx, value.iterate(tx))
-
-
-def advance(tx: Capture, value: Value) -> Value | None:
-    """``next(value)``; None where nothing is left."""
-    if isinstance(value, IteratorValue):
-        return next(value, None)
-    if isinstance(value, ObjectValue):
-        depth = len(tx.frames)
-        try:
-            return value.call_method(tx, "__next__", [])
-        except Exhausted:
-            if len(tx.frames) != depth + 1:  # raised further in, on its way through other frames
-                raise
-            tx.frames.pop()
-            return None
-    raise CannotCapture("unknown-function", f"`next` of {value.describe()}")
-
-
-def rest(tx: Capture, value: Value) -> Iterator[Value]:
-    """The values that ``next`` still gives."""
-    while (found := advance(tx, value)) is not None:
-        yield found

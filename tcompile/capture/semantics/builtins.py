@@ -13,11 +13,10 @@ import math
 import operator
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.guards.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource
 from tcompile.capture.semantics.attributes import (
-    advance,
     attribute,
     attribute_name,
     found_attribute,
@@ -31,13 +30,13 @@ from tcompile.capture.semantics.construction import (
     make_super,
     makes_instances,
 )
-from tcompile.capture.semantics.operators import BINARY, COMPARE, binary, contains, identical, ordered, unary
+from tcompile.capture.semantics.operators import binary, contains, identical, ordered, unary
 from tcompile.capture.semantics.special import call_special, is_reorderable
 from tcompile.capture.semantics.stdlib import GETTERS, LIBRARY, call_getter
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.attributes import AttributesValue
-from tcompile.capture.values.base import Value
-from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue, PartialValue
+from tcompile.capture.values.base import Context, Value
+from tcompile.capture.values.callable import BuiltinMethod, FunctionValue, IteratorValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import (
     MISSING,
     answers_in_python,
@@ -47,22 +46,20 @@ from tcompile.capture.values.classes import (
     plain_named_tuple,
 )  # fmt: skip
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import BuiltinMethod, SequenceValue, constant_of
+from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.counted import Enumerated, RowIterator, counted, zipped
 from tcompile.capture.values.dicts import DictValue
-from tcompile.capture.values.object import ObjectValue, OpaqueValue
+from tcompile.capture.values.object import ObjectValue, OpaqueValue, advance
 from tcompile.capture.values.random_generator import is_drawing, method_of_known
 from tcompile.capture.values.scalar import ScalarValue, negative, of_number, read, selected
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
+from tcompile.capture.values.signs import BINARY, COMPARE
 from tcompile.capture.values.slices import RangeValue, SliceValue
 from tcompile.capture.values.text import text
 from tcompile.frontends.base import CannotCapture, device_of
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
-Handler = Callable[["Capture", Sequence[Value], Mapping[str, Value]], Value]
+Handler = Callable[["Context", Sequence[Value], Mapping[str, Value]], Value]
 _TABLE: dict[Any, Handler] = {}
 _IO = (builtins.print, builtins.open, builtins.input)
 _TEXTS = (str, repr, ascii, format)
@@ -83,7 +80,7 @@ def handles(*functions: Any) -> Callable[[Handler], Handler]:
     return register
 
 
-def call_constant(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def call_constant(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     """The meaning of ``function(*args, **kwargs)``."""
     target = function.value
     special = call_special(tx, function, args, kwargs)
@@ -156,7 +153,7 @@ def takes_texts(function: Value) -> bool:
 _MATH = {math.sqrt, math.exp, math.log, math.sin, math.cos, math.tan, math.tanh, math.fabs, math.log2, math.log10}
 
 
-def _math(tx: Capture, function: Callable[..., Any], value: Value) -> Value:
+def _math(tx: Context, function: Callable[..., Any], value: Value) -> Value:
     """A function of a run-time number, left to plain Python before the graph."""
     source = tx.number_source(value)
     assert source is not None
@@ -177,7 +174,7 @@ def _is_pure(target: Any) -> bool:
         return False
 
 
-def _named_tuple(tx: Capture, cls: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _named_tuple(tx: Context, cls: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     values: dict[str, Value] = dict(zip(cls._fields, args, strict=False))
     values.update(kwargs)
     repeated = set(cls._fields[: len(args)]) & set(kwargs)
@@ -191,12 +188,12 @@ def _named_tuple(tx: Capture, cls: Any, args: Sequence[Value], kwargs: Mapping[s
 
 
 @handles(len)
-def _len(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _len(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     return args[0].length(tx)
 
 
 @handles(range)
-def _range(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _range(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     bounds: list[Any] = [
         arg.size if isinstance(arg, IntegerValue) else constant_of(arg, "a bound of range") for arg in args
     ]
@@ -214,7 +211,7 @@ def _range(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> V
 
 
 @handles(slice)
-def _slice(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _slice(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     none = Constant(None)
     if len(args) == 1:
         return SliceValue(none, args[0], none)
@@ -223,7 +220,7 @@ def _slice(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> V
 
 
 def _collect(cls: type) -> Handler:
-    def collect(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def collect(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         if not args:
             return SequenceValue([], cls)
         if cls is tuple and isinstance(args[0], SequenceValue) and args[0].cls is tuple:
@@ -234,7 +231,7 @@ def _collect(cls: type) -> Handler:
 
 
 def _collect_set(cls: type) -> Handler:
-    def collect(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def collect(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         if args and cls is frozenset and args[0].python_type is frozenset:
             return args[0]
         return SetValue(tx, set(collection(tx, args[0])) if args else set(), cls)
@@ -249,7 +246,7 @@ _TABLE[tuple] = _collect(tuple)
 
 
 @handles(dict)
-def _dict(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _dict(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     made = DictValue({})
     for arg in args:
         if isinstance(arg, AttributesValue):
@@ -269,7 +266,7 @@ def _dict(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
 
 
 @handles(dict.fromkeys)
-def _fromkeys(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _fromkeys(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     made = DictValue({})
     for key in args[0].iterate(tx):
         made.store_item(tx, key, args[1] if len(args) > 1 else Constant(None))
@@ -277,7 +274,7 @@ def _fromkeys(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
 
 
 @handles(tuple.__new__)
-def _tuple_new(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _tuple_new(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     cls = constant_of(args[0], "a class")
     items = list(args[1].collect(tx)) if len(args) > 1 else []
     named = isinstance(cls, type) and plain_named_tuple(cls)
@@ -287,7 +284,7 @@ def _tuple_new(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) 
 
 
 @handles(callable)
-def _callable(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _callable(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     (value,) = args
     if isinstance(value, Constant):
         return Constant(callable(value.value))
@@ -305,7 +302,7 @@ def _start(args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
 
 
 @handles(enumerate)
-def _enumerate(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _enumerate(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     first = _start(args, kwargs)
     start = constant_of(first, "enumerate's start")
     if not isinstance(start, int):
@@ -318,7 +315,7 @@ def _enumerate(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) 
 
 
 @handles(zip)
-def _zip(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _zip(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     strict = constant_of(kwargs["strict"], "zip's strict") if "strict" in kwargs else False
     found = zipped(tx, args)
     if found is not None:
@@ -336,14 +333,14 @@ def _zip(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 
 @handles(map)
-def _map(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _map(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     function, *sources = args
     columns = [s.iterate(tx) for s in sources]
     return IteratorValue(tx, (function.call(tx, list(row), {}) for row in zip(*columns, strict=False)))
 
 
 @handles(filter)
-def _filter(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _filter(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     function, values = args
     if isinstance(function, Constant) and function.value is None:
         return IteratorValue(tx, (v for v in values.iterate(tx) if v.truth(tx)))
@@ -351,7 +348,7 @@ def _filter(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
 
 
 @handles(reversed)
-def _reversed(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _reversed(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if isinstance(args[0], RangeValue):
         return iterator(tx, args[0].backwards())
     if isinstance(args[0], ArrayValue):
@@ -362,14 +359,14 @@ def _reversed(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -
 
 
 @handles(iter)
-def _iter(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _iter(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if len(args) != 1:
         raise CannotCapture("unknown-function", "iter with a sentinel")
     return iterator(tx, args[0])
 
 
 @handles(next)
-def _next(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _next(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     found = advance(tx, args[0])
     if found is not None:
         return found
@@ -379,7 +376,7 @@ def _next(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
 
 
 @handles(sum)
-def _sum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _sum(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     total = _start(args, kwargs)
     values = list(args[0].iterate(tx))
     if issubclass(total.python_type, str | bytes | bytearray):
@@ -395,7 +392,7 @@ def _sum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 
 def _extreme(function: Callable[..., Any], sign: str) -> Handler:
-    def extreme(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def extreme(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         if len(args) > 1 and "default" in kwargs:
             raise CannotCapture("operation-raises", f"{function.__name__}() of several values with a default")
         key = kwargs.get("key", Constant(None))
@@ -421,22 +418,22 @@ _TABLE[max] = _extreme(max, ">")
 
 
 @handles(any)
-def _any(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _any(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     return Constant(any(value.truth(tx) for value in args[0].iterate(tx)))
 
 
 @handles(all)
-def _all(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _all(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     return Constant(all(value.truth(tx) for value in args[0].iterate(tx)))
 
 
 @handles(sorted)
-def _sorted(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _sorted(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     return SequenceValue(ordered(tx, list(args[0].collect(tx)), kwargs.get("key"), kwargs.get("reverse")), list)
 
 
 @handles(abs)
-def _abs(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _abs(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     (value,) = args
     if isinstance(value, ArrayValue | SelectedValue):
         return tx.from_frontend(value.frontend.unary(tx.builder, "abs", value.export(tx)), value)
@@ -450,7 +447,7 @@ def _abs(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 
 @handles(int)
-def _int(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _int(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if kwargs or len(args) != 1:
         return tx.fold(int, args, kwargs)
     if isinstance(args[0], IntegerValue):
@@ -465,7 +462,7 @@ def _int(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
 
 
 @handles(float)
-def _float(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _float(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if kwargs or len(args) != 1:
         return tx.fold(float, args, kwargs)
     if isinstance(args[0], FloatValue):
@@ -480,7 +477,7 @@ def _float(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> V
 
 
 @handles(bool)
-def _bool(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _bool(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if args and isinstance(args[0], ArrayValue) and not args[0].traced.type.ndim:
         return read(tx, args[0], bool)
     if args and isinstance(args[0], ScalarValue) and args[0].cls is bool:
@@ -495,7 +492,7 @@ _TABLE[pow] = lambda tx, args, kwargs: (
 
 
 @handles(type)
-def _type(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _type(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if len(args) != 1:
         raise CannotCapture("unknown-function", "type with three arguments")
     cls = args[0].python_type
@@ -505,11 +502,11 @@ def _type(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
 
 
 @handles(isinstance)
-def _isinstance(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _isinstance(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     return Constant(is_instance(tx, args[0], constant_of(args[1], "a class")))
 
 
-def is_instance(tx: Capture, value: Value, classes: Any) -> bool:
+def is_instance(tx: Context, value: Value, classes: Any) -> bool:
     """``isinstance(value, classes)``."""
     cls = value.python_type
     if isinstance(value, ObjectValue | OpaqueValue) and not _has_own_class(cls):
@@ -552,7 +549,7 @@ _PLAIN_MODULES = ("builtins", "numpy", "functools", "types")
 
 
 @handles(issubclass)
-def _issubclass(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _issubclass(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     cls = constant_of(args[0], "a class")
     if not isinstance(cls, type):
         raise CannotCapture("operation-raises", "issubclass() arg 1 must be a class")
@@ -560,7 +557,7 @@ def _issubclass(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value])
 
 
 @handles(getattr)
-def _getattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _getattr(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     name = attribute_name(args[1])
     if len(args) == 2:
         return attribute(tx, args[0], name)
@@ -569,30 +566,30 @@ def _getattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) ->
 
 
 @handles(hasattr)
-def _hasattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _hasattr(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     return Constant(has_attribute(tx, args[0], attribute_name(args[1])))
 
 
 @handles(vars)
-def _vars(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _vars(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if not isinstance(args[0], ObjectValue):
         raise CannotCapture("unknown-function", "`vars`")
     return attribute(tx, args[0], "__dict__")
 
 
 @handles(setattr, delattr)
-def _setattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _setattr(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     args[0].store_attribute(tx, attribute_name(args[1]), args[2] if len(args) == 3 else None)
     return Constant(None)
 
 
 @handles(functools.partial)
-def _partial(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _partial(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     return PartialValue(args[0], args[1:], kwargs)
 
 
 @handles(types.MethodType)
-def _method(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _method(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     function, owner = args
     if not isinstance(function, FunctionValue) or (isinstance(owner, Constant) and owner.value is None):
         raise CannotCapture("unknown-function", "MethodType")
@@ -600,7 +597,7 @@ def _method(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
 
 
 @handles(functools.reduce)
-def _reduce(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _reduce(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     values = args[1].iterate(tx)
     total = args[2] if len(args) > 2 else next(values, None)
     if total is None:

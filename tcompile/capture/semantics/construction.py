@@ -9,11 +9,11 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.guards.sources import ConstantSource
 from tcompile.capture.semantics.attributes import attribute_name
-from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.base import Context, Rebuilder, Value, settled
 from tcompile.capture.values.callable import ClosureCell, FunctionValue, MethodValue
 from tcompile.capture.values.classes import MISSING, guard_definition, lookup
 from tcompile.capture.values.constant import Constant
@@ -21,10 +21,6 @@ from tcompile.capture.values.container import constant_of
 from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.names import quoted
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 _ABSTRACT = 1 << 20
 _FUNCTION = (types.FunctionType, staticmethod)
@@ -52,7 +48,7 @@ def _by_class_statement(cls: type) -> bool:
     return named and bool(cls.__flags__ & (1 << 9)) and (found is object.__new__ or isinstance(found, _FUNCTION))
 
 
-def construct(tx: Capture, cls: type, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def construct(tx: Context, cls: type, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     """``cls(*args, **kwargs)`` for a class that ``makes_instances`` accepts."""
     new, init = lookup(cls, "__new__"), lookup(cls, "__init__")
     held = tx.prologue.constant(cls)
@@ -86,7 +82,7 @@ def construct(tx: Capture, cls: type, args: Sequence[Value], kwargs: Mapping[str
     return made
 
 
-def enum_member(tx: Capture, cls: type[enum.Enum], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def enum_member(tx: Context, cls: type[enum.Enum], args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     """``cls(value)`` for a value that has a member."""
     if len(args) == 1 and not kwargs and lookup(type(cls), "__call__") is lookup(type(enum.Enum), "__call__"):
         value = constant_of(args[0], "the value of an enumeration")
@@ -100,20 +96,20 @@ def enum_member(tx: Capture, cls: type[enum.Enum], args: Sequence[Value], kwargs
 
 
 # -- functions of object ---------------------------------------------------------------------------------------------
-def _object_new(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _object_new(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     cls = constant_of(args[0], "a class") if args else None
     if len(args) != 1 or kwargs or cls is None or not makes_instances(cls):
         raise CannotCapture("unknown-function", "`object.__new__`")
     return ObjectValue(cls)
 
 
-def _object_init(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _object_init(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if len(args) != 1 or kwargs or not isinstance(args[0], ObjectValue):
         raise CannotCapture("unknown-function", "`object.__init__`")
     return Constant(None)
 
 
-def _object_setattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _object_setattr(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     owner, name, *value = args
     if not isinstance(owner, ObjectValue) or kwargs or len(value) > 1 or not _only_attributes(owner.cls):
         raise CannotCapture("unknown-function", "`object.__setattr__`")
@@ -121,7 +117,7 @@ def _object_setattr(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Val
     return Constant(None)
 
 
-def _object_getattribute(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _object_getattribute(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     owner, name = args
     if not isinstance(owner, ObjectValue) or hasattr(owner.cls, "__getattr__"):  # which it does not ask
         raise CannotCapture("unknown-function", "`object.__getattribute__`")
@@ -148,7 +144,7 @@ class SuperValue(Value):
         """Always super."""
         return super
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """What the classes after ``cls`` in the owner's resolution order define, bound to the owner."""
         owner = self.owner
         class_ = owner.value if isinstance(owner, Constant) and isinstance(owner.value, type) else None
@@ -185,7 +181,7 @@ class SuperValue(Value):
         """A new object that looks from the same class on."""
         return f"{program.constant(super)}({program.constant(self.cls)}, {program.rebuild(self.owner)})"
 
-    def _guard(self, tx: Capture, start: type, name: str, found: Any) -> None:
+    def _guard(self, tx: Context, start: type, name: str, found: Any) -> None:
         held = [tx.prologue.constant(value) for value in (_after, start, self.cls, found)]
         code = f"{held[0]}({held[1]}, {held[2]}, {quoted(name)}) is {held[3]}"
         text = f"super({self.cls.__qualname__}).{name} is unchanged"
@@ -201,12 +197,13 @@ def _after(start: type, cls: type, name: str) -> Any:
     return None
 
 
-def make_super(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def make_super(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     """``super()`` in the frame that calls it, or ``super(cls, owner)``."""
     if not args and not kwargs:
         frame = tx.frames[-1]
         name = frame.code.co_varnames[0] if frame.code.co_argcount else ""
-        owner = frame.cells[name].get(name) if name in frame.cells else frame.locals.get(name)
+        held = frame.cells.get(name)
+        owner = held.get(name) if isinstance(held, ClosureCell) else frame.locals.get(name)
         cell = frame.cells.get("__class__")
         if owner is None or not isinstance(cell, ClosureCell):
             raise CannotCapture("operation-raises", "super(): no arguments")

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tcompile.capture.scalar_loops.builder import Instructions, Refused, V
 from tcompile.capture.scalar_loops.node import append, number_of, operand_of
 from tcompile.capture.scalar_loops.rng import Drawing, draw, fill, in_order
-from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.array import ArrayContext, ArrayValue
 from tcompile.capture.values.base import Value
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue
@@ -24,12 +24,11 @@ from tcompile.graph.ops.draws import DRAWS, is_legacy, is_plain, method_of
 from tcompile.graph.ops.scalar_loop import dtype_of
 
 if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
     from tcompile.capture.values.random_generator import RandomGeneratorValue
 
 
 def call(
-    tx: Capture, owner: RandomGeneratorValue, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
+    tx: ArrayContext, owner: RandomGeneratorValue, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     """What the method gives. Raises CannotCapture for what is plain Python's."""
     if name == "choice" and not is_legacy(owner.value):
@@ -48,7 +47,7 @@ def call(
         raise CannotCapture("random-numbers", f"{owner.source.text}.{name} ({reason})") from reason
 
 
-def _choice(tx: Capture, owner: RandomGeneratorValue, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _choice(tx: ArrayContext, owner: RandomGeneratorValue, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     """Elements of an array, or numbers below an int, each of which may be taken several times: places are drawn."""
     given = {**dict(zip(("a", "size", "replace", "p", "axis"), args, strict=False)), **kwargs}
     source = given.pop("a", None)
@@ -98,7 +97,7 @@ def _size(
 
 
 def _drawn(
-    tx: Capture, owner: RandomGeneratorValue, row: str, arguments: Sequence[Value], shape: tuple[Any, ...] | None
+    tx: ArrayContext, owner: RandomGeneratorValue, row: str, arguments: Sequence[Value], shape: tuple[Any, ...] | None
 ) -> Value:
     """The number, or the array of that shape."""
     assert owner.family is not None
@@ -120,7 +119,7 @@ def _drawn(
     return array
 
 
-def _number(tx: Capture, t: Instructions, value: Value) -> V:
+def _number(tx: ArrayContext, t: Instructions, value: Value) -> V:
     if isinstance(value, Constant):
         return t.constant(value.value)
     operand = operand_of(tx, value)

@@ -13,7 +13,7 @@ import math
 import operator
 import types
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.annotations.marks import marks_of, not_dynamic
 from tcompile.annotations.policy import error_on_graph_break
@@ -21,7 +21,8 @@ from tcompile.capture.guards.kinds import keys as keys_of
 from tcompile.capture.guards.kinds import shown, sized, type_name
 from tcompile.capture.guards.sources import AttributeSource, CellSource, GlobalSource, ItemSource, Source, StateSource
 from tcompile.capture.semantics.special.policy import PolicyValue
-from tcompile.capture.values.base import LazyValue, Value
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Context, LazyValue, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import class_answers_in_python, plain_named_tuple
 from tcompile.capture.values.constant import Constant, CopiedDtype, FloatValue, IntegerValue
@@ -36,9 +37,6 @@ from tcompile.graph import TensorType
 from tcompile.graph.dtypes import DType
 from tcompile.graph.ops.draws import is_generator
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
 _BY_IDENTITY = (
     types.ModuleType, types.BuiltinFunctionType, type, types.MethodWrapperType, types.WrapperDescriptorType,
     types.MethodDescriptorType, types.GenericAlias, enum.Enum,
@@ -48,7 +46,7 @@ _KEYS = (str, int, bytes, bool, type(None), type)  # whose equality and hash run
 _MAX_ITEMS = 1000
 
 
-def wrap(tx: Capture, value: Any, source: Source) -> Value:
+def wrap(tx: Context, value: Any, source: Source) -> Value:
     """The captured value of ``value``, found at ``source``."""
     cls = type(value)
     if isinstance(source, StateSource):  # the generator's class says all
@@ -116,7 +114,7 @@ def _is_foreign(value: Any) -> bool:
     return issubclass(cls, types.ModuleType) and cls is not types.ModuleType
 
 
-def _moved(tx: Capture, value: Any, source: Source) -> Value:
+def _moved(tx: Context, value: Any, source: Source) -> Value:
     """An object that is only passed on."""
     name = type_name(value)
     held = tx.prologue.constant(type(value))
@@ -124,27 +122,27 @@ def _moved(tx: Capture, value: Any, source: Source) -> Value:
     return OpaqueValue(value, source, f"an object of class {name}")
 
 
-def _identical(tx: Capture, value: Any, source: Source, expected: str) -> Constant:
+def _identical(tx: Context, value: Any, source: Source, expected: str) -> Constant:
     held = "None" if value is None else str(value) if isinstance(value, bool) else tx.prologue.constant(value)
     tx.prologue.guard(source, f"{{}} is {held}", f"{source.text} is {expected}", expected)
     return Constant(value, source)
 
 
-def _equal(tx: Capture, value: Any, source: Source) -> Constant:
+def _equal(tx: Context, value: Any, source: Source) -> Constant:
     cls, held = tx.prologue.constant(type(value)), tx.prologue.constant(value)
     text = shown(value)
     tx.prologue.guard(source, f"type({{}}) is {cls} and {{}} == {held}", f"{source.text} == {text}", text)
     return Constant(value, source)
 
 
-def _complex(tx: Capture, value: complex, source: Source) -> Constant:
+def _complex(tx: Context, value: complex, source: Source) -> Constant:
     # The text tells -0.0 from 0.0 and finds NaN equal to itself, as == does not.
     code = f"type({{}}) is complex and repr({{}}) == {repr(value)!r}"
     tx.prologue.guard(source, code, f"{source.text} == {value!r}", repr(value))
     return Constant(value, source)
 
 
-def _integer(tx: Capture, value: int, source: Source) -> Value:
+def _integer(tx: Context, value: int, source: Source) -> Value:
     listed = isinstance(source, ItemSource) and type(tx.objects.get(source.base)) is list
     among = source.base.text if listed else ""  # type: ignore[attr-defined]
     if tx.profile.is_open(source.text, value, tx.options.dynamic, among) and abs(value) < 1 << 62:
@@ -163,7 +161,7 @@ def _integer(tx: Capture, value: int, source: Source) -> Value:
     return Constant(value, source)
 
 
-def _float(tx: Capture, value: float, source: Source) -> Value:
+def _float(tx: Context, value: float, source: Source) -> Value:
     if not tx.profile.is_fixed(source.text, value) and tx.options.dynamic is not False:
         tx.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", "type")
         tx.left_open[source.text] = float
@@ -179,7 +177,7 @@ def _float(tx: Capture, value: float, source: Source) -> Value:
     return Constant(value, source)
 
 
-def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, source: Source) -> Value:
+def _array(tx: Context, value: Any, type_: TensorType, frontend: Frontend, source: Source) -> Value:
     scalar = frontend.is_scalar(value)
     if scalar and frontend.is_constant_scalar(value):
         place, profile = source.text, tx.profile
@@ -208,24 +206,24 @@ def _array(tx: Capture, value: Any, type_: TensorType, frontend: Frontend, sourc
         )
         type_ = TensorType(type_.dtype, shape, type_.layout, type_.device)
     array = tx.array_input(type_, scalar, source)
-    if array.memory is not None:
+    if isinstance(array, ArrayValue) and array.memory is not None:
         array.memory.own_dtype = own_dtype
     return array
 
 
-def _copied_dtype(tx: Capture, usual: DType, frontend: Frontend, source: Source) -> Value:
+def _copied_dtype(tx: Context, usual: DType, frontend: Frontend, source: Source) -> Value:
     code = f"{tx.prologue.constant(frontend.copied_dtype)}({{}}) is {tx.prologue.constant(usual)}"
     tx.prologue.guard(source, code, f"{source.text} is a copy of {usual}", f"a copy of {usual}", "value")
     return CopiedDtype(usual, source)
 
 
-def _generator(tx: Capture, value: Any, source: Source) -> Value:
+def _generator(tx: Context, value: Any, source: Source) -> Value:
     name, held = type_name(value), tx.prologue.constant(type(value))
     tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {name}", name, "type")
     return RandomGeneratorValue(value, source)
 
 
-def _sequence(tx: Capture, value: Any, source: Source) -> Value:
+def _sequence(tx: Context, value: Any, source: Source) -> Value:
     cls = type(value)
     if len(value) > _MAX_ITEMS:
         return _object(tx, value, source)
@@ -241,7 +239,7 @@ def _sequence(tx: Capture, value: Any, source: Source) -> Value:
     return SequenceValue.outside(tx, items, cls, source, loosen)
 
 
-def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
+def _dict(tx: Context, value: dict[Any, Any], source: Source) -> Value:
     if "__builtins__" in value or "__name__" in value:  # a module's globals, which are read and stored as such
         return _object(tx, value, source)
     if len(value) > _MAX_ITEMS or not all(type(type(key)) is type and type(key) in _KEYS for key in value):
@@ -266,7 +264,7 @@ def _dict(tx: Capture, value: dict[Any, Any], source: Source) -> Value:
     return DictValue.outside(tx, items, source, loosen, varies)
 
 
-def _set(tx: Capture, value: Any, source: Source) -> Value:
+def _set(tx: Context, value: Any, source: Source) -> Value:
     if len(value) > _MAX_ITEMS or not all(type(item) in (str, int, bytes, bool, type(None)) for item in value):
         return _object(tx, value, source)
     cls, order = tx.prologue.constant(type(value)), tuple(value)
@@ -287,7 +285,7 @@ def _set(tx: Capture, value: Any, source: Source) -> Value:
     return SetValue.outside(tx, value, ordered, source)
 
 
-def _bounds(tx: Capture, value: Any, source: Source) -> Value:
+def _bounds(tx: Context, value: Any, source: Source) -> Value:
     cls = type(value)
     held = tx.prologue.constant(cls)
     tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {cls.__name__}", cls.__name__, "type")
@@ -298,7 +296,7 @@ def _bounds(tx: Capture, value: Any, source: Source) -> Value:
     return RangeValue(bounds[0], bounds[1], bounds[2], source)
 
 
-def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:
+def _function(tx: Context, value: types.FunctionType, source: Source) -> Value:
     if tx.frontend_of(value) is not None or tx.is_special(value):
         return _identical(tx, value, source, shown(value))
     # The code and the globals are the function; what else it holds is read, and guarded, through it. Arguments, and
@@ -316,13 +314,13 @@ def _function(tx: Capture, value: types.FunctionType, source: Source) -> Value:
     return FunctionValue.of(tx, value, source)
 
 
-def _cell(tx: Capture, value: types.CellType, source: Source) -> Value:
+def _cell(tx: Context, value: types.CellType, source: Source) -> Value:
     cls = tx.prologue.constant(types.CellType)
     tx.prologue.guard(source, f"type({{}}) is {cls}", f"{source.text} is a cell", "cell", "type")
     return tx.cell(value, source, CellSource(source.text, source))
 
 
-def _method(tx: Capture, value: types.MethodType, source: Source) -> Value:
+def _method(tx: Context, value: types.MethodType, source: Source) -> Value:
     cls = tx.prologue.constant(types.MethodType)
     tx.prologue.guard(source, f"type({{}}) is {cls}", f"type({source.text}) is method", "method", "type")
     owner = tx.wrap(value.__self__, AttributeSource(source, "__self__"))
@@ -332,7 +330,7 @@ def _method(tx: Capture, value: types.MethodType, source: Source) -> Value:
     return MethodValue(owner, tx.wrap(value.__func__, AttributeSource(source, "__func__")), source)
 
 
-def _partial(tx: Capture, value: functools.partial[Any], source: Source) -> Value:
+def _partial(tx: Context, value: functools.partial[Any], source: Source) -> Value:
     cls = tx.prologue.constant(functools.partial)
     tx.prologue.guard(source, f"type({{}}) is {cls}", f"type({source.text}) is partial", "partial", "type")
     function = tx.wrap(value.func, AttributeSource(source, "func"))
@@ -343,7 +341,7 @@ def _partial(tx: Capture, value: functools.partial[Any], source: Source) -> Valu
     return PartialValue(function, args.items, kwargs.items, source)
 
 
-def _object(tx: Capture, value: Any, source: Source) -> Value:
+def _object(tx: Context, value: Any, source: Source) -> Value:
     cls = type(value)
     held = tx.prologue.constant(cls)
     code, text = f"type({{}}) is {held}", f"type({source.text}) is {cls.__qualname__}"

@@ -11,40 +11,29 @@ import math
 import operator
 import sys
 import types
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 from tcompile.capture.guards.kinds import shown
 from tcompile.capture.semantics.temporaries import reused
 from tcompile.capture.values import scalar
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.attributes import AttributesValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import MAX_ITEMS, Context, Value
 from tcompile.capture.values.callable import FunctionValue, IteratorValue
 from tcompile.capture.values.classes import lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
-from tcompile.capture.values.container import MAX_ITEMS, SequenceValue, constant_of
+from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue, DictViewValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, combine
+from tcompile.capture.values.signs import BINARY, COMPARE, UNARY
 from tcompile.capture.values.slices import RangeValue, SliceValue, count_of
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
-BINARY: dict[str, Callable[[Any, Any], Any]] = {
-    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv, "//": operator.floordiv,
-    "%": operator.mod, "**": operator.pow, "@": operator.matmul, "&": operator.and_, "|": operator.or_,
-    "^": operator.xor, "<<": operator.lshift, ">>": operator.rshift,
-}  # fmt: skip
-COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-UNARY: dict[str, Callable[[Any], Any]] = {"-": operator.neg, "+": operator.pos, "~": operator.invert}
 _NAMES = {
     "+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow", "@": "matmul",
     "&": "and", "|": "or", "^": "xor", "<<": "lshift", ">>": "rshift",
@@ -57,7 +46,7 @@ _COPIED = (int, float, complex, str, bytes, tuple, frozenset)  # equal ones may 
 _NEVER_NUMBERS = (str, bytes, type(None), type(Ellipsis), type)  # equal to no number and to no container
 
 
-def binary(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+def binary(tx: Context, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` for arithmetic and bitwise operators and the six comparisons."""
     if isinstance(left, ObjectValue) or isinstance(right, ObjectValue):
         found = _compare_objects(tx, sign, left, right) if sign in COMPARE else _combine_objects(tx, sign, left, right)
@@ -122,7 +111,7 @@ def _compares_by_identity(cls: type) -> bool:
     return issubclass(cls, enum.Enum) and lookup(cls, "__eq__") is object.__eq__
 
 
-def _equal_plain(tx: Capture, left: Value, right: Value) -> bool:
+def _equal_plain(tx: Context, left: Value, right: Value) -> bool:
     """``left == right`` for built-in types that are equal to nothing but their own kind."""
     kinds = [_kind(side) for side in (left, right)]
     if None in kinds or (kinds[0] is kinds[1] and not isinstance(left, FunctionValue | RangeValue | SliceValue)):
@@ -136,7 +125,7 @@ def _equal_plain(tx: Capture, left: Value, right: Value) -> bool:
     return identical(tx, left, right)
 
 
-def _combine_objects(tx: Capture, sign: str, left: Value, right: Value) -> Value | None:
+def _combine_objects(tx: Context, sign: str, left: Value, right: Value) -> Value | None:
     """``left sign right`` where a Python class may say what it means; None where neither side does."""
     name, reflected = f"__{_NAMES[sign]}__", f"__r{_NAMES[sign]}__"
     refused = CannotCapture("unsupported-operands", f"`{sign}` of {left.describe()} and {right.describe()}")
@@ -177,7 +166,7 @@ def _extends_builtin(value: Value) -> bool:
     return isinstance(value, ObjectValue) and issubclass(value.cls, (*_COPIED, list, dict, set))
 
 
-def _compare_objects(tx: Capture, sign: str, left: Value, right: Value) -> Value | None:
+def _compare_objects(tx: Context, sign: str, left: Value, right: Value) -> Value | None:
     """A comparison where a Python class may say what it means."""
     name, reflected = f"__{_NAMES[sign]}__", f"__{_NAMES[_REFLECTED[sign]]}__"
     refused = CannotCapture("unsupported-operands", f"`{sign}` of {left.describe()} and {right.describe()}")
@@ -195,13 +184,13 @@ def _compare_objects(tx: Capture, sign: str, left: Value, right: Value) -> Value
     return Constant(identical(tx, left, right) == (sign == "==")) if sign in ("==", "!=") else None
 
 
-def inplace_object(tx: Capture, sign: str, left: ObjectValue, right: Value) -> Value:
+def inplace_object(tx: Context, sign: str, left: ObjectValue, right: Value) -> Value:
     """``left sign= right``: the class's in-place method, else the operator."""
     found = left.call_operator(tx, INPLACE[sign], [right])
     return found if found is not None else binary(tx, sign, left, right)
 
 
-def _fold_operator(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+def _fold_operator(tx: Context, sign: str, left: Value, right: Value) -> Value:
     """An operator of constants, done now; one that an enumeration of the user's defines is not."""
     for side in (left, right):
         if isinstance(side, Constant) and isinstance(side.value, enum.Enum):
@@ -215,7 +204,7 @@ def _fold_operator(tx: Capture, sign: str, left: Value, right: Value) -> Value:
 _HUGE = 4096  # bits of ints that are in no text: Python writes few of so many digits
 
 
-def _numbers(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+def _numbers(tx: Context, sign: str, left: Value, right: Value) -> Value:
     """Arithmetic of Python numbers of which at least one is known at run time only."""
     if any(isinstance(side, Constant) and isinstance(side.value, enum.Enum) for side in (left, right)):
         return _fold_operator(tx, sign, left, right)  # whose classes say what comes out
@@ -258,7 +247,7 @@ def _size_of(value: Value) -> Any:
     return None
 
 
-def _sequences(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+def _sequences(tx: Context, sign: str, left: Value, right: Value) -> Value:
     if isinstance(left, SequenceValue) and isinstance(right, SequenceValue):
         if sign == "+" and left.cls is right.cls and left.cls in (list, tuple):
             if left.cls is tuple and not (len(left) and len(right)):
@@ -294,13 +283,13 @@ def _constant_sequence(value: SequenceValue) -> Constant:
     return Constant(items if value.cls is list else tuple(items))  # named tuples compare as tuples do
 
 
-def _equal_dicts(tx: Capture, left: DictValue, right: DictValue) -> bool:
+def _equal_dicts(tx: Context, left: DictValue, right: DictValue) -> bool:
     if left.keys.keys() != right.keys.keys():
         return False
     return all(equal(tx, left.at(key), right.at(key)) for key in left.keys)
 
 
-def equal(tx: Capture, left: Value, right: Value) -> bool:
+def equal(tx: Context, left: Value, right: Value) -> bool:
     """``left == right`` as a Python truth, as container comparison asks it (identical objects are equal)."""
     if left is right:
         return True
@@ -329,7 +318,7 @@ def _is_nan(value: Value) -> bool:
     return type(number) is float and math.isnan(number)
 
 
-def ordered(tx: Capture, values: Sequence[Value], key: Value | None, reverse: Value | None) -> list[Value]:
+def ordered(tx: Context, values: Sequence[Value], key: Value | None, reverse: Value | None) -> list[Value]:
     """``sorted(values, key=key, reverse=reverse)``."""
 
     class Ranked:
@@ -351,7 +340,7 @@ def ordered(tx: Capture, values: Sequence[Value], key: Value | None, reverse: Va
     return [item.value for item in sorted([Ranked(value) for value in values], reverse=backwards)]
 
 
-def unary(tx: Capture, sign: str, value: Value) -> Value:
+def unary(tx: Context, sign: str, value: Value) -> Value:
     """``sign value`` for - + ~."""
     if isinstance(value, ArrayValue | SelectedValue):
         return tx.from_frontend(value.frontend.unary(tx.builder, sign, value.export(tx)), value)
@@ -372,7 +361,7 @@ def unary(tx: Capture, sign: str, value: Value) -> Value:
     return tx.fold(UNARY[sign], [value], {})
 
 
-def identical(tx: Capture, left: Value, right: Value) -> bool:
+def identical(tx: Context, left: Value, right: Value) -> bool:
     """``left is right``."""
     if left is right:
         return True
@@ -437,7 +426,7 @@ def _is_singleton(value: Any) -> bool:
     return value is None or value is Ellipsis or value is NotImplemented or isinstance(value, bool | type | enum.Enum)
 
 
-def contains(tx: Capture, container: Value, item: Value) -> bool:
+def contains(tx: Context, container: Value, item: Value) -> bool:
     """``item in container``."""
     if isinstance(container, DictValue):
         return container.contains(tx, item)

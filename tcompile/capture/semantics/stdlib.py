@@ -11,11 +11,11 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.semantics.attributes import attribute
 from tcompile.capture.semantics.operators import binary, contains, identical
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Value
 from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue, constant_of
@@ -23,10 +23,7 @@ from tcompile.capture.values.dicts import hashable
 from tcompile.capture.values.slices import index_of
 from tcompile.frontends.base import CannotCapture
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
-Handler = Callable[["Capture", Sequence[Value], Mapping[str, Value]], Value]
+Handler = Callable[["Context", Sequence[Value], Mapping[str, Value]], Value]
 LIBRARY: dict[Any, tuple[int, int, Handler]] = {}
 _MANY = 9999
 _NONE, _ZERO, _ONE = Constant(None), Constant(0), Constant(1)
@@ -36,7 +33,7 @@ def _means(function: Any, fewest: int, most: int, *names: str) -> Callable[[Hand
     """Registers the meaning of ``function``, which takes ``fewest`` to ``most`` positional arguments, and ``names``."""
 
     def register(handler: Handler) -> Handler:
-        def checked(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        def checked(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
             if not kwargs.keys() <= set(names):
                 raise CannotCapture("unknown-function", f"`{function.__name__}` with {sorted(kwargs)}")
             return handler(tx, args, kwargs)
@@ -51,7 +48,7 @@ def _iterates(function: Any, fewest: int, most: int, *names: str) -> Callable[[C
     """Registers a function that gives an iterator: ``make`` gives the values, one by one."""
 
     def register(make: Callable[..., Iterator[Value]]) -> Callable[..., Iterator[Value]]:
-        def made(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        def made(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
             try:
                 return IteratorValue(tx, make(tx, *args, **kwargs))
             except (TypeError, ValueError, OverflowError, MemoryError) as error:
@@ -69,18 +66,18 @@ def _tuple(values: Any) -> Value:
 
 # -- itertools -------------------------------------------------------------------------------------------------------
 @_iterates(itertools.chain, 0, _MANY)
-def _chain(tx: Capture, *parts: Value) -> Iterator[Value]:
+def _chain(tx: Context, *parts: Value) -> Iterator[Value]:
     for part in parts:
         yield from part.iterate(tx)
 
 
 @_iterates(itertools.chain.from_iterable, 1, 1)
-def _chain_from(tx: Capture, parts: Value) -> Iterator[Value]:
+def _chain_from(tx: Context, parts: Value) -> Iterator[Value]:
     return (value for part in parts.iterate(tx) for value in part.iterate(tx))
 
 
 @_iterates(itertools.count, 0, 2, "start", "step")
-def _count(tx: Capture, start: Value = _ZERO, step: Value = _ONE) -> Iterator[Value]:
+def _count(tx: Context, start: Value = _ZERO, step: Value = _ONE) -> Iterator[Value]:
     if not all(issubclass(value.python_type, int | float) for value in (start, step)):
         raise CannotCapture("operation-raises", "a number is required")
 
@@ -93,17 +90,17 @@ def _count(tx: Capture, start: Value = _ZERO, step: Value = _ONE) -> Iterator[Va
 
 
 @_iterates(itertools.repeat, 1, 2)
-def _repeat(tx: Capture, value: Value, times: Value | None = None) -> Iterator[Value]:
+def _repeat(tx: Context, value: Value, times: Value | None = None) -> Iterator[Value]:
     return itertools.repeat(value) if times is None else itertools.repeat(value, max(index_of(times), 0))
 
 
 @_iterates(itertools.cycle, 1, 1)
-def _cycle(tx: Capture, values: Value) -> Iterator[Value]:
+def _cycle(tx: Context, values: Value) -> Iterator[Value]:
     return itertools.cycle(values.iterate(tx))
 
 
 @_iterates(itertools.islice, 2, 4)
-def _islice(tx: Capture, values: Value, *bounds: Value) -> Iterator[Value]:
+def _islice(tx: Context, values: Value, *bounds: Value) -> Iterator[Value]:
     plain = [None if bound.is_none else index_of(bound) for bound in bounds]
     if any(bound is not None and bound < 0 for bound in plain) or plain[2:] == [0]:
         raise CannotCapture("operation-raises", "islice() with a negative bound")
@@ -111,35 +108,35 @@ def _islice(tx: Capture, values: Value, *bounds: Value) -> Iterator[Value]:
 
 
 @_iterates(itertools.takewhile, 2, 2)
-def _takewhile(tx: Capture, test: Value, values: Value) -> Iterator[Value]:
+def _takewhile(tx: Context, test: Value, values: Value) -> Iterator[Value]:
     return itertools.takewhile(lambda value: test.call(tx, [value], {}).truth(tx), values.iterate(tx))
 
 
 @_iterates(itertools.dropwhile, 2, 2)
-def _dropwhile(tx: Capture, test: Value, values: Value) -> Iterator[Value]:
+def _dropwhile(tx: Context, test: Value, values: Value) -> Iterator[Value]:
     return itertools.dropwhile(lambda value: test.call(tx, [value], {}).truth(tx), values.iterate(tx))
 
 
 @_iterates(itertools.filterfalse, 2, 2)
-def _filterfalse(tx: Capture, test: Value, values: Value) -> Iterator[Value]:
+def _filterfalse(tx: Context, test: Value, values: Value) -> Iterator[Value]:
     if test.is_none:
         return (value for value in values.iterate(tx) if not value.truth(tx))
     return (value for value in values.iterate(tx) if not test.call(tx, [value], {}).truth(tx))
 
 
 @_iterates(itertools.starmap, 2, 2)
-def _starmap(tx: Capture, function: Value, rows: Value) -> Iterator[Value]:
+def _starmap(tx: Context, function: Value, rows: Value) -> Iterator[Value]:
     return (function.call(tx, list(row.iterate(tx)), {}) for row in rows.iterate(tx))
 
 
 @_iterates(itertools.compress, 2, 2)
-def _compress(tx: Capture, values: Value, selectors: Value) -> Iterator[Value]:
+def _compress(tx: Context, values: Value, selectors: Value) -> Iterator[Value]:
     pairs = zip(values.iterate(tx), selectors.iterate(tx), strict=False)
     return (value for value, selector in pairs if selector.truth(tx))
 
 
 @_iterates(itertools.accumulate, 1, 2, "func", "initial")
-def _accumulate(tx: Capture, values: Value, func: Value = _NONE, initial: Value = _NONE) -> Iterator[Value]:
+def _accumulate(tx: Context, values: Value, func: Value = _NONE, initial: Value = _NONE) -> Iterator[Value]:
     source = values.iterate(tx)
 
     def totals() -> Iterator[Value]:
@@ -154,17 +151,17 @@ def _accumulate(tx: Capture, values: Value, func: Value = _NONE, initial: Value 
 
 
 @_iterates(itertools.zip_longest, 0, _MANY, "fillvalue")
-def _zip_longest(tx: Capture, *columns: Value, fillvalue: Value = _NONE) -> Iterator[Value]:
+def _zip_longest(tx: Context, *columns: Value, fillvalue: Value = _NONE) -> Iterator[Value]:
     return map(_tuple, itertools.zip_longest(*[column.iterate(tx) for column in columns], fillvalue=fillvalue))
 
 
 @_iterates(itertools.pairwise, 1, 1)
-def _pairwise(tx: Capture, values: Value) -> Iterator[Value]:
+def _pairwise(tx: Context, values: Value) -> Iterator[Value]:
     return map(_tuple, itertools.pairwise(values.iterate(tx)))
 
 
 @_iterates(itertools.product, 0, _MANY, "repeat")
-def _product(tx: Capture, *columns: Value, repeat: Value = _ONE) -> Iterator[Value]:
+def _product(tx: Context, *columns: Value, repeat: Value = _ONE) -> Iterator[Value]:
     count = index_of(repeat)
     if count < 0:
         raise CannotCapture("operation-raises", "repeat argument cannot be negative")
@@ -172,7 +169,7 @@ def _product(tx: Capture, *columns: Value, repeat: Value = _ONE) -> Iterator[Val
 
 
 def _choices(function: Callable[..., Any], needs_count: bool) -> None:
-    def make(tx: Capture, values: Value, r: Value = _NONE) -> Iterator[Value]:
+    def make(tx: Context, values: Value, r: Value = _NONE) -> Iterator[Value]:
         if r.is_none and needs_count:
             raise CannotCapture("operation-raises", "r is missing")
         pool = list(values.collect(tx, tuple))
@@ -190,7 +187,7 @@ _choices(itertools.permutations, False)
 if sys.version_info >= (3, 12):
 
     @_iterates(itertools.batched, 2, 2)
-    def _batched(tx: Capture, values: Value, n: Value) -> Iterator[Value]:
+    def _batched(tx: Context, values: Value, n: Value) -> Iterator[Value]:
         if index_of(n) < 1:
             raise CannotCapture("operation-raises", "n must be at least one")
         return map(_tuple, itertools.batched(values.iterate(tx), index_of(n)))
@@ -200,7 +197,7 @@ if sys.version_info >= (3, 12):
 GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
-def call_getter(tx: Capture, getter: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def call_getter(tx: Context, getter: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     """What ``itemgetter(…)``, ``attrgetter(…)`` or ``methodcaller(…)`` gives for one object."""
     made = getter.__reduce__()
     if len(args) != 1 or kwargs or made[0] is not type(getter) or not made[1]:
@@ -221,7 +218,7 @@ def call_getter(tx: Capture, getter: Any, args: Sequence[Value], kwargs: Mapping
 
 
 def _getter(cls: Any) -> None:
-    def make(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def make(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         given = [hashable(arg, f"an argument of {cls.__name__}") for arg in args]
         try:
             return Constant(cls(*given))
@@ -236,31 +233,31 @@ for _cls in GETTERS:
 
 
 @_means(operator.setitem, 3, 3)
-def _setitem(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _setitem(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     args[0].store_item(tx, args[1], args[2])
     return Constant(None)
 
 
 @_means(operator.delitem, 2, 2)
-def _delitem(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _delitem(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     args[0].delete_item(tx, args[1])
     return Constant(None)
 
 
 @_means(operator.is_not, 2, 2)
-def _is_not(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _is_not(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     return Constant(not identical(tx, args[0], args[1]))
 
 
 @_means(operator.countOf, 2, 2)
-def _count_of(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _count_of(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     found = [contains(tx, _tuple([value]), args[1]) for value in args[0].iterate(tx)]
     return Constant(sum(found))
 
 
 # -- math ------------------------------------------------------------------------------------------------------------
 @_means(math.prod, 1, 1, "start")
-def _prod(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _prod(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     start = kwargs.get("start", _ONE)
     factors = list(args[0].iterate(tx))
     if not all(issubclass(value.python_type, int) for value in [start, *factors]):
@@ -272,6 +269,6 @@ def _prod(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Va
 
 
 @_means(math.fsum, 1, 1)
-def _fsum(tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _fsum(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     plain = [constant_of(value, "a number") for value in args[0].iterate(tx)]
     return tx.fold(lambda: math.fsum(plain), (), {})

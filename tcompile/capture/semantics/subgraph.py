@@ -10,26 +10,22 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tcompile.capture.interpreter.context import Effect
-from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.array import ArrayValue, Memory
+from tcompile.capture.values.base import Context, Effect, Value, settled
 from tcompile.capture.values.callable import ClosureCell
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
-from tcompile.capture.values.memory import Memory
-from tcompile.capture.values.scalar import ScalarValue, int_node
+from tcompile.capture.values.int_nodes import int_node
+from tcompile.capture.values.scalar import ScalarValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, TensorType, ops
 from tcompile.graph.ir import Operand, Type
 from tcompile.graph.op import Op
 from tcompile.graph.sizes import same_shape
 from tcompile.records import dataclass
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
 
 _DTYPES = {bool: "bool", float: "float64"}
 _NUMBERS = (bool, int, float, complex)
@@ -57,7 +53,7 @@ def mismatch(what: str) -> CannotCapture:
 
 
 def capture_region(
-    tx: Capture,
+    tx: Context,
     name: str,
     types: Sequence[TensorType],
     call: Callable[[list[Value]], Value],
@@ -95,7 +91,7 @@ def capture_region(
 
 
 @contextlib.contextmanager
-def open_region(tx: Capture, graph: Graph) -> Iterator[None]:
+def open_region(tx: Context, graph: Graph) -> Iterator[None]:
     """Follows what comes in ``graph``, the region of a loop, which may write to arrays that the loop carries."""
     outside = tx.builder.graph
     tx.builder.graph = graph
@@ -129,7 +125,7 @@ def lift(regions: Sequence[Subgraph]) -> tuple[list[Node], list[list[Node]]]:
 
 
 def control_node(
-    tx: Capture, op: Op, operands: Sequence[Operand], types: Sequence[Type], regions: Sequence[Graph], **attrs: Any
+    tx: Context, op: Op, operands: Sequence[Operand], types: Sequence[Type], regions: Sequence[Graph], **attrs: Any
 ) -> list[Node]:
     """A control-flow node in the graph being built, and the values that it results in."""
     graph, location = tx.builder.graph, tx.builder.location
@@ -142,7 +138,7 @@ def control_node(
 # -- arrays ----------------------------------------------------------------------------------------------------------
 
 
-def as_node(tx: Capture, leaf: Value) -> Node:
+def as_node(tx: Context, leaf: Value) -> Node:
     """The array after a leaf; a number becomes a 0-d array."""
     if isinstance(leaf, ArrayValue):
         return leaf.traced.node
@@ -151,7 +147,7 @@ def as_node(tx: Capture, leaf: Value) -> Node:
     return tx.frontend_at("cpu").as_array(tx.builder, leaf.export(tx))
 
 
-def node_of(tx: Capture, value: Value) -> Node:
+def node_of(tx: Context, value: Value) -> Node:
     """The same for what a loop may hand on: ints are of 64 bits, whatever computes them."""
     if isinstance(value, ScalarValue):
         return value.array.traced.node
@@ -162,18 +158,18 @@ def node_of(tx: Capture, value: Value) -> Node:
     return as_node(tx, value)
 
 
-def in_c_order(tx: Capture, node: Node) -> Node:
+def in_c_order(tx: Context, node: Node) -> Node:
     """The array, or a copy of it where it does not lie in C order."""
     return node if node.tensor.c_contiguous else tx.builder.op("copy_c", node)
 
 
-def own_copy(tx: Capture, node: Node) -> Node:
+def own_copy(tx: Context, node: Node) -> Node:
     """A new array in C order that nothing else can see."""
     return node if node.op is ops.FULL else tx.builder.op("copy_c", node)
 
 
 def settle_outputs(
-    tx: Capture, graph: Graph, nodes: Sequence[Node], passed_on: Sequence[Node | None] = ()
+    tx: Context, graph: Graph, nodes: Sequence[Node], passed_on: Sequence[Node | None] = ()
 ) -> list[Node]:
     """The outputs of a region as arrays in C order, none seen through another name.
 
@@ -202,7 +198,7 @@ def fits(a: Node, b: Node) -> bool:
     return a.tensor.dtype == b.tensor.dtype and same_shape(a.tensor.shape, b.tensor.shape)
 
 
-def array_of(tx: Capture, node: Node, scalar: bool = False) -> Value:
+def array_of(tx: Context, node: Node, scalar: bool = False) -> Value:
     """The captured value of a node."""
     return tx.from_frontend(Traced(node, scalar))
 
@@ -210,7 +206,7 @@ def array_of(tx: Capture, node: Node, scalar: bool = False) -> Value:
 # -- trees -----------------------------------------------------------------------------------------------------------
 
 
-def flatten(tx: Capture, value: Value) -> tuple[list[Value], Any]:
+def flatten(tx: Context, value: Value) -> tuple[list[Value], Any]:
     """The arrays and numbers in a tree of containers, in order, and the tree's structure."""
     value = settled(tx, value)
     if isinstance(value, ArrayValue | IntegerValue | FloatValue | ScalarValue):
@@ -240,7 +236,7 @@ def unflatten(spec: Any, leaves: Iterator[Value]) -> Value:
 # -- purity ----------------------------------------------------------------------------------------------------------
 
 
-def state_of(tx: Capture) -> tuple[dict[int, Any], list[Any], list[Any]]:
+def state_of(tx: Context) -> tuple[dict[int, Any], list[Any], list[Any]]:
     """A fingerprint of all captured state that exists, to see whether following a function changed it.
 
     The last item only keeps alive what the others name by identity.
@@ -267,7 +263,7 @@ def state_of(tx: Capture) -> tuple[dict[int, Any], list[Any], list[Any]]:
 _STATE = (Value, ClosureCell, Effect, Memory)
 NOT_STATE = (
     "_shown", "_place", "_version", "_asked", "_loosen", "known", "builder", "frontend", "source", "globals", "home",
-    "code",
+    "code", "rows", "kept_before",
 )  # fmt: skip
 
 

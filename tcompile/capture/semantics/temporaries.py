@@ -11,23 +11,19 @@ that says nothing (it came through a container, or out of a function), the graph
 from __future__ import annotations
 
 import dis
-from typing import TYPE_CHECKING
 
 from tcompile.bytecode.decode import JUMPS
 from tcompile.capture.guards.sources import ParameterSource
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, FrameView, Value
+from tcompile.capture.values.callable import ClosureCell
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.op import Aliasing
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-    from tcompile.capture.interpreter.frame import Frame
 
 _VARIABLES = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_GLOBAL", "LOAD_NAME")  # those of a frame are looked at themselves
 
 
-def reused(tx: Capture, operands: list[Value], taken: list[int]) -> ArrayValue | None:
+def reused(tx: Context, operands: list[Value], taken: list[int]) -> ArrayValue | None:
     """The first operand, of those at the places ``taken``, that nobody else holds."""
     for place in taken:
         operand = operands[place]
@@ -40,7 +36,7 @@ def reused(tx: Capture, operands: list[Value], taken: list[int]) -> ArrayValue |
     return None
 
 
-def _is_held(tx: Capture, array: ArrayValue, last: bool) -> bool | None:
+def _is_held(tx: Context, array: ArrayValue, last: bool) -> bool | None:
     """Whether an operand is held by more than the stack, or does not own its memory; None where that is not known."""
     memory, source = array.memory, array.source
     if memory is None or array.path:
@@ -49,7 +45,7 @@ def _is_held(tx: Capture, array: ArrayValue, last: bool) -> bool | None:
         return True
     frame = tx.frames[-1]
     left_by = _producer(frame, last)
-    if left_by is not None and frame.decoded.instructions[left_by].opname in _VARIABLES:
+    if left_by is not None and frame.instructions[left_by].opname in _VARIABLES:
         return True
     if memory.owner is not None:  # what it was found in holds it, unless that is the stack alone
         return None if source is None or isinstance(source, ParameterSource) else True
@@ -58,19 +54,20 @@ def _is_held(tx: Capture, array: ArrayValue, last: bool) -> bool | None:
     return False if made_here and owning else None
 
 
-def _variables(tx: Capture) -> list[Value]:
+def _variables(tx: Context) -> list[Value]:
     """What the variables and stacks of all frames hold."""
     found: list[Value] = []
     for frame in tx.frames:
         found += frame.locals.values()
         found += frame.stack
-        found += (cell.value for cell in frame.cells.values() if cell.value is not None)
+        cells = (cell.value for cell in frame.cells.values() if isinstance(cell, ClosureCell))
+        found += (value for value in cells if value is not None)
     return found
 
 
-def _producer(frame: Frame, last: bool) -> int | None:
+def _producer(frame: FrameView, last: bool) -> int | None:
     """The number of the instruction that left an operand of the operator being followed; None where it is not clear."""
-    instructions, at = frame.decoded.instructions, frame.at - 2
+    instructions, at = frame.instructions, frame.at - 2
     if instructions[frame.at - 1].opname != "BINARY_OP":
         return None
     if last:

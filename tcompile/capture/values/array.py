@@ -1,28 +1,32 @@
-"""Arrays and array scalars of a library.
+"""Arrays and array scalars of a library, and the memory that an array and its views share.
 
-Input: traced values, and the memory that they show.
-Output: ``ArrayValue``, one for each array object.
-Why: aliases must see each other's writes. Two names of one array are one ``ArrayValue``; a view is another one that
-shows the same ``Memory`` through view ops. A write changes the memory, and so every array that shows it.
+Input: traced values, and nodes of the graph under construction.
+Output: ``ArrayValue``, one for each array object, and ``Memory``, the alias set that an array and its views share.
+Why: graphs are pure while arrays are written to, and aliases must see each other's writes. Two names of one array are
+one ``ArrayValue``; a view is another one that shows the same ``Memory`` through view ops. A write gives the memory a
+new node, and every array that shows it is derived from that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import field
+from typing import Any, Protocol
 
+from tcompile.capture.context.loop_plan import LoopPlan, Restart
 from tcompile.capture.guards.sources import AttributeSource, Source
-from tcompile.capture.values.base import Value, named, settled
+from tcompile.capture.values.base import Context, Rebuilder, Value, named, settled
 from tcompile.capture.values.constant import Constant, CopiedDtype, integer
-from tcompile.capture.values.memory import Memory
-from tcompile.frontends.base import CannotCapture, Frontend, Traced
+from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced
+from tcompile.graph import Graph, Node, ops
+from tcompile.graph.ops import apply
+from tcompile.graph.ops.view import is_view_of_operand
+from tcompile.graph.ops.writing import Path
+from tcompile.graph.overlap import is_view
 from tcompile.graph.sizes import SymInt
+from tcompile.records import dataclass
 
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
-    from tcompile.graph.ops.writing import Path
-
+WHOLE = ("index", (("key", (...,)),))  # a view of all elements
 _OPERATIONS_A_ROW = 4  # number of operations in a loop's unrolled body, of which iterating over a row counts as one
 
 
@@ -81,11 +85,11 @@ class ArrayValue(Value):
         kind = f"{'a scalar' if self.traced.scalar else 'an array'} of type {self.traced.type}"
         return named(self.source, kind)
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """What it holds now."""
         return self.traced
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """A data attribute through the frontend, or a method bound to this array."""
         if self.frontend.has_method(self.traced, name):
             return ArrayMethod(self, name)
@@ -95,23 +99,21 @@ class ArrayValue(Value):
             return CopiedDtype(self.traced.type.dtype, AttributeSource(memory.owner.source, "dtype"))
         return tx.from_frontend(self.frontend.attribute(tx.builder, self.traced, name), self)
 
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Refuses it: arrays are not callable, and plain Python raises the error."""
         raise CannotCapture("operation-raises", "an array is called")
 
-    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def method(self, tx: Context, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """``array.name(…)`` through the frontend."""
         if name in ("item", "tolist") and not args and not kwargs and (name == "item" or not self.traced.type.ndim):
-            from tcompile.capture.values.scalar import read
-
-            return read(tx, self, None)
+            return tx.read(self, None)
         plain = [a.export(tx) for a in args]
         named = {k: v.export(tx) for k, v in kwargs.items()}
         return tx.from_frontend(self.frontend.method(tx.builder, self.traced, name, plain, named), self)
 
-    def item(self, tx: Capture, key: Value) -> Value:
+    def item(self, tx: Context, key: Value) -> Value:
         """Builds ``array[key]`` through the frontend, except for rows and columns at computed indices in a loop."""
-        found = _key(tx, key)
+        found = settled(tx, key).as_key(tx)
         if tx.open_loops:
             places = found if isinstance(found, tuple) else (found,)
             picked, others = _parted(places)
@@ -125,49 +127,49 @@ class ArrayValue(Value):
                     return self._row(tx, shown, picked)
         return tx.from_frontend(self.frontend.getitem(tx.builder, self.traced, found), self)
 
-    def _row(self, tx: Capture, shown: Traced, picked: Mapping[int, Traced]) -> Value:
+    def _row(self, tx: Context, shown: Traced, picked: Mapping[int, Traced]) -> Value:
         """Returns the elements of the view of ``shown``, which this array shows, at indices along some axes.
 
         The result may be read, but must not escape, and the array must not be written meanwhile.
         """
         node = tx.builder.op("gather", shown.node, *(k.node for k in picked.values()), axes=tuple(picked))
         row = tx.new_array(Traced(node), kept="that is a row at a computed place,")
-        assert row.memory is not None
+        assert isinstance(row, ArrayValue) and row.memory is not None
         row.memory.stands_in = True
         if self.memory is not None:
-            tx.hold_still(self.memory, row.memory)
+            self.memory.hold_still(row.memory)
         return row
 
-    def store_item(self, tx: Capture, key: Value, value: Value) -> None:
+    def store_item(self, tx: Context, key: Value, value: Value) -> None:
         """``self[key] = value`` through the frontend."""
-        self.frontend.setitem(tx.builder, self.traced, _key(tx, key), value.export(tx))
+        self.frontend.setitem(tx.builder, self.traced, settled(tx, key).as_key(tx), value.export(tx))
         tx.write()
 
-    def update(self, tx: Capture, sign: str, right: Value) -> Value:
+    def update(self, tx: Context, sign: str, right: Value) -> Value:
         """``self sign= right``: the object itself with new contents. Scalars have none: that is ``self sign right``."""
         tx.builder.write(self.traced, self.frontend.inplace(tx.builder, sign, self.traced, right.export(tx)).node)
         tx.write()
         return self
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """An array's truth is in its values."""
         raise CannotCapture("data-dependent-branch", tx.current_text())
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """The first size."""
         shape = self.traced.type.shape
         if not shape:
             raise CannotCapture("operation-raises", "len() of unsized object")
         return integer(shape[0])
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """The rows; a symbolic number of rows is fixed with a guard."""
         shape = self.traced.type.shape
         if not shape:
             raise CannotCapture("operation-raises", "iteration over a 0-d array")
         return (self.item(tx, Constant(i)) for i in range(self.check_rows(tx)))
 
-    def check_rows(self, tx: Capture) -> int:
+    def check_rows(self, tx: Context) -> int:
         """Returns the number of rows, fixed with a guard. Raises CannotCapture if they are too many to unroll."""
         size = self.traced.type.shape[0]
         count = size if isinstance(size, int) else size.specialise()
@@ -223,19 +225,120 @@ def _is_all(key: Any) -> bool:
     return isinstance(key, slice) and key.start is None and key.stop is None and key.step is None
 
 
-def _key(tx: Capture, key: Value) -> Any:
-    """A key for the frontend. Ints that the graph computes pick places as an array's elements do."""
-    from tcompile.capture.values.container import SequenceValue
-    from tcompile.capture.values.scalar import computed_int
+@dataclass(eq=False)
+class Memory:
+    """Elements in memory. ``root`` is the node that made them, ``node`` what they are now.
 
-    key = settled(tx, key)
-    if isinstance(key, SequenceValue) and key.cls is tuple:
-        nodes = [computed_int(tx, settled(tx, item)) for item in key.items]
-        if any(node is not None for node in nodes):
-            pairs = zip(key.items, nodes, strict=True)
-            return tuple(item.export(tx) if node is None else Traced(node, scalar=True) for item, node in pairs)
-    node = computed_int(tx, key)
-    return key.export(tx) if node is None else Traced(node, scalar=True)
+    ``owner`` is the array from outside whose elements they are; ``kept`` says in words why they cannot be written,
+    where that is so. ``version`` counts the writes. ``graph`` is the graph that has the nodes. Where
+    ``alike`` is the same for two, they are one in the first iteration of a loop. ``leaf`` is what a loop carries them
+    in, where an iteration has just been given them. ``may_alias_input`` is the plan of a loop after which they may be
+    what it was given or something new, ``may_be_aliased`` that of one after which others may be these. ``choice`` says
+    which of the two, in values of the graph. ``rows`` are those at computed places that may still be read: until then
+    it cannot be written, and ``kept_before`` is what ``kept`` was.
+    """
+
+    root: Node
+    node: Node
+    graph: Graph
+    builder: Builder
+    known: dict[int, tuple[Traced, ArrayValue]]
+    owner: ArrayValue | None = None
+    kept: str = ""
+    version: int = 0
+    alike: ArrayValue | None = None
+    leaf: Any = None
+    may_alias_input: LoopPlan | None = None
+    may_be_aliased: LoopPlan | None = None
+    choice: Choice | None = None
+    stands_in: bool = False  # for a view at a place that the graph computes: as good as that while it is only read
+    own_dtype: bool = False  # whether the dtype is an object of its own, which only equals the type's
+    made: bool | None = None  # after a loop: whether its iterations have made them, whichever way it was left
+    rows: list[Memory] = field(default_factory=list)
+    kept_before: str = ""
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the graph that has them certainly makes them, in an array that nothing was before."""
+        if self.root.op is ops.INPUT:  # as that of a loop which writes them
+            return False
+        return self.root.op is not ops.GET if self.made is None else self.made
+
+    def ask_identity(self, to_write: bool = False) -> None:
+        """Called where it matters which object an array is.
+
+        Raises Restart where a loop has left that open, and CannotCapture where only the graph's values tell.
+        """
+        plan = self.may_alias_input or (self.may_be_aliased if to_write else None)
+        if plan is not None and not plan.exact:
+            plan.exact = True
+            raise Restart
+        if plan is not None or self.choice is not None:
+            raise CannotCapture("object-identity", "an array after a loop is the one from before it")
+        if self.stands_in:
+            raise CannotCapture("object-identity", "a row at a computed place is a view")
+
+    def hold_still(self, row: Memory) -> None:
+        """Refuses writes while something holds a row, until the outermost loop has been followed."""
+        if not self.rows:
+            self.kept_before = self.kept
+        self.rows.append(row)
+        self.kept = self.kept or "of which a row at a computed place is read,"
+
+    def let_go(self) -> None:
+        """Takes back what ``hold_still`` did."""
+        if self.rows:
+            self.kept = self.kept_before
+            self.rows.clear()
+
+    def seen_through(self, path: Path, first: bool = False) -> tuple[Node, int]:
+        """The node that shows the elements through ``path``, as they are now or were at ``first``.
+
+        The second item is the node's place in the graph; -1 where no node was added.
+        """
+        node, place = self.root if first else self.node, -1
+        for op, attrs in path:
+            node = apply(self.graph, op, node, location=self.builder.location, **dict(attrs))
+            place = len(self.graph.nodes) - 1
+        return node, place
+
+
+@dataclass(eq=False)
+class Choice:
+    """An array is new where ``is_new`` says so, a bool that the graph computes, and else ``original``."""
+
+    is_new: Value
+    original: ArrayValue
+
+    def root(self) -> ArrayValue:
+        """The array that it is where nothing was made by any of the loops that it has come through."""
+        found = self.original
+        while found.memory is not None and found.memory.choice is not None:
+            found = found.memory.choice.original
+        return found
+
+
+def origin(node: Node) -> tuple[Node, Path, bool]:
+    """The node whose memory ``node`` shows, the view ops between, and whether that is certain.
+
+    Where it is not (a reshape that is a view or a copy, as strides turn out), the origin is the view op itself. A
+    reshape that copies gives a view of its copy, which is why that array does not own its memory.
+    """
+    path: list[tuple[str, tuple[tuple[str, Any], ...]]] = []
+    while is_view(node):
+        shows = is_view_of_operand(node.op, node.inputs[0].tensor, node.tensor)
+        if not shows:
+            if shows is False and node.op is ops.RESHAPE:
+                path.append(WHOLE)
+            return node, tuple(reversed(path)), shows is not None
+        path.append((node.op.name, tuple(node.attrs.items())))
+        node = node.inputs[0]
+    return node, tuple(reversed(path)), True
+
+
+def is_fresh(node: Node) -> bool:
+    """Whether an operation always makes new elements of its own."""
+    return node.op.kind in ("pointwise", "reduction", "creation")
 
 
 class ArrayMethod(Value):
@@ -249,10 +352,26 @@ class ArrayMethod(Value):
         """The method's name."""
         return f"the method `{self.name}` of {self.array.describe()}"
 
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Asks the array."""
         return self.array.method(tx, self.name, args, kwargs)
 
     def rebuild(self, program: Rebuilder) -> str:
         """The method of the array."""
         return f"{program.rebuild(self.array)}.{self.name}"
+
+
+class ArrayContext(Context, Protocol):
+    """The capture in progress, as what makes and writes arrays sees it."""
+
+    def new_array(self, traced: Traced, source: Source | None = None, kept: str = "") -> ArrayValue:
+        """The array object that shows ``traced``."""
+
+    def remember(self, array: ArrayValue) -> None:
+        """Notes which array object shows a traced value."""
+
+    def claim(self, memory: Memory) -> None:
+        """Makes sure that the code being followed may write to an array."""
+
+    def show_memory(self, node: Node, memory: Memory) -> None:
+        """Notes that ``node`` is what the memory holds."""

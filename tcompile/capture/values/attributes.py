@@ -8,24 +8,39 @@ Why: it aliases the instance: a store through either is visible in both.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Rebuilder, Value
+from tcompile.capture.values.callable import BuiltinMethod
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import BuiltinMethod, SequenceValue, constant_of
+from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue
 from tcompile.frontends.base import CannotCapture
 
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
-    from tcompile.capture.values.object import ObjectValue
+
+class Attributed(Value):
+    """What has attributes of its own, beside those of its class."""
+
+    def own_names(self, tx: Context) -> list[str]:
+        """Their names, in order."""
+        raise NotImplementedError
+
+    def has_own(self, tx: Context, name: str) -> bool:
+        """Whether there is such an attribute, under a guard."""
+        raise NotImplementedError
+
+    def own(self, tx: Context, name: str) -> Value:
+        """The attribute, which there is."""
+        raise NotImplementedError
+
+    def store_own(self, tx: Context, name: str, value: Value | None) -> None:
+        """Stores the attribute; None deletes it."""
+        raise NotImplementedError
 
 
 class AttributesValue(Value):
     """``owner.__dict__``."""
 
-    def __init__(self, owner: ObjectValue) -> None:
+    def __init__(self, owner: Attributed) -> None:
         self.owner = owner
 
     @property
@@ -37,13 +52,13 @@ class AttributesValue(Value):
         """Whose attributes these are."""
         return f"the attributes of {self.owner.describe()}"
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """A built-in method."""
         if hasattr(dict, name):
             return BuiltinMethod(self, name)
         raise CannotCapture("operation-raises", f"dict has no attribute {name!r}")
 
-    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def method(self, tx: Context, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The methods that look at or store single attributes, and views."""
         if name == "update" and all(isinstance(arg, DictValue) for arg in args) and len(args) <= 1:
             for other in args:
@@ -73,7 +88,7 @@ class AttributesValue(Value):
             return other_value
         return super().method(tx, name, args, kwargs)
 
-    def copy(self, tx: Capture) -> DictValue:
+    def copy(self, tx: Context) -> DictValue:
         """A dict of the same items."""
         return DictValue({name: self.owner.own(tx, name) for name in self.owner.own_names(tx)})
 
@@ -84,34 +99,34 @@ class AttributesValue(Value):
             raise CannotCapture("unsupported-object", "A key of an object's attributes is no string.")
         return name
 
-    def holds(self, tx: Capture, key: Value) -> bool:
+    def holds(self, tx: Context, key: Value) -> bool:
         """Whether there is such an attribute, under a guard."""
         return self.owner.has_own(tx, self._name(key))
 
-    def item(self, tx: Capture, key: Value) -> Value:
+    def item(self, tx: Context, key: Value) -> Value:
         """The attribute."""
         name = self._name(key)
         if not self.owner.has_own(tx, name):
             raise CannotCapture("operation-raises", f"KeyError: {name!r}")
         return self.owner.own(tx, name)
 
-    def store_item(self, tx: Capture, key: Value, value: Value) -> None:
+    def store_item(self, tx: Context, key: Value, value: Value) -> None:
         """Stores the attribute."""
         self.owner.store_own(tx, self._name(key), value)
 
-    def delete_item(self, tx: Capture, key: Value) -> None:
+    def delete_item(self, tx: Context, key: Value) -> None:
         """Deletes the attribute."""
         self.owner.store_own(tx, self._name(key), None)
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Whether there are attributes."""
         return bool(self.owner.own_names(tx))
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """How many there are."""
         return Constant(len(self.owner.own_names(tx)))
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """The names."""
         names = self.owner.own_names(tx)
         for name in names:
@@ -135,11 +150,11 @@ class AttributesView(Value):
         """The kind of view."""
         return f"a view of {self.owner.describe()}"
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """How many there are."""
         return self.owner.length(tx)
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """Names, values or pairs."""
         for name in self.owner.iterate(tx):
             if self.name == "keys":

@@ -12,17 +12,12 @@ import contextlib
 import functools
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 from tcompile.capture.guards.kinds import shown
 from tcompile.capture.guards.sources import AttributeSource, CellSource, ConstantSource, ItemSource, Source
-from tcompile.capture.values.base import LazyValue, Unrebuildable, Value, settled
+from tcompile.capture.values.base import Context, LazyValue, Rebuilder, Unrebuildable, Value
 from tcompile.frontends.base import CannotCapture
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
-    from tcompile.capture.values.dicts import DictValue
 
 _OWN = "tcompile"
 
@@ -41,7 +36,7 @@ class ClosureCell(Value):
     filled_last = True
 
     def __init__(
-        self, tx: Capture, value: Value | None = None, outside: tuple[types.CellType, Source, Source] | None = None
+        self, tx: Context, value: Value | None = None, outside: tuple[types.CellType, Source, Source] | None = None
     ) -> None:
         self.tx = tx
         self.value = value
@@ -51,6 +46,13 @@ class ClosureCell(Value):
             with contextlib.suppress(ValueError):  # an empty cell
                 self.value = self.found = LazyValue(cell.cell_contents, contents)
             self.contents = contents
+
+    @staticmethod
+    def of(tx: Context, cell: types.CellType, source: Source, contents: Source) -> ClosureCell:
+        """The value of the cell found at ``source``; one for each cell."""
+        found = tx.cell(cell, source, contents)
+        assert isinstance(found, ClosureCell)
+        return found
 
     @property
     def python_type(self) -> type:
@@ -108,7 +110,7 @@ class FunctionValue(Value):
         kwdefaults: Mapping[str, Default] | None = None,
         function: types.FunctionType | None = None,
         source: Source | None = None,
-        annotations: DictValue | None = None,
+        annotations: Value | None = None,
     ) -> None:
         self.code = code
         self.globals = globals
@@ -122,7 +124,7 @@ class FunctionValue(Value):
         self.outer: Any = None  # the compiled callable that stands for the function, where there is one
 
     @staticmethod
-    def of(tx: Capture, function: types.FunctionType, source: Source | None) -> FunctionValue:
+    def of(tx: Context, function: types.FunctionType, source: Source | None) -> FunctionValue:
         """The value of an existing function; what it holds is read through ``source`` or the object itself.
 
         Raises CannotCapture for one that is still being made, without its closure variables.
@@ -139,7 +141,7 @@ class FunctionValue(Value):
                 tx.prologue.guard(home, f"{{}}.__code__ is {code}", text, shown(function), "definition")
         held_cells = AttributeSource(home, "__closure__")
         cells = [
-            tx.cell(cell, ItemSource(held_cells, i), CellSource(name, ItemSource(held_cells, i)))
+            ClosureCell.of(tx, cell, ItemSource(held_cells, i), CellSource(name, ItemSource(held_cells, i)))
             for i, (name, cell) in enumerate(
                 zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
             )
@@ -162,7 +164,7 @@ class FunctionValue(Value):
         )  # fmt: skip
 
     @staticmethod
-    def compiled(tx: Capture, outer: Any, function: types.FunctionType, source: Source | None) -> FunctionValue:
+    def compiled(tx: Context, outer: Any, function: types.FunctionType, source: Source | None) -> FunctionValue:
         """The value of ``outer``, found at ``source``: a call follows ``function``, all else is the callable's own."""
         value = FunctionValue.of(tx, function, None)
         value.outer, value.source = outer, source or ConstantSource.of(function.__qualname__, outer)
@@ -187,7 +189,7 @@ class FunctionValue(Value):
         """The function's name."""
         return f"the function `{self.code.co_qualname}`"
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """Metadata of an existing function."""
         if self.function is not None and name in ("__name__", "__qualname__", "__module__", "__doc__"):
             source = self.source or ConstantSource.of(self.function.__qualname__, self.function)
@@ -195,7 +197,7 @@ class FunctionValue(Value):
             return tx.wrap(getattr(found, name), AttributeSource(source, name))
         return super().attribute(tx, name)
 
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Follows the function's bytecode."""
         return tx.inline(self, args, kwargs)
 
@@ -222,7 +224,7 @@ class FunctionValue(Value):
             program.lines.append(f"{made}.__annotate__ = {program.rebuild(self.annotate)}")
         return made
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Functions are true."""
         return True
 
@@ -244,7 +246,7 @@ class MethodValue(Value):
         """The function's name."""
         return self.function.describe()
 
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Calls the function with the owner first."""
         return self.function.call(tx, [self.owner, *args], kwargs)
 
@@ -254,15 +256,35 @@ class MethodValue(Value):
             return program.load(self.source)
         return f"{program.constant(types.MethodType)}({program.rebuild(self.function)}, {program.rebuild(self.owner)})"
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """The object and the function."""
         if name in ("__self__", "__func__"):
             return self.owner if name == "__self__" else self.function
         return super().attribute(tx, name)
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Methods are true."""
         return True
+
+
+class BuiltinMethod(Value):
+    """A built-in method bound to a container or constant."""
+
+    def __init__(self, owner: Value, name: str) -> None:
+        self.owner = owner
+        self.name = name
+
+    def describe(self) -> str:
+        """The method's name."""
+        return f"the method `{self.name}` of {self.owner.describe()}"
+
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """Asks the owner."""
+        return self.owner.method(tx, self.name, args, kwargs)
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """The method of the owner."""
+        return f"({program.rebuild(self.owner)}).{self.name}"
 
 
 class PartialValue(Value):
@@ -278,7 +300,7 @@ class PartialValue(Value):
         """Always functools.partial."""
         return functools.partial
 
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Calls the function with the stored arguments first."""
         return self.function.call(tx, [*self.args, *args], {**self.kwargs, **kwargs})
 
@@ -290,7 +312,7 @@ class PartialValue(Value):
         named = ", ".join(f"{name!r}: {program.rebuild(value)}" for name, value in self.kwargs.items())
         return f"{program.constant(functools.partial)}({', '.join(parts)}, **{{{named}}})"
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Partials are true."""
         return True
 
@@ -301,7 +323,7 @@ class IteratorValue(Value):
     ``born`` is the step of the compiled function in which it was made.
     """
 
-    def __init__(self, tx: Capture, values: Iterator[Value]) -> None:
+    def __init__(self, tx: Context, values: Iterator[Value]) -> None:
         self.tx = tx
         self.born = tx.step
         self.taken = 0
@@ -323,120 +345,10 @@ class IteratorValue(Value):
         """Iterators have no better name."""
         return "an iterator"
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """Itself."""
         return self
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Iterators are true."""
         return True
-
-
-class GeneratorValue(IteratorValue):
-    """A generator whose function is followed; ``resume`` runs its frame to the next yield."""
-
-    def __init__(self, tx: Capture, resume: Callable[[Value | None], tuple[Value, bool]]) -> None:
-        super().__init__(tx, iter(()))
-        self._resume = resume
-        self._started = self._running = False
-        self.result: Value | None = None  # when it has returned
-
-    @property
-    def python_type(self) -> type:
-        """Always generator."""
-        return types.GeneratorType
-
-    def __next__(self) -> Value:
-        from tcompile.capture.values.constant import Constant
-
-        value = self.send(Constant(None))
-        if value is None:
-            raise StopIteration
-        return value
-
-    def send(self, sent: Value) -> Value | None:
-        """``generator.send(sent)``: what it yields; None where it returns, or has returned before."""
-        self.tx.touch()
-        self.taken += 1
-        if self._running:
-            raise CannotCapture("operation-raises", "generator already executing")
-        if self.result is not None:
-            return None
-        if not self._started and not sent.is_none:
-            raise CannotCapture("operation-raises", "can't send non-None value to a just-started generator")
-        self._running = True
-        value, yielded = self._resume(sent if self._started else None)
-        self._running, self._started = False, True
-        if not yielded:
-            self.result = value
-        return value if yielded else None
-
-    def attribute(self, tx: Capture, name: str) -> Value:
-        """The methods of a generator."""
-        from tcompile.capture.values.container import BuiltinMethod
-
-        if name in ("send", "close", "__next__", "__iter__"):
-            return BuiltinMethod(self, name)
-        return super().attribute(tx, name)
-
-    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """send, close, ``__next__`` and ``__iter__``."""
-        from tcompile.capture.values.constant import Constant
-
-        if kwargs or len(args) != (name == "send"):
-            return super().method(tx, name, args, kwargs)
-        if name == "__iter__":
-            return self
-        if name == "close":  # nothing to clean up: generators with try or with in them are not followed
-            tx.touch()
-            self.result = self.result or Constant(None)
-            return Constant(None)
-        value = self.send(args[0] if args else Constant(None))
-        if value is None:
-            raise CannotCapture("operation-raises", "StopIteration")
-        return value
-
-
-def bind_arguments(
-    tx: Capture, function: FunctionValue, args: Sequence[Value], kwargs: Mapping[str, Value]
-) -> dict[str, Value]:
-    """Parameter names to values, as a call would bind them. Raises CannotCapture where the call would raise."""
-    from tcompile.capture.values.container import SequenceValue
-    from tcompile.capture.values.dicts import DictValue
-
-    code = function.code
-    names = code.co_varnames
-    count, keyword_only = code.co_argcount, code.co_kwonlyargcount
-    positional = names[:count]
-    bound = dict(zip(positional, args, strict=False))
-    rest = list(args[count:])
-    extra: dict[str, Value] = {}
-    takes_rest, takes_extra = bool(code.co_flags & 0x04), bool(code.co_flags & 0x08)
-    allowed = set(positional[code.co_posonlyargcount :]) | set(names[count : count + keyword_only])
-    for name, value in kwargs.items():
-        if name in allowed:
-            if name in bound:
-                raise CannotCapture("operation-raises", f"{code.co_name}() got multiple values for argument {name!r}")
-            bound[name] = value
-        elif takes_extra:
-            extra[name] = value
-        else:
-            raise CannotCapture("operation-raises", f"{code.co_name}() got an unexpected keyword argument {name!r}")
-    if rest and not takes_rest:
-        raise CannotCapture("operation-raises", f"{code.co_name}() takes {count} arguments but {len(args)} were given")
-    for name, default in zip(reversed(positional), reversed(function.defaults), strict=False):
-        if name not in bound:
-            bound[name] = value_of(default)
-    for name in names[count : count + keyword_only]:
-        if name not in bound and name in function.kwdefaults:
-            bound[name] = value_of(function.kwdefaults[name])
-    missing = [name for name in names[: count + keyword_only] if name not in bound]
-    if missing:
-        raise CannotCapture("operation-raises", f"{code.co_name}() misses arguments {missing}")
-    position = count + keyword_only
-    if takes_rest:
-        bound[names[position]] = SequenceValue([settled(tx, value) for value in rest], tuple)
-        position += 1
-    if takes_extra:
-        bound[names[position]] = DictValue({name: settled(tx, value) for name, value in extra.items()})
-    return bound

@@ -11,16 +11,13 @@ from __future__ import annotations
 import abc
 import enum
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Source
-from tcompile.capture.values.base import Value
-from tcompile.capture.values.callable import FunctionValue, MethodValue
+from tcompile.capture.values.base import Context, Value
+from tcompile.capture.values.callable import BuiltinMethod, FunctionValue, MethodValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.names import attribute_of
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
 
 MISSING = object()
 _TUPLE_SLOTS = (
@@ -38,7 +35,7 @@ def lookup(cls: type, name: str) -> Any:
     return MISSING
 
 
-def guard_definition(tx: Capture, cls: type, name: str, found: Any) -> None:
+def guard_definition(tx: Context, cls: type, name: str, found: Any) -> None:
     """Guards that ``cls`` still defines ``name`` as ``found``, a function, property, static or class method."""
     if _metaclass_decides(cls, name):
         raise CannotCapture("unsupported-object", f"`{cls.__qualname__}.{name}` is defined by its metaclass too.")
@@ -53,7 +50,7 @@ def guard_definition(tx: Capture, cls: type, name: str, found: Any) -> None:
     tx.prologue.guard(where, f"{code} is {tx.prologue.constant(found)}", text, "unchanged", "class attribute")
 
 
-def bound(tx: Capture, owner: Value, cls: type, name: str, found: Any) -> Value | None:
+def bound(tx: Context, owner: Value, cls: type, name: str, found: Any) -> Value | None:
     """``owner.name`` where the class defines it as a function, property, static or class method; else None."""
     if isinstance(found, property):
         if not isinstance(found.fget, types.FunctionType):
@@ -76,7 +73,7 @@ def bound(tx: Capture, owner: Value, cls: type, name: str, found: Any) -> Value 
     return None
 
 
-def class_attribute(tx: Capture, owner: Value, cls: type, name: str) -> Value:
+def class_attribute(tx: Context, owner: Value, cls: type, name: str) -> Value:
     """``owner.name`` for an instance of ``cls`` that has no attributes of its own."""
     found = lookup(cls, name)
     if found is MISSING:
@@ -85,15 +82,13 @@ def class_attribute(tx: Capture, owner: Value, cls: type, name: str) -> Value:
     if value is not None:
         return value
     if isinstance(found, types.MethodDescriptorType):
-        from tcompile.capture.values.container import BuiltinMethod
-
         return BuiltinMethod(owner, name)
     if hasattr(type(found), "__get__"):
         raise CannotCapture("unsupported-object", f"The attribute `{name}` of {owner.describe()} is a descriptor.")
     return tx.wrap(found, AttributeSource(ConstantSource.of(cls.__qualname__, cls), name))
 
 
-def attribute_of_class(tx: Capture, cls: type, name: str, source: Source | None) -> Value:
+def attribute_of_class(tx: Context, cls: type, name: str, source: Source | None) -> Value:
     """``cls.name`` for a class made by a class statement."""
     if issubclass(cls, enum.Enum):
         member = cls.__members__.get(name)
@@ -201,7 +196,7 @@ def hasattr_asks(value: Any, name: str) -> bool:
     return isinstance(value, enum.Enum) and name not in ("name", "value")
 
 
-def module_answers(tx: Capture, value: Any, name: str) -> bool:
+def module_answers(tx: Context, value: Any, name: str) -> bool:
     """Whether ``value`` is a module whose own function (PEP 562) is asked for the attribute. Libraries' are fixed."""
     if not isinstance(value, types.ModuleType) or tx.is_library_name(value.__name__):
         return False

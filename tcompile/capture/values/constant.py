@@ -12,20 +12,17 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tcompile.capture.context.lazy_imports import settle
 from tcompile.capture.guards.kinds import shown
 from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Source
-from tcompile.capture.interpreter.lazy_imports import settle
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Rebuilder, Value
 from tcompile.capture.values.classes import answers_in_python, attribute_of_class, module_answers
+from tcompile.capture.values.int_nodes import int_node
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph import SymInt
+from tcompile.graph import Node, SymInt
 from tcompile.graph.names import attribute_of
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 _LITERALS = (int, float, complex, str, bytes, bool, type(None), type(Ellipsis))
 _METHODS = (types.BuiltinMethodType, types.MethodWrapperType)
@@ -61,13 +58,13 @@ class Constant(Value):
             return f"`{module}.{name}`" if module and module != "builtins" else f"`{name}`"
         return f"`{shown(self.value)}`"
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """The object itself."""
         if answers_in_python(self.value):
             return super().export(tx)
         return self.value
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """Reads the attribute now; those that may be rebound (of modules and of the user's classes) are guarded."""
         owner = self.value
         if isinstance(owner, type) and not tx.is_library_name(owner.__module__) and owner.__flags__ & (1 << 9):
@@ -99,28 +96,26 @@ class Constant(Value):
             return FixedMethod(found, owner, name)
         return tx.wrap_found(found)
 
-    def store_attribute(self, tx: Capture, name: str, value: Value | None) -> None:
+    def store_attribute(self, tx: Context, name: str, value: Value | None) -> None:
         """Stores a module's global."""
         owner = self.value
         if type(owner) is not types.ModuleType or tx.is_library_name(owner.__name__) or name.startswith("__"):
             super().store_attribute(tx, name, value)
         tx.store_global(vars(owner), name, value)
 
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Calls a built-in, a class or a library function through the call table."""
         return tx.call_constant(self, args, kwargs)
 
-    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def method(self, tx: Context, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Runs a method of an immutable object now, when all arguments are constants."""
         if type(self.value) is str and name == "format":
-            from tcompile.capture.values.text import text
-
-            return text(tx, self.value.format, args, kwargs)
+            return tx.text(self.value.format, args, kwargs)
         if type(self.value) in _PURE_METHODS:
             return tx.fold(getattr(self.value, name), args, kwargs)
         return super().method(tx, name, args, kwargs)
 
-    def item(self, tx: Capture, key: Value) -> Value:
+    def item(self, tx: Context, key: Value) -> Value:
         """Subscripts a string now."""
         if type(self.value) in (str, bytes):
             plain = key.constant() if hasattr(key, "constant") else key.export(tx)
@@ -131,7 +126,7 @@ class Constant(Value):
                 return tx.from_frontend(frontend.subscript(tx.builder, self.value, key.export(tx)))
         return super().item(tx, key)
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """The object's truth, for types whose truth runs no user code."""
         quiet = isinstance(self.value, (*_LITERALS, frozenset, range, types.ModuleType, enum.Enum))
         known = quiet or callable(self.value) or tx.is_scalar(self.value) or tx.is_fixed(self.value)
@@ -139,13 +134,13 @@ class Constant(Value):
             return bool(self.value)
         return super().truth(tx)
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """The length of a string."""
         if isinstance(self.value, str | bytes):
             return Constant(len(self.value))
         return super().length(tx)
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """The characters of a string, the items of a frozenset; the members of an enum class are not followed."""
         if isinstance(self.value, str | bytes | frozenset):
             return (Constant(item) for item in self.value)
@@ -161,7 +156,7 @@ class Constant(Value):
 class CopiedDtype(Constant):
     """A dtype that equals NumPy's own, ``value``, and is another object, as that of an unpickled array."""
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """Of the attributes, one tells the two apart."""
         if name == "isbuiltin":
             raise CannotCapture("object-identity", f"`isbuiltin` of {self.describe()}")
@@ -196,11 +191,15 @@ class IntegerValue(Value):
         """Always int."""
         return int
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """The symbolic size."""
         return self.size
 
-    def truth(self, tx: Capture) -> bool:
+    def computed_int(self, tx: Context) -> Node | None:
+        """The int, where the graph computes it from the counter of a loop."""
+        return int_node(tx, self.size) if self.size.varies_unevenly() else None
+
+    def truth(self, tx: Context) -> bool:
         """Whether it is not zero, guarded."""
         return bool(self.size)
 
@@ -225,11 +224,11 @@ class FloatValue(Value):
         """Always float."""
         return float
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """A graph input, made on first use."""
         return tx.number_input(self.source)
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Whether it is not zero, guarded."""
         return tx.decide(self.source, "{} != 0.0", f"{self.source.text} != 0.0", self.hint != 0.0)
 

@@ -9,20 +9,17 @@ under guards, item by item; its changes are visible to later reads, and are done
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.guards.sources import ItemSource, Source, VaryingItemSource
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Deferred, LazyValue, Value, named, settled
+from tcompile.capture.values.base import Context, Deferred, LazyValue, Rebuilder, Value, named, settled
+from tcompile.capture.values.callable import BuiltinMethod
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.slices import SliceValue, count_of, index_of
 from tcompile.capture.values.span import CountedSpan, ListSlice
-from tcompile.frontends.base import CannotCapture, Stacked
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
+from tcompile.frontends.base import CannotCapture, Stacked, Traced
 
 
 class SequenceValue(Value):
@@ -38,7 +35,7 @@ class SequenceValue(Value):
         self.cls = cls
         self.source = source
         self.original: tuple[Any, ...] | None = None  # the object itself, where it is a constant of the code
-        self._tx: Capture | None = None  # where items may be unread
+        self._tx: Context | None = None  # where items may be unread
         self.found: tuple[Value, ...] = ()
         self._loosen: Callable[[], None] | None = None  # until anything depends on the length
         self.spans = False
@@ -46,7 +43,7 @@ class SequenceValue(Value):
 
     @staticmethod
     def outside(
-        tx: Capture, items: list[Value], cls: type, source: Source, loosen: Callable[[], None]
+        tx: Context, items: list[Value], cls: type, source: Source, loosen: Callable[[], None]
     ) -> SequenceValue:
         """A container found at ``source``; ``items`` are read, and guarded, when they are asked for.
 
@@ -57,7 +54,7 @@ class SequenceValue(Value):
         return value
 
     @staticmethod
-    def holding(tx: Capture, items: list[Value], cls: type) -> SequenceValue:
+    def holding(tx: Context, items: list[Value], cls: type) -> SequenceValue:
         """A container that is made of ``items``, which may be deferred."""
         value = SequenceValue(items, cls)
         value._tx = tx
@@ -122,7 +119,7 @@ class SequenceValue(Value):
         """The kind and, where there is one, the user's name."""
         return named(self.source, f"a {self.cls.__name__}")
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """The same container of exported items."""
         if self.spans:
             parts = [item.rows if isinstance(item, ListSlice) else settled(tx, item).export(tx) for item in self._items]
@@ -130,7 +127,18 @@ class SequenceValue(Value):
         items = [item.export(tx) for item in self.items]
         return self.cls(*items) if hasattr(self.cls, "_fields") else self.cls(items)
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def as_key(self, tx: Context) -> Any:
+        """A tuple's parts are keys by themselves where the graph computes one of them."""
+        if self.cls is not tuple:
+            return super().as_key(tx)
+        items = self.items
+        nodes = [item.computed_int(tx) for item in items]
+        if all(node is None for node in nodes):
+            return self.export(tx)
+        pairs = zip(items, nodes, strict=True)
+        return tuple(item.export(tx) if node is None else Traced(node, scalar=True) for item, node in pairs)
+
+    def attribute(self, tx: Context, name: str) -> Value:
         """A named tuple's field, or a built-in method."""
         fields = getattr(self.cls, "_fields", ())
         if name in fields:
@@ -141,7 +149,7 @@ class SequenceValue(Value):
             return BuiltinMethod(self, name)
         raise CannotCapture("operation-raises", f"{self.cls.__name__} has no attribute {name!r}")
 
-    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def method(self, tx: Context, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The list and tuple methods."""
         if self.collecting is not None and name == "append" and len(args) == 1 and not kwargs:
             self.collecting.append(settled(tx, args[0]))
@@ -154,41 +162,35 @@ class SequenceValue(Value):
         if run is not None:
             return run(self, tx, *args)
         if name == "count" and len(args) == 1:
-            return Constant(sum(self._equal(tx, item, args[0]) for item in list(self.items)))
+            return Constant(sum(tx.equal(item, args[0]) for item in list(self.items)))
         if name == "index" and 1 <= len(args) <= 3:
             start, stop = ([index_of(arg) for arg in args[1:]] + [0, len(self)][len(args) - 1 :])[:2]
             for position in range(*slice(start, stop).indices(len(self))):
-                if self._equal(tx, self.at(position), args[0]):
+                if tx.equal(self.at(position), args[0]):
                     return Constant(position)
             raise CannotCapture("operation-raises", f"{args[0].describe()} is not in {self.describe()}")
         return super().method(tx, name, args, kwargs)
 
-    @staticmethod
-    def _equal(tx: Capture, item: Value, other: Value) -> bool:
-        from tcompile.capture.semantics.operators import equal
-
-        return equal(tx, item, other)
-
-    def _append(self, tx: Capture, value: Value) -> Value:
+    def _append(self, tx: Context, value: Value) -> Value:
         tx.mutate(self)
         self._tx = tx  # the value may be deferred
         self._items.append(value)
         return Constant(None)
 
-    def _extend(self, tx: Capture, values: Value) -> Value:
+    def _extend(self, tx: Context, values: Value) -> Value:
         more = list(values.items) if isinstance(values, SequenceValue) else values.collect(tx)
         tx.mutate(self)
         for value in more:  # one by one, as the iterator may look at the list
             self._items.append(value)
         return Constant(None)
 
-    def _insert(self, tx: Capture, position: Value, value: Value) -> Value:
+    def _insert(self, tx: Context, position: Value, value: Value) -> Value:
         where = count_of(position)
         tx.mutate(self)
         self.items.insert(where, value)
         return Constant(None)
 
-    def _pop(self, tx: Capture, position: Value | None = None) -> Value:
+    def _pop(self, tx: Context, position: Value | None = None) -> Value:
         where = index_of(position) if position is not None else -1
         if not -len(self) <= where < len(self):
             raise CannotCapture("operation-raises", "pop index out of range")
@@ -197,39 +199,37 @@ class SequenceValue(Value):
         del self._items[where]
         return value
 
-    def _remove(self, tx: Capture, value: Value) -> Value:
+    def _remove(self, tx: Context, value: Value) -> Value:
         position = self.method(tx, "index", [value], {})
         assert isinstance(position, Constant)
         tx.mutate(self)
         del self._items[position.value]
         return Constant(None)
 
-    def _reverse(self, tx: Capture) -> Value:
+    def _reverse(self, tx: Context) -> Value:
         tx.mutate(self)
         self.items.reverse()
         return Constant(None)
 
-    def _clear(self, tx: Capture) -> Value:
+    def _clear(self, tx: Context) -> Value:
         tx.mutate(self)
         self.items.clear()
         return Constant(None)
 
-    def _copy(self, tx: Capture) -> Value:
+    def _copy(self, tx: Context) -> Value:
         return SequenceValue(list(self.items), list)
 
-    def _sort(self, tx: Capture, kwargs: Mapping[str, Value]) -> Value:
-        from tcompile.capture.semantics.operators import ordered
-
+    def _sort(self, tx: Context, kwargs: Mapping[str, Value]) -> Value:
         values = list(self.items)
         tx.mutate(self)
         self._items = []  # as the functions called by list.sort see it
-        found = ordered(tx, values, kwargs.get("key"), kwargs.get("reverse"))
+        found = tx.ordered(values, kwargs.get("key"), kwargs.get("reverse"))
         if self._items:
             raise CannotCapture("operation-raises", "list modified during sort")
         self._items = found
         return Constant(None)
 
-    def item(self, tx: Capture, key: Value) -> Value:
+    def item(self, tx: Context, key: Value) -> Value:
         """One item, or a new container for a slice."""
         if isinstance(key, SliceValue):
             items = self.items[key.constant()]
@@ -247,7 +247,7 @@ class SequenceValue(Value):
             raise CannotCapture("operation-raises", f"{self.cls.__name__} index out of range")
         return self.at(position)
 
-    def _at_any_place(self, tx: Capture, key: Value) -> Value | None:
+    def _at_any_place(self, tx: Context, key: Value) -> Value | None:
         """The item at an index that varies, of a list from outside as it was there; None of any other container."""
         if self.source is None or id(self) in tx.mutated or not isinstance(key, IntegerValue):
             return None
@@ -258,7 +258,7 @@ class SequenceValue(Value):
         assert isinstance(item, LazyValue) and self.source is not None
         return found_at(tx, item, VaryingItemSource(self.source, *place))
 
-    def _of_any_length(self, tx: Capture, position: int) -> Value | None:
+    def _of_any_length(self, tx: Context, position: int) -> Value | None:
         """The item at a position of a list from outside, as it has been appended to, whose length varies.
 
         None where all depends on its length: it is no such list, or is not long enough.
@@ -281,12 +281,12 @@ class SequenceValue(Value):
         assert isinstance(item, LazyValue)
         return found_at(tx, item, ItemSource(self.source, -after))
 
-    def store_item(self, tx: Capture, key: Value, value: Value) -> None:
+    def store_item(self, tx: Context, key: Value, value: Value) -> None:
         """Replaces items of a list."""
         if self.cls is not list:
             super().store_item(tx, key, value)
         if isinstance(key, SliceValue):
-            where, values = key.constant(), list(_through_iterator(tx, value))
+            where, values = key.constant(), list(through_iterator(tx, value))
             if where.step not in (None, 1) and len(range(*where.indices(len(self)))) != len(values):
                 raise CannotCapture("operation-raises", "attempt to assign a sequence of another size to a slice")
             tx.mutate(self)
@@ -298,7 +298,7 @@ class SequenceValue(Value):
         tx.mutate(self)
         self._items[position] = value
 
-    def delete_item(self, tx: Capture, key: Value) -> None:
+    def delete_item(self, tx: Context, key: Value) -> None:
         """Deletes items of a list."""
         if self.cls is not list:
             super().delete_item(tx, key)
@@ -308,11 +308,11 @@ class SequenceValue(Value):
         tx.mutate(self)
         del self.items[where]
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Whether it has items."""
         return self.length(tx).truth(tx)
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """The number of items. That of a list from outside stays open where it varies and no item is read."""
         if self.spans:
             if len(self._items) == 1 and isinstance(self._items[0], CountedSpan):
@@ -331,7 +331,7 @@ class SequenceValue(Value):
         if self._loosen is not None:
             self._loosen()
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """The items, as a list iterator sees them (items added meanwhile included)."""
         position = 0
         while position < len(self):
@@ -392,10 +392,7 @@ _LIST_METHODS: dict[tuple[str, int], Callable[..., Value]] = {
 }  # fmt: skip
 
 
-MAX_ITEMS = 10_000
-
-
-def settled_in(container: Value, item: Deferred, tx: Capture) -> Value:
+def settled_in(container: Value, item: Deferred, tx: Context) -> Value:
     """What an item of a container is, which takes its place there.
 
     One that is made again, or is changed, is made of its items: the step that has read one, under guards, cannot be
@@ -406,51 +403,19 @@ def settled_in(container: Value, item: Deferred, tx: Capture) -> Value:
     return item.settle(tx)
 
 
-def found_at(tx: Capture, item: LazyValue, source: Source) -> Value:
+def found_at(tx: Context, item: LazyValue, source: Source) -> Value:
     """An item that is found at ``source``, too; a text is not read yet."""
     return LazyValue(item.value, source) if item.is_text else tx.wrap(item.value, source)
 
 
-def _through_iterator(tx: Capture, value: Value) -> Iterator[Value]:
+def through_iterator(tx: Context, value: Value) -> Iterator[Value]:
     """``list(iter(value))``, where Python first asks for the iterator: how many there are is asked of that alone."""
-    from tcompile.capture.semantics.attributes import iterator
-
-    return value.collect(tx) if isinstance(value, SequenceValue) else iterator(tx, value).collect(tx)
-
-
-def finite(values: Iterator[Value]) -> Iterator[Value]:
-    """The same values; more than can sensibly be followed end the capture."""
-    for count, value in enumerate(values):
-        if count >= MAX_ITEMS:
-            raise CannotCapture("too-long", f"A container of more than {MAX_ITEMS} items is made.")
-        yield value
+    return value.collect(tx) if isinstance(value, SequenceValue) else tx.iterator(value).collect(tx)
 
 
 def same_object(found: Value, now: Value) -> bool:
     """Whether ``now`` is what was ``found`` at a place, read or not."""
     return found is now or (now.source is not None and now.source == found.source)
-
-
-class BuiltinMethod(Value):
-    """A built-in method bound to a container or constant."""
-
-    def __init__(self, owner: Value, name: str) -> None:
-        self.owner = owner
-        self.name = name
-
-    def describe(self) -> str:
-        """The method's name."""
-        return f"the method `{self.name}` of {self.owner.describe()}"
-
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """Asks the owner."""
-        if self.name == "join" and isinstance(self.owner, Constant) and len(args) == 1:
-            args = [Constant(tuple(constant_of(part, "a part of a string") for part in _through_iterator(tx, args[0])))]
-        return self.owner.method(tx, self.name, args, kwargs)
-
-    def rebuild(self, program: Rebuilder) -> str:
-        """The method of the owner."""
-        return f"({program.rebuild(self.owner)}).{self.name}"
 
 
 def constant_of(value: Value, role: str) -> Any:

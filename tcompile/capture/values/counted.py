@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import LazyValue, Value, settled
+from tcompile.capture.values.base import Context, LazyValue, Value, settled
 from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue, constant_of
@@ -22,7 +22,6 @@ from tcompile.graph.sizes import Size, same
 
 if TYPE_CHECKING:
     from tcompile.capture.context.loop_plan import LoopPlan
-    from tcompile.capture.interpreter.context import Capture
 
 
 class Counted(IteratorValue):
@@ -30,7 +29,7 @@ class Counted(IteratorValue):
 
     is_symbolic = True  # whether an item is known whose number is a symbol
 
-    def __init__(self, tx: Capture, count: Size, decided: bool = False) -> None:
+    def __init__(self, tx: Context, count: Size, decided: bool = False) -> None:
         super().__init__(tx, iter(()))
         self.count = count
         self.iterations: Size = 0  # those that are done
@@ -87,7 +86,7 @@ class Counted(IteratorValue):
 class RangeIterator(Counted):
     """The iterator of a range, whose bounds may stay symbolic."""
 
-    def __init__(self, tx: Capture, values: RangeValue) -> None:
+    def __init__(self, tx: Context, values: RangeValue) -> None:
         if not isinstance(values.step, int):
             values.step = values.step.specialise()
         try:
@@ -106,7 +105,7 @@ class RangeIterator(Counted):
 class RowIterator(Counted):
     """The rows of an array, or the elements of one of rank 1; from the last one where it goes ``backwards``."""
 
-    def __init__(self, tx: Capture, array: ArrayValue, backwards: bool = False) -> None:
+    def __init__(self, tx: Context, array: ArrayValue, backwards: bool = False) -> None:
         shape = array.traced.type.shape
         if not shape:
             raise CannotCapture("operation-raises", "iteration over a 0-d array")
@@ -128,7 +127,7 @@ class TextIterator(Counted):
 
     is_symbolic = False
 
-    def __init__(self, tx: Capture, text: Constant | LazyValue) -> None:
+    def __init__(self, tx: Context, text: Constant | LazyValue) -> None:
         length = text.length(tx)
         super().__init__(tx, length.size if isinstance(length, IntegerValue) else constant_of(length, "a length"))
         self.text = text
@@ -146,7 +145,7 @@ class TextIterator(Counted):
 class Enumerated(Counted):
     """``enumerate`` of such an iterator that nobody else has."""
 
-    def __init__(self, tx: Capture, items: Counted, start: int) -> None:
+    def __init__(self, tx: Context, items: Counted, start: int) -> None:
         super().__init__(tx, items.count)
         self.items, self.start, self.is_symbolic = items, start, items.is_symbolic
 
@@ -163,7 +162,7 @@ class Enumerated(Counted):
 class Zipped(Counted):
     """``zip`` of such iterators of equal length that nobody else has."""
 
-    def __init__(self, tx: Capture, columns: Sequence[Counted]) -> None:
+    def __init__(self, tx: Context, columns: Sequence[Counted]) -> None:
         super().__init__(tx, columns[0].count)
         self.columns = columns
 
@@ -178,7 +177,7 @@ class Zipped(Counted):
             column.check_unrolled()
 
 
-def counted(tx: Capture, value: Value) -> Counted | None:
+def counted(tx: Context, value: Value) -> Counted | None:
     """An iterator for nobody else of a value whose items are known by their numbers; None where they are not."""
     if isinstance(value, Constant | LazyValue) and type(value.value) is str:
         return TextIterator(tx, value)
@@ -193,7 +192,7 @@ def counted(tx: Capture, value: Value) -> Counted | None:
     return None
 
 
-def zipped(tx: Capture, values: Sequence[Value]) -> Zipped | None:
+def zipped(tx: Context, values: Sequence[Value]) -> Zipped | None:
     """``zip`` of such values; None where they are others, or of lengths that may differ."""
     values = [settled(tx, value) for value in values]
     if not values or not all(isinstance(value, RangeValue | ArrayValue) for value in values):

@@ -11,14 +11,14 @@ from __future__ import annotations
 import enum
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.guards.sources import Source, VaryingItemSource
-from tcompile.capture.values.base import Deferred, LazyValue, Value, settled
+from tcompile.capture.values.base import Context, Deferred, LazyValue, Rebuilder, Value, settled
+from tcompile.capture.values.callable import BuiltinMethod
 from tcompile.capture.values.classes import lookup
 from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.capture.values.container import (
-    BuiltinMethod,
     SequenceValue,
     constant_of,
     found_at,
@@ -27,10 +27,6 @@ from tcompile.capture.values.container import (
 )
 from tcompile.frontends.base import CannotCapture
 
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
-
 
 class DictValue(Value):
     """A dict with constant keys. What came in from outside holds its values unread until they are asked for."""
@@ -38,7 +34,7 @@ class DictValue(Value):
     def __init__(self, items: dict[Any, Value], source: Source | None = None) -> None:
         self._items = items
         self.source = source
-        self._tx: Capture | None = None  # where values may be unread
+        self._tx: Context | None = None  # where values may be unread
         self.found: dict[Any, Value] = {}
         self._deleted: dict[Any, None] = {}  # keys from outside that were deleted at some time
         self._changes = 0  # how often keys came or went
@@ -49,7 +45,7 @@ class DictValue(Value):
 
     @staticmethod
     def outside(
-        tx: Capture, items: dict[Any, Value], source: Source, loosen: Callable[[Mapping[Any, bool]], None], varies: bool
+        tx: Context, items: dict[Any, Value], source: Source, loosen: Callable[[Mapping[Any, bool]], None], varies: bool
     ) -> DictValue:
         """A dict found at ``source``; values are read, and guarded, when they are asked for.
 
@@ -61,7 +57,7 @@ class DictValue(Value):
         return value
 
     @staticmethod
-    def holding(tx: Capture, items: dict[Any, Value]) -> DictValue:
+    def holding(tx: Context, items: dict[Any, Value]) -> DictValue:
         """A dict that is made of ``items``, whose values may be deferred."""
         value = DictValue(items)
         value._tx = tx
@@ -122,17 +118,17 @@ class DictValue(Value):
         """Always dict."""
         return dict
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """A dict of exported values."""
         return {key: value.export(tx) for key, value in self.items.items()}
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """A built-in method."""
         if hasattr(dict, name):
             return BuiltinMethod(self, name)
         raise CannotCapture("operation-raises", f"dict has no attribute {name!r}")
 
-    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def method(self, tx: Context, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The dict methods."""
         if name == "update" and len(args) <= 1:
             return self._update(tx, args, kwargs)
@@ -162,7 +158,7 @@ class DictValue(Value):
             return other
         return super().method(tx, name, args, kwargs)
 
-    def _update(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def _update(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         pairs: list[tuple[Any, Value]] = []
         for other in args:
             if isinstance(other, DictValue):
@@ -178,7 +174,7 @@ class DictValue(Value):
             self._put(tx, key, value)
         return Constant(None)
 
-    def _change(self, tx: Capture) -> None:
+    def _change(self, tx: Context) -> None:
         """Notes that keys come or go."""
         tx.mutate(self)
         self._changes += 1
@@ -188,7 +184,7 @@ class DictValue(Value):
         if self._loosen is not None and self._varies:
             self._loosen(self._asked)
 
-    def _put(self, tx: Capture, key: Any, value: Value) -> None:
+    def _put(self, tx: Context, key: Any, value: Value) -> None:
         self._tx = tx  # the value may be deferred
         if self.has(key):
             tx.mutate(self)
@@ -196,7 +192,7 @@ class DictValue(Value):
             self._change(tx)
         self._items[key] = value
 
-    def _take(self, tx: Capture, key: Any) -> Value:
+    def _take(self, tx: Context, key: Any) -> Value:
         value = self.at(key)
         self._change(tx)
         if key in self.found:
@@ -204,7 +200,7 @@ class DictValue(Value):
         del self._items[key]
         return value
 
-    def item(self, tx: Capture, key: Value) -> Value:
+    def item(self, tx: Context, key: Value) -> Value:
         """The value under a key; one that varies is looked up in a dict from outside as it was there."""
         place = self._place_of(tx, key)
         if place is not None:
@@ -217,7 +213,7 @@ class DictValue(Value):
             raise CannotCapture("operation-raises", f"KeyError: {plain!r}")
         return self.at(plain)
 
-    def contains(self, tx: Capture, key: Value) -> bool:
+    def contains(self, tx: Context, key: Value) -> bool:
         """``key in dict``; of a key that varies this is asked in each call."""
         place = self._place_of(tx, key)
         if place is None or self.source is None:
@@ -226,7 +222,7 @@ class DictValue(Value):
         code, text = f"{tx.prologue.load(place[0])} in {{}}", f"{place[1]} in {self.source.text}"
         return tx.decide(self.source, code, text, _now(key) in self.found)
 
-    def _place_of(self, tx: Capture, key: Value) -> tuple[Source, str] | None:
+    def _place_of(self, tx: Context, key: Value) -> tuple[Source, str] | None:
         """Where a key that varies is found, if the dict is from outside and still as it was there."""
         return tx.key_source(key) if self.source is not None and id(self) not in tx.mutated else None
 
@@ -234,7 +230,7 @@ class DictValue(Value):
     def _key(key: Value) -> Any:
         return hashable(key, "a dict key")
 
-    def store_item(self, tx: Capture, key: Value, value: Value) -> None:
+    def store_item(self, tx: Context, key: Value, value: Value) -> None:
         """Sets an item. ``key`` and ``value`` may be deferred."""
         if self.source is not None and (tx.waits(key) or (self._later and tx.is_plain(key))):
             tx.mutate(self)
@@ -243,22 +239,22 @@ class DictValue(Value):
         else:
             self._put(tx, self._key(settled(tx, key)), value)
 
-    def delete_item(self, tx: Capture, key: Value) -> None:
+    def delete_item(self, tx: Context, key: Value) -> None:
         """Deletes an item."""
         plain = self._key(key)
         if not self.has(plain):
             raise CannotCapture("operation-raises", f"KeyError: {plain!r}")
         self._take(tx, plain)
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Whether it has items."""
         return bool(self.keys)
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """The number of items."""
         return Constant(len(self.keys))
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """The keys, as long as none has come or gone since now."""
         return self._walk(list(self.keys), self._changes)
 
@@ -318,15 +314,15 @@ class DictViewValue(Value):
         """The kind of view."""
         return f"a view of the {self.name} of {self.owner.describe()}"
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Whether the dict has items."""
         return self.owner.truth(tx)
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """The number of items."""
         return self.owner.length(tx)
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """Keys, values or pairs, made as they are asked for."""
         return map(self._shown, self.owner.iterate(tx))
 

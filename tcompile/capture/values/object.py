@@ -12,21 +12,16 @@ import functools
 import sys
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.guards.sources import AttributeSource, ConstantSource, ItemSource, Source
-from tcompile.capture.values.attributes import AttributesValue
-from tcompile.capture.values.base import Value, named
+from tcompile.capture.values.attributes import Attributed, AttributesValue
+from tcompile.capture.values.base import Context, Rebuilder, Value, named
 from tcompile.capture.values.callable import IteratorValue, MethodValue
 from tcompile.capture.values.classes import MISSING, bound, guard_definition, lookup
 from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.names import is_plain, quoted
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
-
 
 _CLASS = object.__dict__["__class__"]
 
@@ -48,7 +43,7 @@ def _asks_length(cls: type) -> bool:
     return bool(asked)
 
 
-class ObjectValue(Value):
+class ObjectValue(Attributed):
     """An instance of a class that Python code defines: one from outside, whose class is guarded, or a new one.
 
     ``value`` is the object from outside, or ``MISSING``. What is stored to it stands beside it until it is committed.
@@ -74,7 +69,7 @@ class ObjectValue(Value):
         return named(self.source, kind)
 
     # -- attributes ------------------------------------------------------------------------------------------------
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """``object.name`` by Python's own look-up rules."""
         cls = self.cls
         if not _plain_lookup(cls):
@@ -127,30 +122,30 @@ class ObjectValue(Value):
             raise CannotCapture("unsupported-object", f"{self.describe()} has attributes whose names are no strings.")
         return name in own
 
-    def _own(self, tx: Capture, name: str) -> Value:
+    def _own(self, tx: Context, name: str) -> Value:
         """An attribute that the instance itself has."""
         value = self.stored.get(name)
         return value if value is not None else self._found(tx, name)
 
-    def _found(self, tx: Capture, name: str) -> Value:
+    def _found(self, tx: Context, name: str) -> Value:
         """An attribute that the instance came with."""
         assert self.source is not None
         if hasattr(self.cls, "__getattr__"):  # which no guard may call
             self._guard_own(tx, name)
         return tx.wrap(self._read(name), AttributeSource(self.source, name))
 
-    def found_value(self, tx: Capture, name: str) -> Value | None:
+    def found_value(self, tx: Context, name: str) -> Value | None:
         """What the instance itself came with under ``name``; None where that is nothing."""
         return self._found(tx, name) if self._came_with(name, lookup(self.cls, name)) else None
 
-    def _missing(self, tx: Capture, name: str) -> Value:
+    def _missing(self, tx: Context, name: str) -> Value:
         """What ``__getattr__`` says of an attribute that is not there."""
         if lookup(self.cls, "__getattr__") is MISSING or name.startswith("__"):
             raise CannotCapture("operation-raises", f"{self.cls.__name__!r} object has no attribute {name!r}")
         self._guard_not_in_class(tx, name)
         return self.call_method(tx, "__getattr__", [Constant(name)])
 
-    def _cached(self, tx: Capture, name: str, found: functools.cached_property[Any]) -> Value:
+    def _cached(self, tx: Context, name: str, found: functools.cached_property[Any]) -> Value:
         """The value of a cached property, which the instance keeps from now on."""
         if not isinstance(found.func, types.FunctionType) or not self._has_dict:
             raise CannotCapture("unsupported-object", f"The property `{name}` of {self.describe()} is read.")
@@ -160,7 +155,7 @@ class ObjectValue(Value):
         self._put(tx, name, value)
         return value
 
-    def _descriptor_method(self, tx: Capture, name: str, found: Any, method: str) -> Callable[[list[Value]], Value]:
+    def _descriptor_method(self, tx: Context, name: str, found: Any, method: str) -> Callable[[list[Value]], Value]:
         """A method of the descriptor ``found``, which Python code defines."""
         owner = next(c for c in self.cls.__mro__ if name in c.__dict__)
         if not isinstance(lookup(type(found), method), types.FunctionType):
@@ -184,7 +179,7 @@ class ObjectValue(Value):
         found = lookup(cls, name)
         return not _plain_lookup(cls) or hasattr(cls, "__getattr__") or hasattr(type(found), "__get__")
 
-    def has(self, tx: Capture, name: str) -> bool:
+    def has(self, tx: Context, name: str) -> bool:
         """``hasattr(object, name)``, under a guard."""
         cls = self.cls
         found = lookup(cls, name)
@@ -201,7 +196,7 @@ class ObjectValue(Value):
         text = f"hasattr({self.source.text}, {name!r})"
         return tx.decide(self.source, f"hasattr({{}}, {quoted(name)})", text, there)
 
-    def store_attribute(self, tx: Capture, name: str, value: Value | None) -> None:
+    def store_attribute(self, tx: Context, name: str, value: Value | None) -> None:
         """``object.name = value``, or ``del object.name``, by Python's own rules."""
         method = "__delattr__" if value is None else "__setattr__"
         found = lookup(self.cls, method)
@@ -213,7 +208,7 @@ class ObjectValue(Value):
         guard_definition(tx, self.cls, method, found)
         self.store_plainly(tx, name, value)
 
-    def store_plainly(self, tx: Capture, name: str, value: Value | None) -> None:
+    def store_plainly(self, tx: Context, name: str, value: Value | None) -> None:
         """What ``object.__setattr__`` does, and ``object.__delattr__`` where ``value`` is None."""
         found = lookup(self.cls, name)
         args: list[Value] = [self] if value is None else [self, value]
@@ -257,7 +252,7 @@ class ObjectValue(Value):
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()} is a descriptor.")
         return self._holds(name, MISSING)
 
-    def own_names(self, tx: Capture) -> list[str]:
+    def own_names(self, tx: Context) -> list[str]:
         """The names in the instance's dict, in order, under a guard."""
         found: list[str] = []
         if self.source is not None:
@@ -269,26 +264,26 @@ class ObjectValue(Value):
         names += [name for name in self.stored if name not in names]
         return [name for name in names if not isinstance(lookup(self.cls, name), types.MemberDescriptorType)]
 
-    def has_own(self, tx: Capture, name: str) -> bool:
+    def has_own(self, tx: Context, name: str) -> bool:
         """Whether the instance's dict has ``name``, under a guard."""
         there = self._in_dict(name)
         if self.source is not None and name not in self.stored and name not in self._deleted:
             self._decide_own(tx, name, there)
         return there
 
-    def own(self, tx: Capture, name: str) -> Value:
+    def own(self, tx: Context, name: str) -> Value:
         """What the instance's dict holds under ``name``, which is there."""
         if name in self.stored:
             return self.stored[name]
         assert self.source is not None
         return tx.wrap(vars(self.value)[name], ItemSource(AttributeSource(self.source, "__dict__"), name))
 
-    def store_own(self, tx: Capture, name: str, value: Value | None) -> None:
+    def store_own(self, tx: Context, name: str, value: Value | None) -> None:
         """Stores to the instance's dict; deletes where ``value`` is None."""
         self._in_dict(name)
         self.store_plainly(tx, name, value)
 
-    def _put(self, tx: Capture, name: str, value: Value) -> None:
+    def _put(self, tx: Context, name: str, value: Value) -> None:
         tx.mutate(self)
         self.stored[name] = value
 
@@ -311,19 +306,19 @@ class ObjectValue(Value):
         except AttributeError as error:
             raise CannotCapture("operation-raises", str(error)) from error
 
-    def _guard_not_shadowed(self, tx: Capture, name: str) -> None:
+    def _guard_not_shadowed(self, tx: Context, name: str) -> None:
         if self.source is not None and name not in self._deleted and self._has_dict:
             code = f"{quoted(name)} not in {{}}.__dict__"
             text = f"{self.source.text} has no attribute {name!r} of its own"
             tx.prologue.guard(self.source, code, text, "no attribute", "own attribute")
 
-    def _guard_own(self, tx: Capture, name: str) -> None:
+    def _guard_own(self, tx: Context, name: str) -> None:
         """Guards that the instance itself has the attribute."""
         assert self.source is not None
         text = f"{self.source.text} has an attribute {name!r}"
         tx.prologue.guard(self.source, self._question(name), text, "the attribute")
 
-    def _decide_own(self, tx: Capture, name: str, came: bool) -> None:
+    def _decide_own(self, tx: Context, name: str, came: bool) -> None:
         """Guards whether the instance itself came with the attribute."""
         assert self.source is not None
         tx.decide(self.source, self._question(name), f"{self.source.text} has an attribute {name!r}", came)
@@ -336,7 +331,7 @@ class ObjectValue(Value):
             raise CannotCapture("unsupported-object", f"{self.describe()} defines __getattr__ and slots.")
         return f"hasattr({{}}, {quoted(name)})"
 
-    def _guard_not_in_class(self, tx: Capture, name: str) -> None:
+    def _guard_not_in_class(self, tx: Context, name: str) -> None:
         where, text = ConstantSource.of(self.cls.__qualname__, self.cls), f"{self.cls.__qualname__} has no {name!r}"
         if hasattr(self.cls, name):  # by its metaclass
             raise CannotCapture("unsupported-object", f"The attribute `{name}` of {self.describe()}")
@@ -366,7 +361,7 @@ class ObjectValue(Value):
         return [*(f"{delete}({name}, {key!r})" for key in self._deleted), *self.fill(program, name)]
 
     # -- operations ---------------------------------------------------------------------------------------------------
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The class's ``__call__``."""
         if hasattr(self.cls, "__tcompile_inline__"):
             raise CannotCapture("compiled-by-itself", self.describe())
@@ -376,7 +371,7 @@ class ObjectValue(Value):
         """Whether the class defines these methods in Python."""
         return all(isinstance(lookup(self.cls, name), types.FunctionType) for name in names)
 
-    def special(self, tx: Capture, name: str) -> Value:
+    def special(self, tx: Context, name: str) -> Value:
         """The class's own method ``name``, bound to the object."""
         cls = self.cls
         found = lookup(cls, name)
@@ -385,11 +380,11 @@ class ObjectValue(Value):
         guard_definition(tx, cls, name, found)
         return MethodValue(self, tx.wrap_found(found))
 
-    def item(self, tx: Capture, key: Value) -> Value:
+    def item(self, tx: Context, key: Value) -> Value:
         """The class's ``__getitem__``."""
         return self.call_method(tx, "__getitem__", [key])
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """The class's ``__len__``."""
         result = self.call_method(tx, "__len__", [])
         if not isinstance(result, IntegerValue) and not (isinstance(result, Constant) and type(result.value) is int):
@@ -399,13 +394,11 @@ class ObjectValue(Value):
             raise CannotCapture("operation-raises", f"__len__() returns {result.describe()}")
         return result
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """The values of the class's ``__iter__``."""
-        from tcompile.capture.semantics.attributes import rest
+        return _rest(tx, self.iterator(tx))
 
-        return rest(tx, self.iterator(tx))
-
-    def collect(self, tx: Capture, cls: type = list) -> Iterator[Value]:
+    def collect(self, tx: Context, cls: type = list) -> Iterator[Value]:
         """The same values as ``iterate`` gives; Python may ask the object first how many there will be."""
         values = super().collect(tx)
         for name in ("__len__", "__length_hint__") if _asks_length(cls) else ():
@@ -417,26 +410,26 @@ class ObjectValue(Value):
                 break
         return values
 
-    def iterator(self, tx: Capture) -> Value:
+    def iterator(self, tx: Context) -> Value:
         """What the class's ``__iter__`` gives."""
         found = self.call_method(tx, "__iter__", [])
         if not isinstance(found, IteratorValue) and not hasattr(found.python_type, "__next__"):
             raise CannotCapture("unsupported-object", f"The iterator of {self.describe()} is {found.describe()}.")
         return found
 
-    def call_method(self, tx: Capture, name: str, args: Sequence[Value]) -> Value:
+    def call_method(self, tx: Context, name: str, args: Sequence[Value]) -> Value:
         """What the class's own method ``name`` gives."""
         return self.special(tx, name).call(tx, args, {})
 
-    def store_item(self, tx: Capture, key: Value, value: Value) -> None:
+    def store_item(self, tx: Context, key: Value, value: Value) -> None:
         """The class's ``__setitem__``."""
         self.call_method(tx, "__setitem__", [key, value])
 
-    def delete_item(self, tx: Capture, key: Value) -> None:
+    def delete_item(self, tx: Context, key: Value) -> None:
         """The class's ``__delitem__``."""
         self.call_method(tx, "__delitem__", [key])
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """True, unless the class says otherwise in Python."""
         if self.class_has(tx, "__bool__"):
             result = self.call_method(tx, "__bool__", [])
@@ -445,21 +438,21 @@ class ObjectValue(Value):
             return result.truth(tx)
         return not self.class_has(tx, "__len__") or self.length(tx).truth(tx)
 
-    def class_has(self, tx: Capture, name: str) -> bool:
+    def class_has(self, tx: Context, name: str) -> bool:
         """Whether the class has a special method; guards that it gets none."""
         if lookup(self.cls, name) is not MISSING:
             return True
         self._guard_not_in_class(tx, name)
         return False
 
-    def call_operator(self, tx: Capture, name: str, args: Sequence[Value]) -> Value | None:
+    def call_operator(self, tx: Context, name: str, args: Sequence[Value]) -> Value | None:
         """The class's method ``name`` (``__add__``), if it has one; None where that says NotImplemented."""
         if not self.class_has(tx, name):
             return None
         result = self.call_method(tx, name, args)
         return None if isinstance(result, Constant) and result.value is NotImplemented else result
 
-    def compare(self, tx: Capture, name: str, other: Value) -> Value | None:
+    def compare(self, tx: Context, name: str, other: Value) -> Value | None:
         """``object.__eq__(other)`` and its like; None where that says NotImplemented."""
         found = lookup(self.cls, name)
         if found is not getattr(object, name):
@@ -472,7 +465,7 @@ class ObjectValue(Value):
             return None if equal is None else Constant(not equal.truth(tx))
         return None
 
-    def contains(self, tx: Capture, item: Value) -> bool | None:
+    def contains(self, tx: Context, item: Value) -> bool | None:
         """``item in object`` where the class says it; None where iteration decides."""
         found = self.call_operator(tx, "__contains__", [item])
         return None if found is None else found.truth(tx)
@@ -495,7 +488,7 @@ class OpaqueValue(Value):
         """The user's name and what it is."""
         return named(self.source, self.why)
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """Never goes into a graph."""
         raise CannotCapture("unsupported-object", f"{self.describe()} is used in array code.")
 
@@ -515,3 +508,29 @@ def _slots(cls: type) -> tuple[str, ...]:
 
 def _is_data_descriptor(found: object) -> bool:
     return found is not MISSING and (hasattr(type(found), "__set__") or hasattr(type(found), "__delete__"))
+
+
+class Exhausted(CannotCapture):
+    """An iterator in Python says that there is nothing left. A break, unless someone is iterating."""
+
+
+def advance(tx: Context, value: Value) -> Value | None:
+    """``next(value)``; None where nothing is left."""
+    if isinstance(value, IteratorValue):
+        return next(value, None)
+    if isinstance(value, ObjectValue):
+        depth = len(tx.frames)
+        try:
+            return value.call_method(tx, "__next__", [])
+        except Exhausted:
+            if len(tx.frames) != depth + 1:  # raised further in, on its way through other frames
+                raise
+            tx.frames.pop()
+            return None
+    raise CannotCapture("unknown-function", f"`next` of {value.describe()}")
+
+
+def _rest(tx: Context, value: Value) -> Iterator[Value]:
+    """The values that ``next`` still gives."""
+    while (found := advance(tx, value)) is not None:
+        yield found

@@ -9,17 +9,13 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Source, StateSource
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Rebuilder, Value
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.ops.draws import SPARE, Family, family_of, is_generator, is_of_the_process, spare_of, state_of
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 
 class RandomGeneratorValue(Value):
@@ -37,7 +33,7 @@ class RandomGeneratorValue(Value):
         """NumPy's class."""
         return type(self.value)
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """A method, or what the generator holds."""
         if callable(getattr(self.python_type, name, None)):
             return DrawingMethod(self, name)
@@ -45,16 +41,16 @@ class RandomGeneratorValue(Value):
             raise CannotCapture("operation-raises", f"{self.source.text}.{name}")
         return tx.wrap(getattr(self.value, name), AttributeSource(self.source, name))
 
-    def state(self, tx: Capture) -> ArrayValue:
+    def state(self, tx: Context) -> ArrayValue:
         """The words of its bit generator's state, an array of the caller's."""
         assert self.family is not None
         return self._part(tx, state_of(self.value, self.family), self.family)
 
-    def spare(self, tx: Capture) -> list[ArrayValue]:
+    def spare(self, tx: Context) -> list[ArrayValue]:
         """What a RandomState keeps beside it, the parts of ``draws.SPARE``."""
         return [self._part(tx, spare_of(self.value, part), part) for part in SPARE]
 
-    def _part(self, tx: Capture, shown: Any, part: Family | str) -> ArrayValue:
+    def _part(self, tx: Context, shown: Any, part: Family | str) -> ArrayValue:
         found = tx.wrap(shown, StateSource(self.source, part))
         assert isinstance(found, ArrayValue)
         return found
@@ -65,12 +61,12 @@ def is_drawing(function: object) -> bool:
     return isinstance(function, types.MethodType | types.BuiltinMethodType) and is_generator(function.__self__)
 
 
-def method_of_known(tx: Capture, function: Any) -> DrawingMethod:
+def method_of_known(tx: Context, function: Any) -> DrawingMethod:
     """The value of such a method, which is known."""
     return DrawingMethod(known_generator(tx, function.__self__), function.__name__)
 
 
-def known_generator(tx: Capture, generator: Any) -> RandomGeneratorValue:
+def known_generator(tx: Context, generator: Any) -> RandomGeneratorValue:
     """The value of a generator that is known because a method of its own is."""
     name = "np.random" if is_of_the_process(generator) else "generator"
     found = tx.wrap(generator, ConstantSource.of(name, generator))
@@ -93,11 +89,9 @@ class DrawingMethod(Value):
         """As the user would write it."""
         return f"`{self.owner.source.text}.{self.name}`"
 
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """What is drawn, where graphs draw it."""
-        from tcompile.capture.semantics.draws import call
-
-        return call(tx, self.owner, self.name, args, kwargs)
+        return tx.draw(self.owner, self.name, args, kwargs)
 
     def rebuild(self, program: Rebuilder) -> str:
         """Reads it anew."""

@@ -13,19 +13,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Rebuilder, Value
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.int_nodes import LARGEST, int_node
 from tcompile.frontends.base import CannotCapture, Traced, TracedNumber
 from tcompile.graph import Node
 from tcompile.graph.dtypes import BOOL, INT64, DType
-from tcompile.graph.sizes import Size, SymInt
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 _DTYPES = {float: "float64", int: "int64", bool: "bool"}
 _WITH_INTEGERS = ("+", "-", "*", "/", "<", "<=", "==", "!=", ">", ">=")
@@ -39,7 +35,6 @@ _MATH: dict[Callable[..., Any], str] = {
     math.exp: "exp", math.log: "log", math.sin: "sin", math.cos: "cos", math.tanh: "tanh", math.fabs: "abs",
 }  # fmt: skip
 _EXACT = 1 << 53  # ints up to here are floats
-_LARGEST = 1 << 62  # ints up to here are added without overflow
 
 
 class ScalarValue(Value):
@@ -58,13 +53,13 @@ class ScalarValue(Value):
         """The kind of number."""
         return f"a Python {self.cls.__name__} that is read from an array"
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """A float as a weakly typed number. What an int or bool does to an array depends on the array's dtype."""
         if self.cls is not float:
             raise CannotCapture("data-dependent-value", f"The value of {self.describe()} is needed.")
         return _weak(tx, self.array.traced.node)
 
-    def beside(self, tx: Capture, sign: str, array: ArrayValue) -> Any:
+    def beside(self, tx: Context, sign: str, array: ArrayValue) -> Any:
         """The number as the other operand of ``sign`` and an array."""
         dtype = array.traced.type.dtype
         if self.cls is int and dtype.kind == "f" and sign in _WITH_INTEGERS:
@@ -73,7 +68,11 @@ class ScalarValue(Value):
             return self.array.traced
         return self.export(tx)
 
-    def truth(self, tx: Capture) -> bool:
+    def computed_int(self, tx: Context) -> Node | None:
+        """The number itself, where it is an int."""
+        return self.array.traced.node if self.cls is int else None
+
+    def truth(self, tx: Context) -> bool:
         """Known only when the graph has run."""
         raise CannotCapture("data-dependent-branch", tx.current_text())
 
@@ -82,14 +81,14 @@ class ScalarValue(Value):
         return f"{program.output(self.array, self.array.traced)}.item()"
 
 
-def _weak(tx: Capture, node: Node) -> TracedNumber:
+def _weak(tx: Context, node: Node) -> TracedNumber:
     def at(dtype: DType) -> Node:
         return node if dtype == node.tensor.dtype else tx.builder.op("astype", node, dtype=dtype.name)
 
     return TracedNumber(node, at)
 
 
-def read(tx: Capture, array: ArrayValue, cls: type | None) -> Value:
+def read(tx: Context, array: ArrayValue, cls: type | None) -> Value:
     """``array.item()`` (``cls`` None), ``float(array)``, ``int(array)`` or ``bool(array)``."""
     type_ = array.traced.type
     kind = "i" if type_.dtype.kind == "u" and type_.dtype.itemsize < 8 else type_.dtype.kind
@@ -111,18 +110,18 @@ def read(tx: Capture, array: ArrayValue, cls: type | None) -> Value:
 _SIMPLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32", "float64")
 
 
-def number_value(tx: Capture, node: Node, cls: type) -> ScalarValue:
+def number_value(tx: Context, node: Node, cls: type) -> ScalarValue:
     """The Python number of class ``cls`` that a node of rank 0 is."""
     return ScalarValue(ArrayValue(Traced(node, scalar=True), tx.frontend_at(node.device)), cls)
 
 
-def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+def combine(tx: Context, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` where one side at least is such a number and no side is an array."""
     has_float = float in (left.python_type, right.python_type)
     ints: list[Any] = [None, None] if has_float else [_int_operand(tx, side) for side in (left, right)]
     if sign in _INTS and None not in ints:
         return number_value(tx, tx.builder.op(_INTS[sign], *ints), int)
-    if sign in _PARTS and ints[0] is not None and type(ints[1]) is int and 0 < ints[1] < _LARGEST:
+    if sign in _PARTS and ints[0] is not None and type(ints[1]) is int and 0 < ints[1] < LARGEST:
         return number_value(tx, tx.builder.op(_PARTS[sign], *ints), int)
     operands = [_float_operand(tx, side) for side in (left, right)]
     if sign in _COMPARE:
@@ -144,7 +143,7 @@ def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
     raise CannotCapture("data-dependent-value", f"Python itself computes {what}.")
 
 
-def _power(tx: Capture, left: Value, right: Value, operands: list[Any]) -> Value | None:
+def _power(tx: Context, left: Value, right: Value, operands: list[Any]) -> Value | None:
     """``left ** right`` as a float; None where it may be none, or where NumPy's bits are wanted and may differ."""
     op, known = tx.builder.op, right.value if isinstance(right, Constant) else None
     is_positive = isinstance(left, Constant) and left.value > 0
@@ -157,7 +156,7 @@ def _power(tx: Capture, left: Value, right: Value, operands: list[Any]) -> Value
     return number_value(tx, op("finite", op("pow", *operands)), float) if is_positive else None
 
 
-def of_number(tx: Capture, function: Callable[..., Any], value: Value) -> Value | None:
+def of_number(tx: Context, function: Callable[..., Any], value: Value) -> Value | None:
     """A function of ``math`` of a number that the graph computes; None where it is something else.
 
     Where the result is not finite Python says whether that is an error. NumPy's functions may have other last bits.
@@ -177,7 +176,7 @@ def of_number(tx: Capture, function: Callable[..., Any], value: Value) -> Value 
     return number_value(tx, tx.builder.op("finite", tx.builder.op(_MATH[function], node)), float)
 
 
-def selected(tx: Capture, sign: str, value: Value, other: Value) -> Value | None:
+def selected(tx: Context, sign: str, value: Value, other: Value) -> Value | None:
     """``value if value sign other else other`` of two scalars that the graph computes; None where it is something else.
 
     Both must be of one type, for the result has the type of either.
@@ -198,7 +197,7 @@ def selected(tx: Capture, sign: str, value: Value, other: Value) -> Value | None
     return number_value(tx, tx.builder.op("where", tx.builder.op(_COMPARE[sign], *operands), *operands), float)
 
 
-def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
+def negative(tx: Context, sign: str, value: ScalarValue) -> Value:
     """``-value``, ``+value`` and ``abs(value)``."""
     if value.cls is not float or sign not in ("-", "+", "abs"):
         raise CannotCapture("data-dependent-value", f"Python itself computes {sign} of {value.describe()}.")
@@ -207,13 +206,13 @@ def negative(tx: Capture, sign: str, value: ScalarValue) -> Value:
     return number_value(tx, tx.builder.op("abs" if sign == "abs" else "negative", value.array.traced.node), float)
 
 
-def _as_float(tx: Capture, value: Value, known: Any) -> Any:
+def _as_float(tx: Context, value: Value, known: Any) -> Any:
     """The operand that an int is beside a float."""
-    node = computed_int(tx, value) if known is None else None
+    node = value.computed_int(tx) if known is None else None
     return known if node is None else tx.builder.op("astype", node, dtype="float64")
 
 
-def truth_node(tx: Capture, value: Value) -> Node | None:
+def truth_node(tx: Context, value: Value) -> Node | None:
     """The truth of a number, or of an array of one element, that the graph computes; None where it is another."""
     if isinstance(value, ScalarValue):
         node = value.array.traced.node
@@ -225,7 +224,7 @@ def truth_node(tx: Capture, value: Value) -> Node | None:
     return node if node.tensor.dtype == BOOL else tx.builder.op("not_equal", node, 0)
 
 
-def either(tx: Capture, one: Value, two: Value) -> Value:
+def either(tx: Context, one: Value, two: Value) -> Value:
     """Whether one of two bools is true that the graph computes, or that are known."""
     for known, other in ((one, two), (two, one)):
         if isinstance(known, Constant):
@@ -234,60 +233,19 @@ def either(tx: Capture, one: Value, two: Value) -> Value:
     return truth_of(tx, tx.builder.op("logical_or", *nodes))
 
 
-def truth_of(tx: Capture, node: Node) -> ScalarValue:
+def truth_of(tx: Context, node: Node) -> ScalarValue:
     """The Python bool that a node of the graph is."""
     return number_value(tx, node, bool)
 
 
-def computed_int(tx: Capture, value: Value) -> Node | None:
-    """The int after a value that only the graph knows; None where it is something else."""
-    if isinstance(value, ScalarValue) and value.cls is int:
-        return value.array.traced.node
-    if isinstance(value, IntegerValue) and value.size.varies_unevenly():
-        return int_node(tx, value.size)
-    return None
-
-
-def of_kind(tx: Capture, kind: Any, node: Node, kept: str = "") -> Value:
+def of_kind(tx: Context, kind: Any, node: Node, kept: str = "") -> Value:
     """What a node is to Python: an ``array``, a ``scalar`` object of its library, or a number of the class ``kind``."""
     if kind in ("array", "scalar"):
         return tx.new_array(Traced(node, kind == "scalar"), kept=kept)
     return number_value(tx, node, kind)
 
 
-def int_node(tx: Capture, size: Size) -> Node:
-    """An int of at most 64 bits in the graph. What divides the counter of a loop is computed there."""
-    op = tx.builder.op
-    if not (isinstance(size, SymInt) and size.varies_unevenly()):
-        check_bits(size)
-        return op("full", shape=(), fill_value=size, dtype="int64")
-    atoms = size.env.atoms
-    rest = SymInt(size.env, {m: c for m, c in size.terms.items() if atoms.keys().isdisjoint(m)})
-    known = rest.as_int()
-    total = int_node(tx, rest if known is None else known)
-    for monomial, coefficient in size.terms.items():
-        if atoms.keys().isdisjoint(monomial):
-            continue
-        term: Any = coefficient
-        for atom in monomial:
-            if atom in atoms:
-                found = atoms[atom]
-                name = "floor_divide" if found.sign == "//" else "remainder"
-                factor = op(name, int_node(tx, found.left), int_node(tx, found.right))
-            else:
-                factor = int_node(tx, SymInt(size.env, {(atom,): 1}))
-            term = factor if isinstance(term, int) and term == 1 else op("python_multiply", factor, term)
-        total = op("python_add", total, term)
-    return total
-
-
-def check_bits(size: Size) -> None:
-    """Raises CannotCapture where an int may be too large to be added to another in 64 bits."""
-    if not -_LARGEST <= size <= _LARGEST:
-        raise CannotCapture("loop-mismatch", f"{size} may have more than 64 bits")
-
-
-def _int_operand(tx: Capture, value: Value) -> Any:
+def _int_operand(tx: Context, value: Value) -> Any:
     """The operand of arithmetic of integers; None where the number may be none, or too large."""
     if isinstance(value, ScalarValue) and value.cls is int:
         return value.array.traced.node
@@ -298,7 +256,7 @@ def _int_operand(tx: Capture, value: Value) -> Any:
     return None
 
 
-def _float_operand(tx: Capture, value: Value) -> Any:
+def _float_operand(tx: Context, value: Value) -> Any:
     """The operand of float arithmetic; None where the number may be no float."""
     if isinstance(value, ScalarValue) and value.cls is float:
         return value.array.traced.node
@@ -317,6 +275,6 @@ def _float_operand(tx: Capture, value: Value) -> Any:
 
 
 __all__ = [
-    "ScalarValue", "check_bits", "combine", "computed_int", "either", "int_node", "negative", "of_kind", "of_number",
+    "ScalarValue", "combine", "either", "negative", "of_kind", "of_number",
     "read", "selected", "truth_node", "truth_of",
 ]  # fmt: skip

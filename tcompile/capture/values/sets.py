@@ -9,18 +9,15 @@ a set from outside is guarded when it is used, and unknown once the set is chang
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.guards.sources import Source
-from tcompile.capture.values.base import Unrebuildable, Value, named
+from tcompile.capture.values.base import Context, Rebuilder, Unrebuildable, Value, finite, named
+from tcompile.capture.values.callable import BuiltinMethod
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.container import BuiltinMethod, finite
 from tcompile.capture.values.dicts import DictViewValue, hashable
+from tcompile.capture.values.signs import BINARY, COMPARE
 from tcompile.frontends.base import CannotCapture
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 # The methods, and how many arguments they take; None: any number.
 _CHANGES = {
@@ -36,7 +33,7 @@ _ASKED = {
 class SetValue(Value):
     """A set or frozenset; ``cls`` says which. ``model`` holds the same constants."""
 
-    def __init__(self, tx: Capture, model: set[Any], cls: type = set, source: Source | None = None) -> None:
+    def __init__(self, tx: Context, model: set[Any], cls: type = set, source: Source | None = None) -> None:
         self.model = model
         self.cls = cls
         self.source = source
@@ -46,7 +43,7 @@ class SetValue(Value):
         self._order: Callable[[], tuple[Any, ...]] | None = None
 
     @staticmethod
-    def outside(tx: Capture, value: Any, order: Callable[[], tuple[Any, ...]], source: Source) -> SetValue:
+    def outside(tx: Context, value: Any, order: Callable[[], tuple[Any, ...]], source: Source) -> SetValue:
         """A set found at ``source``; ``order`` gives its items in their order, under a guard."""
         found = SetValue(tx, set(value), type(value), source)
         found._order = order
@@ -61,13 +58,13 @@ class SetValue(Value):
         """The kind and, where there is one, the user's name."""
         return named(self.source, f"a {self.cls.__name__}")
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """A built-in method."""
         if hasattr(self.cls, name):
             return BuiltinMethod(self, name)
         raise CannotCapture("operation-raises", f"{self.cls.__name__} has no attribute {name!r}")
 
-    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def method(self, tx: Context, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """The set methods."""
         if kwargs:
             return super().method(tx, name, args, kwargs)
@@ -87,7 +84,7 @@ class SetValue(Value):
             return Constant(found) if name in _TESTS else SetValue(tx, found, self.cls)
         return super().method(tx, name, args, kwargs)
 
-    def change(self, tx: Capture, name: str, args: tuple[Any, ...]) -> Any:
+    def change(self, tx: Context, name: str, args: tuple[Any, ...]) -> Any:
         """Does what the method ``name`` does, and gives what it gives."""
         tx.mutate(self)
         self._log.append((name, args))
@@ -110,15 +107,15 @@ class SetValue(Value):
         """``item in set``."""
         return hashable(item, "an item looked for") in self.model
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Whether it has items."""
         return bool(self.model)
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """The number of items."""
         return Constant(len(self.model))
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """The items, in the set's own order."""
         changes = len(self._log)
         for item in self._ordered():
@@ -162,7 +159,7 @@ def _copy(model: Any) -> set[Any]:
     return copied
 
 
-def collection(tx: Capture, value: Value) -> Any:
+def collection(tx: Context, value: Value) -> Any:
     """A plain collection of the constants in ``value``, in its order."""
     if isinstance(value, SetValue):
         return _copy(value._plain())
@@ -171,10 +168,8 @@ def collection(tx: Capture, value: Value) -> Any:
     return tuple(hashable(item, "an item of a set") for item in finite(value.iterate(tx)))
 
 
-def combine(tx: Capture, sign: str, left: Value, right: Value) -> Value:
+def combine(tx: Context, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` of which one side is a set: | & - ^ and the comparisons."""
-    from tcompile.capture.semantics.operators import BINARY, COMPARE
-
     sides = [_as_set(side) for side in (left, right)]
     if any(side is None for side in sides):
         known = [isinstance(s, Constant | SetValue) or s.python_type in (list, tuple, dict) for s in (left, right)]

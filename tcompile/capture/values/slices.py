@@ -10,17 +10,13 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.guards.sources import Source
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Rebuilder, Value
 from tcompile.capture.values.classes import answers_in_python
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.frontends.base import CannotCapture
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 
 def index_of(key: Value) -> int:
@@ -55,11 +51,11 @@ class SliceValue(Value):
         """Always slice."""
         return slice
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """A slice of exported parts."""
         return slice(*(part.export(tx) for part in self.parts))
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """start, stop or step."""
         if name in ("start", "stop", "step"):
             return self.parts[("start", "stop", "step").index(name)]
@@ -100,17 +96,17 @@ class RangeValue(Value):
         """The range of ints, symbolic bounds fixed with guards."""
         return range(*(p if isinstance(p, int) else p.specialise() for p in (self.start, self.stop, self.step)))
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """The range itself."""
         return self.fixed()
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """start, stop or step."""
         if name in ("start", "stop", "step"):
             return integer(getattr(self, name))
         return super().attribute(tx, name)
 
-    def item(self, tx: Capture, key: Value) -> Value:
+    def item(self, tx: Context, key: Value) -> Value:
         """One number, or a shorter range."""
         try:
             found = self.fixed()[key.constant() if isinstance(key, SliceValue) else index_of(key)]
@@ -118,11 +114,11 @@ class RangeValue(Value):
             raise CannotCapture("operation-raises", str(error)) from error
         return RangeValue(found.start, found.stop, found.step) if isinstance(found, range) else Constant(found)
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Whether it is not empty."""
         return bool(self.fixed())
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """The number of steps, symbolic where it can be."""
         if self.step == 1 and not (isinstance(self.start, int) and isinstance(self.stop, int)):
             return integer(self.stop - self.start if self.stop > self.start else 0)
@@ -131,7 +127,7 @@ class RangeValue(Value):
         except OverflowError as error:
             raise CannotCapture("operation-raises", str(error)) from error
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """The numbers."""
         return (Constant(i) for i in self.fixed())
 

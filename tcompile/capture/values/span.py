@@ -9,18 +9,14 @@ Why: a loop may append thousands, and most lists are made into an array or retur
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Rebuilder, Value
 from tcompile.capture.values.scalar import ScalarValue, of_kind
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph.ops.scalar_loop import is_numpy
 from tcompile.graph.sizes import Size
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 _MOST = 1024  # items that are read one by one
 
@@ -32,7 +28,7 @@ class ListSlice(Value):
     object that is the last item, where a variable holds it as well.
     """
 
-    def __init__(self, tx: Capture, array: ArrayValue, kind: Any, last: ArrayValue | None) -> None:
+    def __init__(self, tx: Context, array: ArrayValue, kind: Any, last: ArrayValue | None) -> None:
         self.tx, self.array, self.kind, self.final = tx, array, kind, last
         self._version = last.memory.version if last is not None and last.memory is not None else 0
 
@@ -84,7 +80,7 @@ class CountedSpan(ListSlice):
     """
 
     def __init__(
-        self, tx: Capture, arrays: Sequence[ArrayValue], kinds: Sequence[str], is_tuple: bool, count: ScalarValue
+        self, tx: Context, arrays: Sequence[ArrayValue], kinds: Sequence[str], is_tuple: bool, count: ScalarValue
     ) -> None:
         super().__init__(tx, arrays[0], None, None)
         self.arrays, self.kinds, self.is_tuple, self.count = arrays, kinds, is_tuple, count

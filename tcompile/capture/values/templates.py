@@ -10,15 +10,11 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Rebuilder, Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 _PARTS = ("value", "expression", "conversion", "format_spec")
 
@@ -39,11 +35,11 @@ class InterpolationValue(Value):
         """Always Interpolation."""
         return _class("Interpolation")
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """One of its parts."""
         return self.parts[_PARTS.index(name)] if name in _PARTS else super().attribute(tx, name)
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Interpolations are true."""
         return True
 
@@ -64,7 +60,7 @@ class TemplateValue(Value):
         """Always Template."""
         return _class("Template")
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """Its texts, its interpolations, or the values of these."""
         if name == "strings":
             return SequenceValue([Constant(text) for text in self.strings], tuple)
@@ -74,11 +70,11 @@ class TemplateValue(Value):
             return SequenceValue([found.attribute(tx, "value") for found in self.interpolations], tuple)
         return super().attribute(tx, name)
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """The texts that have characters, and the interpolations, as they stand."""
         return iter([part for part in self._parts() if not isinstance(part, Constant) or part.value])
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Templates are true."""
         return True
 

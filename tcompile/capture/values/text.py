@@ -11,19 +11,15 @@ from __future__ import annotations
 import operator
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Deferred, LazyValue, Value, settled
+from tcompile.capture.values.base import Context, Deferred, LazyValue, Rebuilder, Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.graph.dtypes import limits
 from tcompile.strict import strict
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 _KNOWN = (int, float, complex, str, bool, type(None))
 # What each number is tried with: a text that cannot be made of one of them may raise, and is not made after the graph.
@@ -53,37 +49,37 @@ class TextValue(Deferred):
         """What it is."""
         return "a text of numbers that vary"
 
-    def settle(self, tx: Capture) -> Value:
+    def settle(self, tx: Context) -> Value:
         """The text as a constant: what is open in it is fixed. Raises CannotCapture where only the graph knows that."""
         args = [arg.settle(tx) if isinstance(arg, Deferred) else arg for arg in self.args]
         kwargs = {name: arg.settle(tx) if isinstance(arg, Deferred) else arg for name, arg in self.kwargs.items()}
         return tx.fold(self.function, args, kwargs)
 
-    def export(self, tx: Capture) -> Any:
+    def export(self, tx: Context) -> Any:
         """The text."""
         return self.settle(tx).export(tx)
 
-    def attribute(self, tx: Capture, name: str) -> Value:
+    def attribute(self, tx: Context, name: str) -> Value:
         """An attribute of the text."""
         return self.settle(tx).attribute(tx, name)
 
-    def method(self, tx: Capture, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def method(self, tx: Context, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """A method of the text."""
         return self.settle(tx).method(tx, name, args, kwargs)
 
-    def item(self, tx: Capture, key: Value) -> Value:
+    def item(self, tx: Context, key: Value) -> Value:
         """Some of its characters."""
         return self.settle(tx).item(tx, key)
 
-    def truth(self, tx: Capture) -> bool:
+    def truth(self, tx: Context) -> bool:
         """Whether it has characters."""
         return self.settle(tx).truth(tx)
 
-    def length(self, tx: Capture) -> Value:
+    def length(self, tx: Context) -> Value:
         """How many characters it has."""
         return self.settle(tx).length(tx)
 
-    def iterate(self, tx: Capture) -> Iterator[Value]:
+    def iterate(self, tx: Context) -> Iterator[Value]:
         """Its characters."""
         return self.settle(tx).iterate(tx)
 
@@ -100,7 +96,7 @@ class TextValue(Deferred):
 
 
 def text(
-    tx: Capture, function: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value] | None = None
+    tx: Context, function: Callable[..., Any], args: Sequence[Value], kwargs: Mapping[str, Value] | None = None
 ) -> Value:
     """The str ``function(*args, **kwargs)``. ``args`` may be deferred."""
     made = TextValue(function, [_read(tx, arg) for arg in args], kwargs or {})
@@ -113,7 +109,7 @@ def text(
     return made
 
 
-def held(tx: Capture, value: Value) -> Value:
+def held(tx: Context, value: Value) -> Value:
     """The value as a container that is made here holds it: texts wait until they are asked for, all else is read."""
     return value if isinstance(value, Deferred) and value.is_text else settled(tx, value)
 
@@ -123,7 +119,7 @@ def joined(*parts: str) -> str:
     return "".join(parts)
 
 
-def remainder(tx: Capture, left: Value, right: Value) -> Value | None:
+def remainder(tx: Context, left: Value, right: Value) -> Value | None:
     """``left % right`` where the left side is a str that is known; None where it is something else."""
     if not (isinstance(left, Constant) and type(left.value) is str):
         return None
@@ -142,7 +138,7 @@ def _is_long(number: int) -> bool:
     return number.bit_length() > 3 * sys.int_info.str_digits_check_threshold  # no lower limit can be set
 
 
-def _read(tx: Capture, value: Value) -> Value:
+def _read(tx: Context, value: Value) -> Value:
     """The value, read if it was not; a str from outside need not be."""
     if isinstance(value, SequenceValue) and value.cls is tuple:
         return SequenceValue.holding(tx, [_read(tx, item) for item in value.held], tuple)
@@ -194,7 +190,7 @@ def _tried(value: Value, example: int) -> Any:
     return (_FLOATS if cls is float else _INTS if cls is int else (False, True))[example]
 
 
-def _guard_types(tx: Capture, value: Value) -> None:
+def _guard_types(tx: Context, value: Value) -> None:
     """Guards that what came from outside as a str is one."""
     if isinstance(value, SequenceValue):
         for item in value.held:

@@ -6,24 +6,22 @@ Input: a frame with the parts on its stack. Output: the container, or the parts.
 from __future__ import annotations
 
 import itertools
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.interpreter.frame import Frame, handler
 from tcompile.capture.interpreter.opcodes.operators import positive
-from tcompile.capture.interpreter.opcodes.registry import handler
-from tcompile.capture.semantics.attributes import advance, iterator
+from tcompile.capture.semantics.attributes import iterator
 from tcompile.capture.values.base import settled
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue, hashable
+from tcompile.capture.values.object import advance
 from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.slices import SliceValue
 from tcompile.capture.values.templates import InterpolationValue, TemplateValue, conversion_of
 from tcompile.capture.values.text import held, joined, text
 from tcompile.frontends.base import CannotCapture
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
 
 
 @handler("BUILD_TUPLE", "BUILD_LIST")

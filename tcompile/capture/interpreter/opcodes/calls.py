@@ -8,12 +8,11 @@ understood.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.interpreter.frame import Frame, handler
 from tcompile.capture.interpreter.opcodes.names import push_callable
-from tcompile.capture.interpreter.opcodes.registry import handler
 from tcompile.capture.semantics.builtins import takes_texts
 from tcompile.capture.values.base import Null, Value, settled
 from tcompile.capture.values.callable import ClosureCell, FunctionValue, MethodValue
@@ -21,9 +20,6 @@ from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.text import held
 from tcompile.frontends.base import CannotCapture
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
 
 
 @handler("MAKE_FUNCTION")

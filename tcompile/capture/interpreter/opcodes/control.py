@@ -5,23 +5,17 @@ Input: a frame. Output: the frame at its next instruction. A loop over known val
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.interpreter.opcodes.registry import HANDLERS, handler
-from tcompile.capture.semantics.attributes import Exhausted, advance, iterator
+from tcompile.capture.interpreter.frame import Frame, handler
+from tcompile.capture.semantics.attributes import iterator
 from tcompile.capture.semantics.operators import identical
 from tcompile.capture.semantics.special.policy import PolicyValue
 from tcompile.capture.values.base import NULL, LazyValue, Value, settled
-from tcompile.capture.values.callable import GeneratorValue
 from tcompile.capture.values.constant import Constant
-from tcompile.capture.values.counted import Counted
-from tcompile.capture.values.object import ObjectValue, OpaqueValue
+from tcompile.capture.values.generator import GeneratorValue
+from tcompile.capture.values.object import Exhausted, ObjectValue, advance
 from tcompile.frontends.base import CannotCapture
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
 
 
 @handler("GET_ITER")
@@ -34,30 +28,6 @@ def _get_iter(f: Frame, i: Instruction) -> None:
 def _push_iterator(f: Frame, items: Value) -> None:
     """With the empty slot above it, where an iterator has one."""
     f.stack += [items, NULL][: D.iterator_items]
-
-
-@handler("FOR_ITER")
-def _for_iter(f: Frame, i: Instruction) -> None:
-    items = f.peek(D.iterator_items)
-    if isinstance(items, OpaqueValue):  # the running frame's own, which only it can move on
-        raise CannotCapture("frame-step", f.tx.current_text())
-    if isinstance(items, Counted):
-        from tcompile.capture.loops import scalar, trace_loop
-
-        if not items.decided and scalar.enter(f, f.decoded.flow.loop_at(f.at - 1)):
-            return
-        if items.scalar:
-            raise CannotCapture("unsupported-object", "A scalar loop that is no scalar code")
-        if items.is_symbolic and trace_loop.enter(f, items):
-            return
-        if items.taken and items.plan is not None and items.plan.interpreted_loop:
-            raise CannotCapture("frame-step", f.tx.current_text())
-    value = advance(f.tx, items)
-    if value is not None:
-        f.push(value)
-        return
-    del f.stack[-D.iterator_items :]
-    f.at = f.decoded.flow.target(f.at - 1)
 
 
 @handler("JUMP_FORWARD")
@@ -75,46 +45,7 @@ def _jump_back(f: Frame, i: Instruction) -> None:
     f.came_back = f.at
 
 
-def at_header(f: Frame, i: Instruction) -> None:
-    """Where an iteration of a ``while`` loop begins, or the loop is entered; then the instruction itself."""
-    from tcompile.capture.loops import scalar
-    from tcompile.capture.loops.trace_loop import WhileLoop, enter_while
-
-    at = f.at - 1
-    header = f.decoded.headers[at]
-    if scalar.enter(f, header):
-        return
-    iterations = f.iterations.get(header.at)
-    if (at == header.entry and f.came_back != at) or iterations is None:
-        inside = at != header.entry or f.came_back == at
-        whole = inside and f.began in f.decoded.flow.chain(at)  # it began with this very test
-        iterations = f.iterations[header.at] = WhileLoop(inside, int(whole))
-    else:
-        iterations.taken += 1
-    f.came_back = -1
-    if enter_while(f, header, iterations):
-        return
-    if iterations.taken and (iterations.inside or (iterations.plan is not None and iterations.plan.interpreted_loop)):
-        raise CannotCapture("frame-step", f.tx.current_text())
-    HANDLERS[i.opname](f, i)
-
-
-@handler(
-    "POP_JUMP_IF_TRUE", "POP_JUMP_IF_FALSE", "POP_JUMP_FORWARD_IF_TRUE", "POP_JUMP_FORWARD_IF_FALSE",
-    "POP_JUMP_BACKWARD_IF_TRUE", "POP_JUMP_BACKWARD_IF_FALSE",
-)  # fmt: skip
-def _pop_jump(f: Frame, i: Instruction) -> None:
-    value = f.pop()
-    if f.may_branch():
-        from tcompile.capture.loops import branches
-
-        if branches.enter(f, i, value):
-            return
-    if value.truth(f.tx) == i.opname.endswith("TRUE"):
-        _jump_either_way(f, i)
-
-
-def _jump_either_way(f: Frame, i: Instruction) -> None:
+def jump_either_way(f: Frame, i: Instruction) -> None:
     """Ahead, or to another iteration: 3.11 has tests that jump back."""
     if "BACKWARD" in i.opname:
         _jump_back(f, i)
@@ -129,7 +60,7 @@ def _jump_either_way(f: Frame, i: Instruction) -> None:
 )  # fmt: skip
 def _pop_jump_none(f: Frame, i: Instruction) -> None:
     if identical(f.tx, f.pop(), Constant(None)) != i.opname.endswith("NOT_NONE"):
-        _jump_either_way(f, i)
+        jump_either_way(f, i)
 
 
 @handler("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")

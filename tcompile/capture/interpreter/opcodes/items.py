@@ -5,21 +5,16 @@ Input: a frame. Output: the frame with the value read; a write is done on the va
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.interpreter.frame import Frame, handler
 from tcompile.capture.interpreter.opcodes.names import push_callable
-from tcompile.capture.interpreter.opcodes.registry import handler
 from tcompile.capture.semantics.attributes import attribute
 from tcompile.capture.values.base import settled
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.slices import SliceValue
 from tcompile.capture.values.text import held
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
 
 
 @handler("LOAD_ATTR")

@@ -5,11 +5,11 @@ Input: a frame with the subject on its stack. Output: what the pattern binds, or
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.guards.sources import ConstantSource
-from tcompile.capture.interpreter.opcodes.registry import handler
+from tcompile.capture.interpreter.frame import Frame, handler
 from tcompile.capture.semantics.attributes import attribute, found_attribute, has_attribute
 from tcompile.capture.semantics.builtins import is_instance
 from tcompile.capture.values.base import Value
@@ -18,9 +18,6 @@ from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue, hashable
 from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
 
 _SEQUENCE, _MAPPING, _MATCH_SELF = 1 << 5, 1 << 6, 1 << 22  # flags of a type
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import builtins
 import sys
 import types
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.context.lazy_imports import is_imported
 from tcompile.capture.guards.sources import AttributeSource, ConstantSource, ItemSource
-from tcompile.capture.interpreter.lazy_imports import is_imported
-from tcompile.capture.interpreter.opcodes.registry import Returned, Yielded, handler
+from tcompile.capture.interpreter.frame import Frame, Returned, Yielded, handler
 from tcompile.capture.semantics.attributes import attribute, has_attribute
 from tcompile.capture.values.base import NULL, LazyValue, Null, Value
 from tcompile.capture.values.callable import ClosureCell
@@ -22,9 +22,6 @@ from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.slices import SliceValue
 from tcompile.frontends.base import CannotCapture
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
 
 
 @handler("NOP", "RESUME", "PRECALL", "COPY_FREE_VARS", "END_FOR")

@@ -6,11 +6,9 @@ operator means.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.interpreter.opcodes.registry import handler
-from tcompile.capture.semantics.operators import COMPARE, binary, contains, identical, inplace_object, unary
+from tcompile.capture.interpreter.frame import Frame, handler
+from tcompile.capture.semantics.operators import binary, contains, identical, inplace_object, unary
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant
@@ -20,11 +18,9 @@ from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.scalar import truth_node, truth_of
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
+from tcompile.capture.values.signs import COMPARE
 from tcompile.capture.values.text import held, remainder
 from tcompile.frontends.base import CannotCapture
-
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.frame import Frame
 
 
 @handler("BINARY_OP")

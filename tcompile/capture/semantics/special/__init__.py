@@ -16,12 +16,11 @@ from tcompile.capture.semantics.special.reordered import call_later, is_reordera
 from tcompile.capture.semantics.special.treated import call_treated
 
 if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-    from tcompile.capture.values.base import Value
+    from tcompile.capture.values.base import Context, Value
     from tcompile.capture.values.constant import Constant
 
 
-def call_special(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
+def call_special(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
     """The value of a call that has a meaning of its own; None for all others. Raises where it must not be followed."""
     handler = SPECIAL.get(id(function.value))
     if handler is not None:

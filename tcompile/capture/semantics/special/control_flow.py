@@ -8,7 +8,7 @@ shapes, a function that is not captured whole or changes something) leaves the c
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.annotations.control_flow import COMBINE_MODES, associative_scan, cond, map, scan, while_loop
 from tcompile.capture.semantics.special.registry import bind, special
@@ -29,7 +29,7 @@ from tcompile.capture.semantics.subgraph import (
     unflatten,
 )
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import CannotCapture, Traced
@@ -37,15 +37,12 @@ from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.dtypes import BOOL
 from tcompile.graph.sizes import Size, same
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
 _Combine = Callable[[list[Value], list[Value]], tuple[Value, Value]]
 _EMPTY = SequenceValue([], tuple)
 
 
 @special(cond)
-def _cond(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _cond(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     names: dict[str, Value | None] = {"pred": None, "true_fn": None, "false_fn": None, "operands": _EMPTY}
     pred, true_fn, false_fn, given = bind("cond", names, args, kwargs)
     if not isinstance(given, SequenceValue):
@@ -73,7 +70,7 @@ def _cond(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mappin
     return unflatten(yes.spec, (array_of(tx, node, _kind(leaf)) for node, leaf in zip(nodes, yes.leaves, strict=True)))
 
 
-def _is_bool(tx: Capture, value: Any) -> bool:
+def _is_bool(tx: Context, value: Any) -> bool:
     """Whether an object is a bool, or a library's scalar object that is one."""
     return isinstance(value, bool) or (tx.is_scalar(value) and value.dtype == BOOL)
 
@@ -90,7 +87,7 @@ def _kind(leaf: Value) -> bool:
 
 
 def _branch(
-    tx: Capture, function: Value, operands: Sequence[Value], arrays: Sequence[ArrayValue], name: str
+    tx: Context, function: Value, operands: Sequence[Value], arrays: Sequence[ArrayValue], name: str
 ) -> Subgraph:
     def call(inside: list[Value]) -> Value:
         for value, array in zip(inside, arrays, strict=True):
@@ -110,7 +107,7 @@ def _branch(
 
 
 @special(while_loop)
-def _while_loop(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _while_loop(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     cond_fn, body_fn, carried = bind("while_loop", {"cond_fn": None, "body_fn": None, "carried": None}, args, kwargs)
     if not isinstance(carried, SequenceValue):
         raise mismatch(f"carried is {carried.describe()}.")
@@ -149,7 +146,7 @@ def _while_loop(tx: Capture, function: Constant, args: Sequence[Value], kwargs: 
 
 
 @special(scan)
-def _scan(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _scan(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     names: dict[str, Value | None] = {
         "combine_fn": None, "init": None, "xs": None, "dim": Constant(0), "reverse": Constant(False),
     }  # fmt: skip
@@ -176,7 +173,7 @@ def _scan(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mappin
 
 
 @special(associative_scan)
-def _associative_scan(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _associative_scan(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     names: dict[str, Value | None] = {
         "combine_fn": None, "xs": None, "dim": Constant(0), "reverse": Constant(False),
         "combine_mode": Constant("pointwise"),
@@ -207,7 +204,7 @@ def _associative_scan(tx: Capture, function: Constant, args: Sequence[Value], kw
 
 
 @special(map)
-def _map(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _map(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     fn, xs = bind("map", {"fn": None, "xs": None}, args[:2], kwargs)
     columns, spec, count = _columns(tx, xs, Constant(0), False)
 
@@ -235,7 +232,7 @@ def _map(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping
 
 
 def _scanned(
-    tx: Capture, combine: _Combine, state: Sequence[Node], carry_spec: Any, columns: Sequence[Node]
+    tx: Context, combine: _Combine, state: Sequence[Node], carry_spec: Any, columns: Sequence[Node]
 ) -> tuple[list[Node], list[Node], Any]:
     """A ``scan`` node: the last carry, the stacked rows, and the structure of a row."""
     types = [node.tensor for node in state]
@@ -267,7 +264,7 @@ def _scanned(
 
 
 def _carry(
-    tx: Capture,
+    tx: Context,
     name: str,
     region: Subgraph,
     leaves: Sequence[Value],
@@ -286,7 +283,7 @@ def _carry(
     return settle_outputs(tx, region.graph, nodes, inputs[: len(types)])
 
 
-def _columns(tx: Capture, xs: Value, dim: Value, reverse: bool) -> tuple[list[Node], Any, Size]:
+def _columns(tx: Context, xs: Value, dim: Value, reverse: bool) -> tuple[list[Node], Any, Size]:
     """The leaves of ``xs`` in C order with the scanned axis first, their structure, and the number of slices."""
     axis = _int(dim, "dim")
     leaves, spec = flatten(tx, xs)
@@ -307,14 +304,14 @@ def _columns(tx: Capture, xs: Value, dim: Value, reverse: bool) -> tuple[list[No
     return columns, spec, counts[0]
 
 
-def _moved(tx: Capture, node: Node, source: int, target: int) -> Node:
+def _moved(tx: Context, node: Node, source: int, target: int) -> Node:
     """``np.moveaxis``."""
     order = [axis for axis in range(node.tensor.ndim) if axis != source]
     order.insert(target, source)
     return node if source == target else tx.builder.op("permute_dims", node, axes=tuple(order))
 
 
-def _reversed(tx: Capture, node: Node) -> Node:
+def _reversed(tx: Context, node: Node) -> Node:
     return tx.builder.op("copy_c", tx.builder.op("index", node, key=(slice(None, None, -1),)))
 
 

@@ -8,41 +8,38 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.annotations.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
 from tcompile.capture.semantics.special.registry import bind, special
 from tcompile.capture.semantics.subgraph import state_of
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.slices import RangeValue
 from tcompile.frontends.base import CannotCapture, scalar_iterations, without_effects
 from tcompile.stance import refusal, set_stance
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
 
 @special(is_compiling)
-def _is_compiling(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _is_compiling(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     tx.differs = True
     return Constant(True)
 
 
 @special(graph_break)
-def _graph_break(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _graph_break(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     reason = next((str(v.value) for v in [*args, *kwargs.values()] if isinstance(v, Constant)), "")
     raise CannotCapture("graph-break-call", reason or "The program asks for it.")
 
 
 @special(cudagraph_mark_step_begin)
-def _mark_step(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _mark_step(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     bind("cudagraph_mark_step_begin", {}, args, kwargs)
     return Constant(None)
 
 
 @special(unroll)
-def _unroll(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _unroll(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     (values,) = bind("unroll", {"values": None}, args, kwargs)
     if isinstance(values, RangeValue):
         values.unrolled = True
@@ -50,7 +47,7 @@ def _unroll(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapp
 
 
 @special(scalar_iterations)
-def _scalar_iterations(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _scalar_iterations(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     (values,) = args
     assert isinstance(values, RangeValue)
     values.scalar = True
@@ -58,14 +55,14 @@ def _scalar_iterations(tx: Capture, function: Constant, args: Sequence[Value], k
 
 
 @special(set_stance)
-def _set_stance(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _set_stance(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     if not tx.options.enter_compiled:  # a cell is no compiled function: its statements may change the stance
         raise CannotCapture("side-effect", "A call of set_stance")
     raise refusal("a call of set_stance", tx.user_stack())
 
 
 @special(without_effects)
-def _without_effects(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _without_effects(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     called, *rest = args
     before = state_of(tx)
     result = called.call(tx, rest, kwargs)
@@ -74,7 +71,7 @@ def _without_effects(tx: Capture, function: Constant, args: Sequence[Value], kwa
     return result
 
 
-def refuse_marked(tx: Capture, function: Any) -> None:
+def refuse_marked(tx: Context, function: Any) -> None:
     """Stops at functions that a stance decorates (an error) or that are excluded from compilation (a break)."""
     if not is_marked(function):
         return

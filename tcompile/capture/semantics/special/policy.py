@@ -12,14 +12,12 @@ from typing import TYPE_CHECKING
 from tcompile.annotations.policy import error_on_graph_break
 from tcompile.capture.guards.sources import ConstantSource, Source
 from tcompile.capture.semantics.special.registry import bind, special
-from tcompile.capture.values.base import Unrebuildable, Value
+from tcompile.capture.values.base import Context, Rebuilder, Unrebuildable, Value
 from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
     from tcompile.annotations.treatments import Treatment
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 
 class PolicyValue(Value):
@@ -38,15 +36,15 @@ class PolicyValue(Value):
         """As it is written."""
         return f"error_on_graph_break({self.errors})"
 
-    def way_out(self, tx: Capture) -> Value:
+    def way_out(self, tx: Context) -> Value:
         """What ``with`` keeps to leave the block."""
         return PolicyChange(tx.break_is_error, "end", tx.step)
 
-    def way_in(self, tx: Capture) -> Value:
+    def way_in(self, tx: Context) -> Value:
         """What ``with`` calls to enter the block."""
         return PolicyChange(self.errors, "start", tx.step)
 
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Decorating a function is left to plain Python."""
         raise CannotCapture("unknown-function", self.describe())
 
@@ -69,7 +67,7 @@ class PolicyChange(Value):
         """The start or the end of the block."""
         return f"the {self.side} of error_on_graph_break"
 
-    def call(self, tx: Capture, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Enters the block, or leaves it."""
         tx.touch()
         tx.break_is_error = self.errors
@@ -81,7 +79,7 @@ class PolicyChange(Value):
 
 
 @special(error_on_graph_break)
-def _make(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+def _make(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     (errors,) = bind("error_on_graph_break", {"errors": None}, args, kwargs)
     if not isinstance(errors, Constant) or not isinstance(errors.value, bool):
         raise CannotCapture("operation-raises", "error_on_graph_break takes a bool")
@@ -89,7 +87,7 @@ def _make(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mappin
 
 
 def call_under_policy(
-    tx: Capture, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
+    tx: Context, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     """A call of a decorated function."""
     target = function.value.__wrapped__

@@ -7,16 +7,13 @@ the file of one handler needs no other.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.base import Context, Value
 from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
-Handler = Callable[["Capture", Constant, Sequence[Value], Mapping[str, Value]], Value]
+Handler = Callable[["Context", Constant, Sequence[Value], Mapping[str, Value]], Value]
 SPECIAL: dict[int, Handler] = {}
 
 

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import types
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.base import Context, Rebuilder, Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.text import TextValue
 from tcompile.config import config
-
-if TYPE_CHECKING:
-    from tcompile.capture.entry.codegen import Rebuilder
-    from tcompile.capture.interpreter.context import Capture
 
 
 def is_reorderable(function: Any) -> bool:
@@ -46,7 +42,7 @@ class LaterCall(Value):
         return [f"{program.constant(self.function)}({', '.join(given)})"]
 
 
-def call_later(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
+def call_later(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
     """Notes the call; None where it cannot wait."""
     given = [_as_it_is_now(tx, arg) for arg in args]
     named = {name: _as_it_is_now(tx, value) for name, value in kwargs.items()}
@@ -62,7 +58,7 @@ def call_later(tx: Capture, function: Constant, args: Sequence[Value], kwargs: M
     return Constant(None)
 
 
-def _as_it_is_now(tx: Capture, value: Value) -> Value | None:
+def _as_it_is_now(tx: Context, value: Value) -> Value | None:
     """A value that no later step changes; None where there is none."""
     value = value if isinstance(value, TextValue) else settled(tx, value)
     if isinstance(value, Constant | IntegerValue | FloatValue | ScalarValue | TextValue):

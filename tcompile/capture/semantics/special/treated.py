@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from tcompile.annotations.treatments import Treatment, treatment_of
 from tcompile.capture.guards.sources import ComputedSource, ConstantSource, SizeSource, Source
 from tcompile.capture.semantics.special.policy import call_under_policy
 from tcompile.capture.semantics.subgraph import Subgraph, capture_region, control_node, is_new, lift, mismatch
-from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Value
+from tcompile.capture.values.array import ArrayContext, ArrayValue
+from tcompile.capture.values.base import Context, Value
 from tcompile.capture.values.callable import FunctionValue
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue, constant_of
@@ -30,13 +30,10 @@ from tcompile.graph.ops.python import call_python, name_of
 from tcompile.records import dataclass
 from tcompile.strict import silent
 
-if TYPE_CHECKING:
-    from tcompile.capture.interpreter.context import Capture
-
 _LITERALS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), slice)
 
 
-def call_treated(tx: Capture, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
+def call_treated(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
     """The value of a call, or None where nothing was said about the function."""
     treatment = treatment_of(function.value)
     if treatment is None:
@@ -50,7 +47,7 @@ def _name(function: Constant) -> str:
 
 
 def _disallow(
-    tx: Capture, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
+    tx: Context, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     raise CannotCapture("disabled-function", f"`{_name(function)}` is marked by disallow_in_graph.")
 
@@ -59,7 +56,7 @@ def _disallow(
 
 
 def _constant(
-    tx: Capture, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
+    tx: Context, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     plain = [_object(tx, arg, function) for arg in args]
     named = {key: _object(tx, value, function) for key, value in kwargs.items()}
@@ -80,7 +77,7 @@ def _same(value: Any) -> Any:
     return (type(value), repr(value)) if type(value) in _LITERALS else id(value)
 
 
-def _object(tx: Capture, value: Value, function: Constant) -> Any:
+def _object(tx: Context, value: Value, function: Constant) -> Any:
     """The object that an argument is now, where it is one that exists."""
     if isinstance(value, ObjectValue) or (isinstance(value, ArrayValue) and value.source is not None):
         if value.source is not None and value.source in tx.objects and not tx.mutated.get(id(value)):
@@ -94,7 +91,7 @@ def _object(tx: Capture, value: Value, function: Constant) -> Any:
 
 
 def _substitute(
-    tx: Capture, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
+    tx: Context, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     values = [*args, *kwargs.values()]
     if treatment.flag and all(isinstance(value, Constant) for value in values):
@@ -107,7 +104,7 @@ def _substitute(
 
 
 def _allow(
-    tx: Capture, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
+    tx: Context, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     graph = tx.builder.graph
     if graph is not tx.graph:
@@ -159,7 +156,7 @@ def _allow(
 
 
 def _expected(
-    tx: Capture, function: Constant, result: Any, operands: Sequence[Any], given: Sequence[Any]
+    tx: Context, function: Constant, result: Any, operands: Sequence[Any], given: Sequence[Any]
 ) -> tuple[TensorType, bool]:
     """The type of a result, and whether it is a scalar object."""
     found = next(((f, t) for f in tx.frontends if (t := f.type_of(result)) is not None), None)
@@ -181,7 +178,7 @@ def _expected(
     return TensorType(type_.dtype, shape, type_.layout), frontend.is_scalar(result)
 
 
-def _examples(tx: Capture, operands: Sequence[Any]) -> list[Any]:
+def _examples(tx: Context, operands: Sequence[Any]) -> list[Any]:
     """The values that operands have in the call that is being captured, computed by their libraries."""
     hints = tx.graph.env.hints
     values = tx.examples
@@ -207,7 +204,7 @@ def _examples(tx: Capture, operands: Sequence[Any]) -> list[Any]:
     return [values[o] if isinstance(o, Node) else concrete(o, hints) for o in operands]
 
 
-def _value_at(tx: Capture, source: Source) -> Any:
+def _value_at(tx: Context, source: Source) -> Any:
     """What is found at a source in the call that is being captured."""
     if source in tx.objects:
         return tx.objects[source]
@@ -241,7 +238,7 @@ class Shared:
 
 
 def _region(
-    tx: Capture, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
+    tx: ArrayContext, function: Constant, treatment: Treatment, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     target = function.value
     if not isinstance(target, types.FunctionType):  # compiled already
@@ -268,7 +265,7 @@ def _region(
 
 
 def _captured(
-    tx: Capture,
+    tx: ArrayContext,
     target: types.FunctionType,
     args: Sequence[Value],
     kwargs: Mapping[str, Value],
