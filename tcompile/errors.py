@@ -47,6 +47,10 @@ class Unsupported(TcompileError):
     """The function cannot be captured whole under ``fullgraph=True``; the text is that of the graph break."""
 
 
+class DerivativeError(TcompileError, TypeError):
+    """A function cannot be differentiated as asked: the text names the argument, or the operation and its line."""
+
+
 class RecompileError(TcompileError):
     """A recompile was needed under a stance that forbids it; the text names the guards that failed."""
 

@@ -439,6 +439,25 @@ def f(x):
     return tcompile.cond(x.sum() > 0, lambda y: y.copy(), lambda y: -y, (x,))
 """,
     ),
+    "not-differentiable": Example(
+        """\
+def loss(x):
+    return np.sum(np.abs(np.fft.fft(x)))
+
+def f(x):
+    try:
+        return tcompile.grad(loss)(x)  # here
+    except TypeError:
+        return np.abs(np.fft.fft(x))
+""",
+        """\
+def loss(x):
+    return np.sum(x * np.abs(np.fft.fft(tcompile.stop_gradient(x))))
+
+def f(x):
+    return tcompile.grad(loss)(x)
+""",
+    ),
     "loop-mismatch": Example(
         """\
 def f(x):

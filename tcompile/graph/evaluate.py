@@ -8,6 +8,7 @@ it.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -81,7 +82,8 @@ def run(
             strict_dtype = dtype_of_numbers(node)
             if strict_dtype is not None:
                 operands = [strict_dtype.type(x) if type(x) in (bool, int, float) else x for x in operands]
-            values[node] = op.reference(xp)(*operands, **attrs)
+            with np.errstate(all="ignore") if node.silent else contextlib.nullcontext():
+                values[node] = op.reference(xp)(*operands, **attrs)
         except Changed as changed:
             changed.loop = node.name if symbols is None and len(changed.results) else ""
             if symbols is not None:  # in the middle of an iteration of the enclosing loop

@@ -48,7 +48,8 @@ class Node:
     """One value. ``op`` is a row of the op table, or ``INPUT``.
 
     ``type`` is the result's type; an operation with several results (a control-flow operation) has a tuple of
-    types and is read through ``get`` nodes (attribute ``index``).
+    types and is read through ``get`` nodes (attribute ``index``). ``silent``: floating-point conditions that it meets
+    are not reported; so it is with derivatives, whose formulas divide by zero where there is none.
     """
 
     op: Op
@@ -58,6 +59,7 @@ class Node:
     name: str
     location: Location | None = None
     regions: tuple[Graph, ...] = ()
+    silent: bool = False
 
     @property
     def tensor(self) -> TensorType:
@@ -186,12 +188,16 @@ class Graph:
             new[node] = given(result, node) or result.input(node.name, node.type, node.location)
         for node in self.nodes:
             operands = tuple(new[o] if isinstance(o, Node) else o for o in node.operands)
+            before = len(result.nodes)
             made = replace(result, node, operands)
             if made is None:
                 made = result.append(
                     node.op, operands, node.attrs, node.type,
                     name=node.name, location=node.location, regions=node.regions,
                 )  # fmt: skip
+            if node.silent:
+                for added in result.nodes[before:]:
+                    added.silent = True
             new[node] = made
         result.outputs = [new[node] for node in self.outputs]
         result.updates = self.updates

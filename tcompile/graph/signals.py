@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from tcompile.graph.dtypes import DType, exact_cast, kind_of
 from tcompile.graph.ir import Node
+from tcompile.graph.ops.opaque import CALL
 from tcompile.graph.types import TensorType
 
 
 def may_signal(node: Node) -> bool:
     """Whether running ``node`` may warn or raise. Integer and boolean arithmetic that wraps is silent."""
+    if node.silent and node.op.kind in ("pointwise", "reduction", "opaque") and node.op is not CALL:
+        return False
     effects = node.op.effects
     if effects.loud and any(isinstance(o.type, TensorType) and o.type.dtype.char in effects.loud for o in node.inputs):
         return True

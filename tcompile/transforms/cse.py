@@ -44,7 +44,10 @@ def _repeated(graph: Graph) -> dict[Node, Node]:
         if node.regions or isinstance(node.type, tuple):
             continue
         operands = tuple([_operand_key(again.get(o, o) if isinstance(o, Node) else o) for o in node.operands])
-        first = seen.setdefault((node.op, operands, _frozen(node.attrs), node.type), node)
+        key: tuple[Hashable, ...] = (node.op, operands, _frozen(node.attrs), node.type)
+        if node.silent and key not in seen:  # no other may become silent by being merged into it
+            key = (*key, "silent")
+        first = seen.setdefault(key, node)
         if first is not node and node not in escaping:
             again[node] = first
     return again

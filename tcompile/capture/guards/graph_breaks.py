@@ -184,6 +184,11 @@ _ROWS = [
         ("Both branches must return new arrays of the same shapes and dtypes: write y.copy() for an operand y.",),
     ),
     Reason(
+        "not-differentiable", "A function cannot be differentiated",
+        "{detail}",
+        ("tcompile.stop_gradient(x) keeps what needs no derivative out of it.",),
+    ),
+    Reason(
         "loop-mismatch", "A function given to a control-flow operator does not fit",
         "{detail}",
         ("It must return arrays of the structure, shapes and dtypes that it is given, and change nothing else.",),

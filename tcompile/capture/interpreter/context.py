@@ -77,6 +77,7 @@ _QUIET = (int, float, bool, str, type(None), type)  # folding these warns of not
 _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
 _MOST_TERMS = 200  # of an expression of numbers that vary: one that grows each iteration would soon be without end
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
+_FOLLOWED = "tcompile.annotations.derivatives"  # whose functions are short, and call a special one
 
 
 def _is_scalar(value: Value) -> bool:
@@ -145,6 +146,7 @@ class Capture:
     left_open: dict[str, type] = field(default_factory=dict)  # places of numbers whose values are not fixed
     late_kinds: list[str] = field(default_factory=list)  # of the numbers that a continuation gets from a scalar loop
     late_is_scalar: bool = False  # whether it is one's
+    differentiated: int = 0  # how many functions are followed of which derivatives are taken
     differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
     input_sources: list[Source] = field(default_factory=list)
     objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place
@@ -711,7 +713,10 @@ class Capture:
     ) -> Value:
         """Follows a user's function, or one of ours that stands ``at`` the user's place."""
         assert isinstance(function, FunctionValue)
-        if at is None and str(function.globals.get("__name__", "")).partition(".")[0] in _OURS:
+        module = str(function.globals.get("__name__", ""))
+        if module == _FOLLOWED:
+            at = self.builder.location
+        if at is None and module.partition(".")[0] in _OURS and module != _FOLLOWED:
             raise CannotCapture("unknown-function", function.describe())
         if len(self.frames) >= MAX_DEPTH:
             raise CannotCapture("recursion", f"{function.describe()} is {MAX_DEPTH} calls deep.")

@@ -361,6 +361,7 @@ class Context(Protocol):
     prologue: Prologue
     symbols: Symbols
     frontends: Sequence[Frontend]
+    differentiated: int
     frames: list[FrameView]
     effects: dict[tuple[int, str], Effect]
     mutated: dict[int, Value]

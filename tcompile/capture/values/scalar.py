@@ -153,6 +153,8 @@ def _power(tx: Context, left: Value, right: Value, operands: list[Any]) -> Value
         return number_value(tx, op("finite", op("multiply", operands[0], operands[0])), float)
     if known == 0.5 and left.python_type is int:  # which is never a zero with a sign
         return number_value(tx, op("python_sqrt", operands[0]), float)
+    if type(known) is int and known >= 0:  # libm's, as Python's is
+        return number_value(tx, op("finite", op("scalar_pow", *operands)), float)
     return number_value(tx, op("finite", op("pow", *operands)), float) if is_positive else None
 
 

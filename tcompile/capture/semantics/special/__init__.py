@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tcompile.capture.semantics.special import control_flow, functions, policy
+from tcompile.capture.semantics.special import control_flow, derivatives, functions, policy
 from tcompile.capture.semantics.special.functions import is_marked, refuse_marked
 from tcompile.capture.semantics.special.registry import SPECIAL
 from tcompile.capture.semantics.special.reordered import call_later, is_reorderable
@@ -33,4 +33,13 @@ def call_special(tx: Context, function: Constant, args: Sequence[Value], kwargs:
     return call_treated(tx, function, args, kwargs)
 
 
-__all__ = ["SPECIAL", "call_special", "control_flow", "functions", "is_marked", "is_reorderable", "policy"]
+__all__ = [
+    "SPECIAL",
+    "call_special",
+    "control_flow",
+    "derivatives",
+    "functions",
+    "is_marked",
+    "is_reorderable",
+    "policy",
+]

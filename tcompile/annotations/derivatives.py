@@ -1,0 +1,264 @@
+"""Derivatives of NumPy functions: ``grad``, ``value_and_grad``, ``vjp``, ``jvp``, ``hvp``.
+
+Input: a function as it stands in the notebook, and its arguments. Output: functions that give its derivatives. Each is
+a compiled function of a few lines around ``reverse`` or ``forward``. Why: gradients follow all rules of other compiled
+functions: stances, guards, caches, displays. Capture follows the function where one of these two calls it, and adds its
+derivative to the same graph (``capture.semantics.special.derivatives``). Where they run in plain Python, ``PLAIN``
+captures and evaluates the function all the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from tcompile.errors import InvalidArgument, InvalidType
+
+_Function = Callable[..., Any]
+PLAIN: list[_Function] = []  # what ``tcompile.derivatives`` puts here: the same, by the reference evaluation
+COMPILE: list[_Function] = []  # likewise: ``tcompile.compile``
+
+
+def grad(
+    fun: _Function, argnums: int | Sequence[int] = 0, argnames: str | Iterable[str] = (), has_aux: bool = False
+) -> _Function:
+    """The gradient of a function with a scalar value.
+
+    Parameters
+    ----------
+    fun : callable
+        A function of floats and arrays of floats, as plain NumPy. Its value is a scalar: a Python float, a NumPy scalar
+        or an array of rank 0.
+    argnums : int or sequence of int
+        The positions of the arguments to differentiate. Each is a float, an array, or a tuple, list or dict of them.
+    argnames : str or iterable of str
+        Further arguments, by the names under which they are passed.
+    has_aux : bool
+        Whether ``fun`` returns a pair of the value and anything else, which is returned beside the gradient.
+
+    Returns
+    -------
+    callable
+        A function of the same arguments. It gives the gradient of one argument in that argument's structure, dtype and
+        kind, and for a sequence ``argnums`` or with ``argnames`` a tuple of them; with ``has_aux`` a pair of that and
+        what ``fun`` returned.
+
+    Raises
+    ------
+    DerivativeError
+        By the gradient, where ``fun`` cannot be differentiated: the text names the argument, or the operation.
+    InvalidArgument, InvalidType
+        Where ``fun`` is no callable, or an argument of ``grad`` is not one of those above.
+
+    Examples
+    --------
+    >>> import numpy as np, tcompile
+    >>> gradient = tcompile.grad(lambda x: np.sum(x ** 3))
+    >>> gradient(np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    """
+    numbers, several = numbers_of("grad", fun, argnums, argnames)
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        _, aux, gradients = reverse(fun, args, kwargs, numbers, has_aux)
+        found = gradients if several else gradients[0]
+        return (found, aux) if has_aux else found
+
+    return _compiled(gradient, fun, "grad")
+
+
+def value_and_grad(
+    fun: _Function, argnums: int | Sequence[int] = 0, argnames: str | Iterable[str] = (), has_aux: bool = False
+) -> _Function:
+    """The value of a function, with the bits and the effects of the plain call, and its gradient.
+
+    The parameters are those of ``grad``. The function that is returned gives ``(value, gradient)``, and with
+    ``has_aux`` ``((value, aux), gradient)``.
+
+    >>> import numpy as np, tcompile
+    >>> tcompile.value_and_grad(lambda x: np.sum(x ** 2))(np.array([1.0, 2.0]))
+    (np.float64(5.0), array([2., 4.]))
+    """
+    numbers, several = numbers_of("value_and_grad", fun, argnums, argnames)
+
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        value, aux, gradients = reverse(fun, args, kwargs, numbers, has_aux)
+        found = gradients if several else gradients[0]
+        return ((value, aux), found) if has_aux else (value, found)
+
+    return _compiled(gradient, fun, "value_and_grad")
+
+
+def vjp(fun: _Function, *primals: Any) -> tuple[Any, _Function]:
+    """The value of a function, and the function that maps a cotangent of it to those of the arguments.
+
+    The cotangent has the structure and the shapes of the value. The pullback computes the value again.
+
+    >>> import numpy as np, tcompile
+    >>> value, pull = tcompile.vjp(np.sin, np.array([0.0, 1.0]))
+    >>> pull(np.array([2.0, 0.0]))
+    (array([2., 0.]),)
+    """
+    numbers, _ = numbers_of("vjp", fun, range(len(primals)), ())
+
+    def pullback(cotangent: Any) -> tuple[Any, ...]:
+        return reverse(fun, primals, {}, numbers, False, cotangent)[2]
+
+    return fun(*primals), _compiled(pullback, fun, "vjp")
+
+
+def jvp(fun: _Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """The value of a function, and its derivative along some tangents of its arguments.
+
+    >>> import numpy as np, tcompile
+    >>> tcompile.jvp(lambda x: x * x, (np.array([1.0, 2.0]),), (np.array([1.0, 0.5]),))
+    (array([1., 4.]), array([2., 2.]))
+    """
+    _check_function("jvp", fun)
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise InvalidType(f"jvp: {name} must be a tuple or list, got {type(given).__name__}")
+    if len(primals) != len(tangents):
+        raise InvalidArgument(f"jvp: there are {len(primals)} primals and {len(tangents)} tangents")
+    answer: tuple[Any, Any] = _pushforward(fun)(tuple(primals), tuple(tangents))
+    return answer
+
+
+def hvp(fun: _Function) -> _Function:
+    """The product of the Hessian of a scalar function with a vector: a function of the argument and the vector.
+
+    >>> import numpy as np, tcompile
+    >>> tcompile.hvp(lambda x: np.sum(x ** 3))(np.array([1.0, 2.0]), np.array([1.0, 0.0]))
+    array([6., 0.])
+    """
+    numbers, _ = numbers_of("hvp", fun, 0, ())
+
+    def gradient(x: Any) -> Any:
+        return reverse(fun, (x,), {}, numbers, False)[2][0]
+
+    def product(x: Any, v: Any) -> Any:
+        return forward(gradient, (x,), (v,))[1]
+
+    return _compiled(product, fun, "hvp")
+
+
+# -- the two that capture gives their meaning --------------------------------------------------------------------------
+def reverse(
+    function: _Function,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    numbers: tuple[int | str, ...],
+    has_aux: bool,
+    seed: Any = None,
+) -> tuple[Any, Any, tuple[Any, ...]]:
+    """``function(*args, **kwargs)``, what it returns besides, and the gradients of some arguments.
+
+    ``numbers`` are positions and names of arguments. ``seed`` is the cotangent of the value; None asks for a scalar
+    value, whose cotangent is 1.
+    """
+    answer: tuple[Any, Any, tuple[Any, ...]] = PLAIN[0](reverse, function, args, kwargs, numbers, has_aux, seed)
+    return answer
+
+
+def forward(function: _Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """``function(*primals)``, and the derivative of its value along ``tangents``."""
+    answer: tuple[Any, Any] = PLAIN[0](forward, function, primals, tangents)
+    return answer
+
+
+def stop_gradient(x: Any) -> Any:
+    """``x``, of which derivatives see no dependence.
+
+    >>> import numpy as np, tcompile
+    >>> float(tcompile.grad(lambda x: x * tcompile.stop_gradient(x))(3.0))
+    3.0
+    """
+    return x
+
+
+# -- how such functions are made ---------------------------------------------------------------------------------------
+def _compiled(function: _Function, fun: _Function, kind: str) -> _Function:
+    name = f"{kind}({getattr(fun, '__name__', type(fun).__name__)})"
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = getattr(fun, "__doc__", None)
+    made: _Function = COMPILE[0](function)
+    return made
+
+
+_PUSHES: WeakKeyDictionary[_Function, _Function] = WeakKeyDictionary()
+
+
+def _pushforward(fun: _Function) -> _Function:
+    try:
+        found = _PUSHES.get(fun)
+    except TypeError:  # no weak reference leads to it
+        found = None
+    if found is None:
+
+        def push(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+            return forward(fun, primals, tangents)
+
+        found = _compiled(push, fun, "jvp")
+        with contextlib.suppress(TypeError):
+            _PUSHES[fun] = found
+    return found
+
+
+def _check_function(name: str, fun: Any) -> None:
+    if not callable(fun):
+        raise InvalidType(f"{name}: fun must be callable, got {type(fun).__name__} {fun!r}")
+
+
+def numbers_of(
+    name: str, fun: Any, argnums: int | Sequence[int], argnames: str | Iterable[str]
+) -> tuple[tuple[int | str, ...], bool]:
+    """The arguments to differentiate, and whether they are several."""
+    _check_function(name, fun)
+    names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    if isinstance(argnums, bool) or not isinstance(argnums, int | tuple | list | range):
+        raise InvalidType(f"{name}: argnums must be an int or a sequence of ints, got {argnums!r}")
+    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    if any(isinstance(n, bool) or not isinstance(n, int) or n < 0 for n in numbers):
+        raise InvalidArgument(f"{name}: argnums must be positions from 0, got {argnums!r}")
+    if not all(isinstance(n, str) for n in names):
+        raise InvalidType(f"{name}: argnames must be strings, got {argnames!r}")
+    return (*numbers, *names), bool(names) or not isinstance(argnums, int)
+
+
+def weighed(function: _Function, weights: Any) -> _Function:
+    """The product of what a function returns with some weights, as a function."""
+
+    def slope(*args: Any) -> Any:
+        return product(function(*args), weights)
+
+    return slope
+
+
+def product(a: Any, b: Any) -> Any:
+    """The sum of the products of the numbers in two trees."""
+    if isinstance(a, tuple | list):
+        return sum(product(x, y) for x, y in zip(a, b, strict=True))
+    if isinstance(a, dict):
+        return sum(product(a[key], b[key]) for key in a)
+    return np.sum(a * b)
+
+
+__all__ = [
+    "COMPILE",
+    "PLAIN",
+    "forward",
+    "grad",
+    "hvp",
+    "jvp",
+    "numbers_of",
+    "product",
+    "reverse",
+    "stop_gradient",
+    "value_and_grad",
+    "vjp",
+    "weighed",
+]

@@ -1,0 +1,11 @@
+"""Derivatives of graphs: reverse mode, rule by rule.
+
+Input: a graph, or the part of one that a captured function has added. Output: nodes for the cotangents. Why: gradients
+are graphs like all others. ``table`` says which operation has which rule, ``reverse`` walks through a graph.
+"""
+
+from tcompile.transforms.autodiff import calls, loops, pointwise, reductions, structure
+from tcompile.transforms.autodiff.reverse import backward
+from tcompile.transforms.autodiff.table import NO_VJP, STOPPED, VJPS
+
+__all__ = ["NO_VJP", "STOPPED", "VJPS", "backward", "calls", "loops", "pointwise", "reductions", "structure"]

@@ -1,0 +1,376 @@
+"""Derivatives of library calls: linear algebra, and functions that only move elements.
+
+Input: a ``call`` node and its result's cotangent. Output: the operands' cotangents, by the same library's functions.
+Why: a call is known by its target alone; what has no rule here is an error that names it.
+
+Sources: M. Giles, Collected matrix derivative results for forward and reverse mode (2008), for inverses, determinants
+and solutions; I. Murray, Differentiation of the Cholesky decomposition (2016); for eigenvalues Giles as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tcompile.errors import DerivativeError
+from tcompile.graph import ops
+from tcompile.graph.ir import Node
+from tcompile.graph.ops.opaque import Slot, fill, resolve
+from tcompile.graph.sizes import Size
+from tcompile.transforms.autodiff.emit import Emit, is_float
+from tcompile.transforms.autodiff.reverse import LOOPS, Walk
+from tcompile.transforms.autodiff.table import VJPS, Pull, derivative
+
+TARGETS: dict[str, Callable[[Emit, Node, Node], Sequence[Pull | None]]] = {}
+PARTS: dict[str, Callable[[Emit, Node, dict[int, Node]], Node]] = {}  # of one operand, with several results
+_MOVES = frozenset({
+    "append", "block", "choose", "column_stack", "delete", "dstack", "hstack", "insert", "repeat", "resize", "roll",
+    "stack", "take", "take_along_axis", "tile", "vstack",
+})  # fmt: skip
+_MOST_FACTORS = 16  # of a power of a matrix: each is a product of its own
+_PADS = ("edge", "reflect", "symmetric", "wrap")
+
+
+def target(*names: str) -> Callable[[Any], Any]:
+    """Registers the rule of some calls."""
+
+    def register(rule: Any) -> Any:
+        for name in names:
+            TARGETS[name] = rule
+        return rule
+
+    return register
+
+
+def several(*names: str) -> Callable[[Any], Any]:
+    """Registers the rule of some calls with several results: it takes the cotangents of those that have one."""
+
+    def register(rule: Any) -> Any:
+        for name in names:
+            PARTS[name] = rule
+        return rule
+
+    return register
+
+
+@derivative(ops.CALL)
+def _call(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    name = node.attrs["target"]
+    rule = TARGETS.get(name)
+    if rule is not None:
+        return rule(e, node, g)
+    if name.removeprefix("numpy.") in _MOVES or (name == "numpy.pad" and _argument(node, 2, "mode") in _PADS):
+        return [_moved(e, node, g, number) for number in range(len(node.operands))]
+    raise DerivativeError(f"{name} has no derivative rule")
+
+
+def _several(walk: Walk, node: Node) -> None:
+    rule = PARTS.get(node.attrs["target"])
+    if rule is None:
+        raise DerivativeError(walk.why(node))
+    walk.add(node.inputs[0], rule(walk.e, node, walk.results[node]))
+
+
+LOOPS[ops.CALL] = _several
+
+
+def _argument(node: Node, place: int, name: str, default: Any = None) -> Any:
+    """A constant argument of a call."""
+    args, kwargs = node.attrs["args"], dict(node.attrs["kwargs"])
+    return args[place] if len(args) > place else kwargs.get(name, default)
+
+
+# -- what only moves elements ------------------------------------------------------------------------------------------
+def _moved(e: Emit, node: Node, g: Node, number: int) -> Pull | None:
+    """The same call on the elements' numbers says where each element of the result comes from."""
+    operand = node.operands[number]
+    if not isinstance(operand, Node) or not is_float(operand):
+        return None
+
+    def pull() -> Node:
+        given = [_numbers(e, o) if o is operand else _none(e, o) for o in node.inputs]
+        places = e.numpy(resolve(node.attrs["target"]), *_filled(node, given)[0], **_filled(node, given)[1])
+        size = operand.tensor.size
+        flat = e.reshape(places, [places.tensor.size])
+        values = e.where(e(ops.GREATER_EQUAL, flat, 0), e.reshape(g, [g.tensor.size]), 0.0)
+        zeros = e.full(operand, 0.0, [size])
+        taken = e(ops.COMBINE, zeros, values, e(ops.MAXIMUM, flat, 0), axes=(0,), path=(), ufunc="add")
+        return e.reshape(taken, operand.tensor.shape)
+
+    return pull
+
+
+def _filled(node: Node, given: Sequence[Node]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call, with other nodes in the place of its operands."""
+    plain = [_AsItIs(n) for n in given]
+    args = fill(_as_arrays(node.attrs["args"]), plain)
+    kwargs = {key: fill(_as_arrays(value), plain) for key, value in node.attrs["kwargs"]}
+    return _unwrapped(args), _unwrapped(kwargs)
+
+
+class _AsItIs:
+    """Keeps a node from being taken for an array."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+
+
+def _as_arrays(template: Any) -> Any:
+    if isinstance(template, Slot):
+        return Slot(template.index)
+    if isinstance(template, tuple | list):
+        return type(template)(_as_arrays(item) for item in template)
+    return template
+
+
+def _unwrapped(value: Any) -> Any:
+    if isinstance(value, _AsItIs):
+        return value.node
+    if isinstance(value, tuple | list):
+        return type(value)(_unwrapped(item) for item in value)
+    if isinstance(value, dict):
+        return {key: _unwrapped(item) for key, item in value.items()}
+    return value
+
+
+def _numbers(e: Emit, x: Node) -> Node:
+    numbers = e(ops.ARANGE, start=0, stop=x.tensor.size, step=1, dtype="int64")
+    return e.reshape(numbers, x.tensor.shape)
+
+
+def _none(e: Emit, x: Node) -> Node:
+    """No number, for what comes from another operand; indices are themselves."""
+    return e(ops.FULL, shape=x.tensor.shape, fill_value=-1, dtype="int64") if is_float(x) else x
+
+
+@target("numpy.roll")
+def _roll(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    shift, axis = _argument(node, 1, "shift"), _argument(node, 2, "axis")
+    if any(isinstance(part, Slot) for part in (shift if isinstance(shift, tuple) else (shift,))):
+        return [_moved(e, node, g, 0), *(None for _ in node.operands[1:])]
+    back = tuple(-part for part in shift) if isinstance(shift, tuple) else -shift
+    return [lambda: e.numpy(np.roll, g, back, axis=axis)]
+
+
+@target("numpy.pad")
+def _pad(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    mode = _argument(node, 2, "mode", "constant")
+    if mode in _PADS:
+        return [_moved(e, node, g, 0), *(None for _ in node.operands[1:])]
+    if mode != "constant" or len(node.operands) != 1:
+        raise DerivativeError(f"numpy.pad with the mode {mode!r} has no derivative rule")
+
+    def pull() -> Node:
+        shape = node.inputs[0].tensor.shape
+        widths = np.broadcast_to(np.asarray(_argument(node, 1, "pad_width")), (len(shape), 2)).tolist()
+        key = tuple(slice(before, before + n) for (before, _), n in zip(widths, shape, strict=True))
+        return e(ops.INDEX, g, key=key)
+
+    return [pull]
+
+
+# -- linear algebra ----------------------------------------------------------------------------------------------------
+def _t(e: Emit, x: Node) -> Node:
+    """Matrices transposed."""
+    ndim = x.tensor.ndim
+    return e.permute(x, [*range(ndim - 2), ndim - 1, ndim - 2])
+
+
+def _mm(e: Emit, a: Node, b: Node) -> Node:
+    return e(ops.MATMUL, a, b)
+
+
+def _inverse_t(e: Emit, a: Node) -> Node:
+    return _t(e, e.numpy(np.linalg.inv, a))
+
+
+def _beside(e: Emit, value: Node) -> Node:
+    """A number for each matrix, beside the matrices' elements."""
+    return e.reshape(value, [*value.tensor.shape, 1, 1])
+
+
+@target("numpy.linalg.inv")
+def _inv(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    return [lambda: e.negative(_mm(e, _mm(e, _t(e, node), g), _t(e, node)))]
+
+
+@target("numpy.linalg.det")
+def _det(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    return [lambda: e.multiply(_beside(e, e.multiply(g, node)), _inverse_t(e, node.inputs[0]))]
+
+
+@target("numpy.linalg.solve")
+def _solve(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    a, b = node.inputs
+    is_vector = b.tensor.ndim == 1
+
+    def to_b() -> Node:
+        return e.numpy(np.linalg.solve, _t(e, a), g)
+
+    def whole_b() -> Node:
+        return e.sum_to(to_b(), b.tensor.shape)
+
+    def to_a() -> Node:
+        pulled = to_b()
+        rows = e.reshape(pulled, [*pulled.tensor.shape, 1]) if is_vector else pulled
+        columns = e.reshape(node, [*node.tensor.shape, 1]) if is_vector else node
+        return e.sum_to(e.negative(_mm(e, rows, _t(e, columns))), a.tensor.shape)
+
+    return [to_a, whole_b]
+
+
+@target("numpy.linalg.cholesky")
+def _cholesky(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    def pull() -> Node:
+        half = e.numpy(np.tril, _mm(e, _t(e, node), e.numpy(np.tril, g)))
+        n = node.tensor.shape[-1]
+        eye = e(ops.EYE, n_rows=n, n_cols=n, k=0, dtype=node.tensor.dtype.name)
+        half = e.multiply(half, e.subtract(1.0, e.multiply(eye, 0.5)))
+        inverse = e.numpy(np.linalg.inv, node)
+        made = _mm(e, _mm(e, _t(e, inverse), half), inverse)
+        return e.multiply(e.add(made, _t(e, made)), 0.5)
+
+    return [pull]
+
+
+@several("numpy.linalg.slogdet")
+def _slogdet(e: Emit, node: Node, given: dict[int, Node]) -> Node:
+    a = node.inputs[0]
+    if 1 not in given:
+        return e.full(a, 0.0)
+    return e.multiply(_beside(e, given[1]), _inverse_t(e, a))
+
+
+def _vectors(e: Emit, node: Node) -> tuple[Node, Node]:
+    """The eigenvalues and eigenvectors that a call has given."""
+    graph = e.graph
+    assert isinstance(node.type, tuple)
+    first, second = (graph.append(ops.GET, [node], {"index": i}, t) for i, t in enumerate(node.type))
+    return first, second
+
+
+@several("numpy.linalg.eigh")
+def _eigh(e: Emit, node: Node, given: dict[int, Node]) -> Node:
+    values, vectors = _vectors(e, node)
+    n: Size = values.tensor.shape[-1]
+    inner: Node | None = None
+    if 1 in given:
+        columns = e.reshape(values, [*values.tensor.shape[:-1], 1, n])
+        rows = e.reshape(values, [*values.tensor.shape, 1])
+        eye = e(ops.EYE, n_rows=n, n_cols=n, k=0, dtype=values.tensor.dtype.name)
+        gaps = e.add(e.subtract(columns, rows), eye)
+        inner = e.multiply(e.divide(_mm(e, _t(e, vectors), given[1]), gaps), e.subtract(1.0, eye))
+    if 0 in given:
+        diagonal = _diagonal(e, given[0])
+        inner = diagonal if inner is None else e.add(inner, diagonal)
+    assert inner is not None
+    made = _mm(e, _mm(e, vectors, inner), _t(e, vectors))
+    return _lower(e, node, made)
+
+
+def _diagonal(e: Emit, values: Node) -> Node:
+    n = values.tensor.shape[-1]
+    eye = e(ops.EYE, n_rows=n, n_cols=n, k=0, dtype=values.tensor.dtype.name)
+    return e.multiply(eye, e.reshape(values, [*values.tensor.shape, 1]))
+
+
+def _lower(e: Emit, node: Node, symmetric: Node) -> Node:
+    """The cotangent of the triangle that is read: twice the part off the diagonal (LAPACK reads one triangle)."""
+    both = e.add(symmetric, _t(e, symmetric))
+    n = both.tensor.shape[-1]
+    eye = e(ops.EYE, n_rows=n, n_cols=n, k=0, dtype=both.tensor.dtype.name)
+    both = e.subtract(both, e.multiply(both, e.multiply(eye, 0.5)))
+    upper = _argument(node, 1, "UPLO", "L") == "U"
+    return e.numpy(np.triu if upper else np.tril, both)
+
+
+@target("numpy.linalg.eigvalsh")
+def _eigvalsh(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    def pull() -> Node:
+        _, vectors = e.several(np.linalg.eigh, node.inputs[0], _argument(node, 1, "UPLO", "L"))
+        made = _mm(e, _mm(e, vectors, _diagonal(e, g)), _t(e, vectors))
+        return _lower(e, node, made)
+
+    return [pull]
+
+
+@target("numpy.deg2rad", "numpy.radians", "numpy.rad2deg", "numpy.degrees")
+def _linear(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    return [lambda: e.numpy(resolve(node.attrs["target"]), g)]
+
+
+@target("numpy.convolve")
+def _convolve(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    a, v = node.inputs
+    if _argument(node, 2, "mode", "full") != "full":
+        raise DerivativeError("numpy.convolve in another mode than 'full' has no derivative rule")
+    return [lambda: e.numpy(np.correlate, g, v, "valid"), lambda: e.numpy(np.correlate, g, a, "valid")]
+
+
+@target("numpy.correlate")
+def _correlate(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    a, v = node.inputs
+    if _argument(node, 2, "mode", "valid") != "valid":
+        raise DerivativeError("numpy.correlate in another mode than 'valid' has no derivative rule")
+    return [lambda: e.numpy(np.convolve, g, v), lambda: e.numpy(np.correlate, a, g, "valid")]
+
+
+@target("numpy.matmul")
+def _matmul(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    return VJPS[ops.MATMUL](e, node, g)
+
+
+@target("numpy.einsum")
+def _einsum(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    """Each operand's cotangent is the ``einsum`` of the result's with the other operands."""
+    spec, *slots = node.attrs["args"]
+    if not isinstance(spec, str) or "." in spec or not all(isinstance(slot, Slot) for slot in slots):
+        raise DerivativeError("numpy.einsum with an ellipsis, or with lists of axes, has no derivative rule")
+    spec = spec.replace(" ", "")
+    inputs, _, output = spec.partition("->")
+    labels = inputs.split(",")
+    if "->" not in spec:
+        output = "".join(sorted(label for label in set(inputs) - {","} if inputs.count(label) == 1))
+    if any(len(set(part)) != len(part) for part in labels):
+        raise DerivativeError("numpy.einsum with a label twice in one operand has no derivative rule")
+    operands = [node.inputs[slot.index] for slot in slots]
+
+    def pull(number: int) -> Node:
+        own, x = labels[number], operands[number]
+        others = [i for i in range(len(labels)) if i != number]
+        known = set(output).union(*(labels[i] for i in others))
+        kept = "".join(label for label in own if label in known)
+        parts = ",".join([output, *(labels[i] for i in others)])
+        found = e.numpy(np.einsum, f"{parts}->{kept}", g, *(operands[i] for i in others))
+        shape = [n if label in known else 1 for label, n in zip(own, x.tensor.shape, strict=True)]
+        return e.broadcast(e.reshape(found, shape), x.tensor.shape)
+
+    pulls: list[Pull | None] = [None] * len(node.operands)
+    for number, slot in enumerate(slots):
+        pulls[slot.index] = partial(pull, number)
+    return pulls
+
+
+@target("numpy.linalg.matrix_power")
+def _matrix_power(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    n = _argument(node, 1, "n")
+    if not isinstance(n, int) or not 0 <= n <= _MOST_FACTORS:
+        raise DerivativeError(f"numpy.linalg.matrix_power with the exponent {n} has no derivative rule")
+
+    def pull() -> Node:
+        powers: list[Node] = []
+        for _ in range(n - 1):
+            powers.append(_mm(e, powers[-1], powers[0]) if powers else _t(e, node.inputs[0]))
+        total = e.full(node, 0.0)
+        for i in range(n):
+            left = _mm(e, powers[i - 1], g) if i else g
+            total = e.add(total, _mm(e, left, powers[n - 2 - i]) if i < n - 1 else left)
+        return total
+
+    return [pull]
+
+
+__all__ = ["PARTS", "TARGETS"]

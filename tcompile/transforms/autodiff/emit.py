@@ -1,0 +1,157 @@
+"""Adding the operations of a derivative to a graph.
+
+Input: a graph, and for each operation its operands. Output: nodes at the place in the user's code of the node that is
+differentiated. Why: rules are formulas; which types, broadcasts and memory orders they need is worked out here, once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tcompile.graph import ops
+from tcompile.graph.build import apply
+from tcompile.graph.ir import Graph, Location, Node, Operand
+from tcompile.graph.op import OPS, Op
+from tcompile.graph.ops.writing import Path
+from tcompile.graph.sizes import Size, is_one, same_shape
+from tcompile.graph.types import TensorType
+
+Library: TypeAlias = Callable[
+    [Graph, Location | None, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Sequence[Node]
+]
+
+
+class Emit:
+    """Adds nodes to ``graph``, all of them at ``location``. ``library`` adds calls of NumPy's functions."""
+
+    def __init__(self, graph: Graph, library: Library) -> None:
+        self.graph = graph
+        self.library = library
+        self.location: Location | None = None
+
+    def __call__(self, op: Op, *operands: Operand, **attrs: Any) -> Node:
+        """The node of ``op`` on these operands. Raises GraphError where they do not fit."""
+        made = apply(self.graph, op, *operands, location=self.location, **attrs)
+        made.silent = True
+        return made
+
+    def numpy(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
+        """What a function of NumPy gives of nodes and constants, in whichever way the frontend expresses it."""
+        (made,) = self.several(function, *args, **kwargs)
+        return made
+
+    def several(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Sequence[Node]:
+        """The same of a function with several results."""
+        before = len(self.graph.nodes)
+        made = self.library(self.graph, self.location, function, args, kwargs)
+        for node in self.graph.nodes[before:]:
+            node.silent = True
+        return made
+
+    # -- arithmetic ------------------------------------------------------------------------------------------------
+    def add(self, a: Operand, b: Operand) -> Node:
+        """``a + b``."""
+        return self(ops.ADD, a, b)
+
+    def subtract(self, a: Operand, b: Operand) -> Node:
+        """``a - b``."""
+        return self(ops.SUBTRACT, a, b)
+
+    def multiply(self, a: Operand, b: Operand) -> Node:
+        """``a * b``."""
+        return self(ops.MULTIPLY, a, b)
+
+    def divide(self, a: Operand, b: Operand) -> Node:
+        """``a / b``."""
+        return self(ops.DIVIDE, a, b)
+
+    def negative(self, a: Operand) -> Node:
+        """``-a``."""
+        return self(ops.NEGATIVE, a)
+
+    def where(self, condition: Node, a: Operand, b: Operand) -> Node:
+        """``a`` where the condition holds, else ``b``."""
+        return self(ops.WHERE, condition, a, b)
+
+    def scaled(self, g: Node, factor: Operand) -> Node:
+        """``g * factor``: a cotangent times a partial derivative.
+
+        Where ``g`` is zero because a ``where`` took its other side, the product is zero too, though the factor may be
+        infinite or NaN there: the multiplication moves inside of the ``where``.
+        """
+        return self.through_where(g, lambda part: self.multiply(part, factor))
+
+    def through_where(self, g: Node, formula: Any) -> Node:
+        """``formula(g)``, linear in ``g``, which stays zero where a ``where`` took its other side."""
+        if g.op is ops.WHERE:
+            condition, yes, no = g.operands
+            assert isinstance(condition, Node)
+            if isinstance(yes, Node) and _is_zero(no):
+                return self.where(condition, self.through_where(yes, formula), 0.0)
+            if isinstance(no, Node) and _is_zero(yes):
+                return self.where(condition, 0.0, self.through_where(no, formula))
+        made: Node = formula(g)
+        return made
+
+    # -- shapes ----------------------------------------------------------------------------------------------------
+    def full(self, like: Node, value: float, shape: Sequence[Size] | None = None) -> Node:
+        """An array of one value, of the dtype and (by default) the shape of ``like``."""
+        sizes = like.tensor.shape if shape is None else tuple(shape)
+        return self(ops.FULL, shape=sizes, fill_value=value, dtype=like.tensor.dtype.name)
+
+    def reshape(self, x: Node, shape: Sequence[Size]) -> Node:
+        """``x`` in another shape, whatever order its elements lie in."""
+        if same_shape(x.tensor.shape, tuple(shape)):
+            return x
+        if not x.tensor.c_contiguous:
+            x = self(ops.COPY_C, x)
+        return self(ops.RESHAPE, x, shape=tuple(shape))
+
+    def broadcast(self, x: Node, shape: Sequence[Size]) -> Node:
+        """``x`` broadcast to a shape."""
+        return x if same_shape(x.tensor.shape, tuple(shape)) else self(ops.BROADCAST_TO, x, shape=tuple(shape))
+
+    def sum_to(self, g: Node, shape: Sequence[Size]) -> Node:
+        """The transpose of a broadcast: the sum of ``g`` over the axes along which ``shape`` was repeated."""
+        lead = g.tensor.ndim - len(shape)
+        axes = [
+            axis
+            for axis, size in enumerate(g.tensor.shape)
+            if axis < lead or (is_one(shape[axis - lead]) and not is_one(size))
+        ]
+        if axes:
+            g = self(ops.SUM, g, axis=tuple(axes), keepdims=False)
+        return self.reshape(g, shape)
+
+    def expanded(self, g: Node, shape: Sequence[Size], axis: Sequence[int]) -> Node:
+        """What a reduction gave, with the axes that it reduced as axes of size one."""
+        return self.reshape(g, [1 if i in axis else n for i, n in enumerate(shape)])
+
+    def permute(self, x: Node, axes: Sequence[int]) -> Node:
+        """``x`` with its axes in another order."""
+        return x if list(axes) == list(range(len(axes))) else self(ops.PERMUTE_DIMS, x, axes=tuple(axes))
+
+    def cast(self, x: Node, dtype: np.dtype[Any]) -> Node:
+        """``x`` in another dtype."""
+        return x if x.tensor.dtype == dtype else self(ops.ASTYPE, x, dtype=dtype.name)
+
+    def shown(self, x: Node, path: Path) -> Node:
+        """The part of ``x`` that a path of view ops shows."""
+        for name, attrs in path:
+            x = self(OPS[name], x, **dict(attrs))
+        return x
+
+
+def _is_zero(operand: Operand) -> bool:
+    return not isinstance(operand, Node) and type(operand) in (int, float) and operand == 0
+
+
+def is_float(node: Node) -> bool:
+    """Whether a node has a dtype in which derivatives are taken."""
+    return isinstance(node.type, TensorType) and node.type.dtype.kind == "f"
+
+
+__all__ = ["Emit", "Library", "is_float"]

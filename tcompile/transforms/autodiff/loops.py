@@ -1,0 +1,252 @@
+"""Derivatives of loops: a counted loop backwards.
+
+Input: a ``fori_loop`` node, and the cotangents of what it carries at its end. Output: the cotangents of what it carried
+at its start. Why: the derivative of a loop is a loop, whose compile time does not depend on the trip count.
+
+The forward loop stores what its iterations begin with, one row of a stack for each iteration. A second loop goes from
+the last row to the first, computes the body once more, and walks back through it (Griewank and Walther, Evaluating
+Derivatives, 2008, chapter 12). Only what the backward body reads is stored: neither sums that are merely added to, nor
+what no iteration changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tcompile.errors import DerivativeError
+from tcompile.graph import ops
+from tcompile.graph.ir import Graph, Node, Operand, Type
+from tcompile.graph.sizes import ShapeEnv, Size, SymInt
+from tcompile.graph.types import ScalarType, TensorType
+from tcompile.transforms.autodiff.emit import Emit, is_float
+from tcompile.transforms.autodiff.reverse import LOOPS, Walk, backward
+from tcompile.transforms.autodiff.structure import step_of
+from tcompile.transforms.autodiff.table import STOPPED, refused
+
+
+def _fori_loop(walk: Walk, node: Node) -> None:
+    start, stop, *carried = node.operands
+    counter = node.regions[0].inputs[0].type
+    if not isinstance(counter, ScalarType) or not isinstance(counter.symbol, SymInt):
+        raise DerivativeError(walk.why(node, "a loop whose counter the graph computes has no derivative rule"))
+    if start != 0 or isinstance(stop, Node):
+        raise DerivativeError(walk.why(node, "a loop whose trip count the graph computes has no derivative rule"))
+    first = {i for i, o in enumerate(carried) if isinstance(o, Node) and o in walk.active}
+    active = sorted(_active(node.regions[0], first))
+    if active and any(i in walk.results[node] for i in active):
+        assert not isinstance(stop, float | complex)
+        _Backward(walk, node, active, str(counter.symbol), stop).run()
+
+
+def _active(body: Graph, start: set[int]) -> set[int]:
+    """Which carried values depend on those of ``start``, after any number of iterations."""
+    carried = body.inputs[1:]
+    active = set(start)
+    while True:
+        known = {carried[i] for i in active}
+        for node in body.nodes:
+            if node not in STOPPED and any(o in known for o in node.inputs) and _may_carry(node):
+                known.add(node)
+        found = active | {i for i, output in enumerate(body.outputs) if output in known}
+        if found == active:
+            return active
+        active = found
+
+
+def _may_carry(node: Node) -> bool:
+    return isinstance(node.type, tuple) or is_float(node)
+
+
+class _Backward:
+    """One loop's derivative."""
+
+    def __init__(self, walk: Walk, node: Node, active: Sequence[int], counter: str, count: Size) -> None:
+        self.walk, self.node, self.active, self.count = walk, node, list(active), count
+        self.body = node.regions[0]
+        self.carried: list[Operand] = list(node.operands[2:])
+        inputs = self.body.inputs[1:]
+        self.fixed = {i for i, (a, b) in enumerate(zip(inputs, self.body.outputs, strict=True)) if a is b}
+        self.types: list[Type] = [i.type for i in inputs]  # type: ignore[misc]
+        self.last = self.body.env.counter(count - 1, ("backward", counter))
+        self.moved = Moved({counter: count - 1 - self.last})
+
+    def run(self) -> None:
+        """Adds the backward loop, and the cotangents of what the loop was given."""
+        e, graph, node = self.walk.e, self.walk.e.graph, self.node
+        region, stacks, fixed = self._region()
+        stored = self._store(stacks)
+        ends = [self.walk.results[node].get(i) for i in self.active]
+        cotangents = [
+            e(ops.COPY_C, g) if g is not None else self._zeros(i) for i, g in zip(self.active, ends, strict=True)
+        ]
+        operands: list[Operand] = [*cotangents, *stored, *(self.carried[i] for i in fixed)]
+        types = tuple(i.type for i in region.inputs[1:])
+        loop = graph.append(
+            ops.FORI_LOOP, [0, self.count, *operands], {}, types,  # type: ignore[arg-type]
+            location=node.location, regions=(region,),
+        )  # fmt: skip
+        for place, i in enumerate(self.active):
+            operand, type = self.carried[i], types[place]
+            assert not isinstance(type, tuple)
+            got = graph.append(ops.GET, [loop], {"index": place}, type, location=node.location)
+            if isinstance(operand, Node):
+                self.walk.add(operand, got)
+
+    def _zeros(self, i: int) -> Node:
+        type = self.types[i]
+        assert isinstance(type, TensorType)
+        return self.walk.e(ops.FULL, shape=type.shape, fill_value=0.0, dtype=type.dtype.name)
+
+    def _region(self) -> tuple[Graph, list[int], list[int]]:
+        """The backward body, and of which carried values it reads the stack, and of which the one that stays."""
+        region = Graph(f"{self.body.name}_backward", self.body.env, scratch=True)
+        region.input("iteration", ScalarType("int", self.last))
+        inside = Emit(region, self.walk.e.library)
+        cotangents = {i: region.input(f"d_{self.body.inputs[1 + i].name}", self.types[i]) for i in self.active}
+        row = (step_of(ops.INDEX, {"key": (self.count - 1 - self.last,)}),)
+        given: dict[Node, Node] = {self.body.inputs[0]: region.inputs[0]}
+        sources: dict[int, Node] = {}
+        for i, (old, type) in enumerate(zip(self.body.inputs[1:], self.types, strict=True)):
+            if i in self.fixed:
+                given[old] = sources[i] = region.input(old.name, type)
+                continue
+            if not isinstance(type, TensorType):
+                raise DerivativeError(self.walk.why(self.node, "a number that a loop changes has no derivative rule"))
+            stack = region.input(f"{old.name}_of", TensorType(type.dtype, (self.count, *type.shape)))
+            given[old] = sources[i] = inside.shown(stack, row)
+        new = self.moved.copied(self.body, region, given)
+        nodes = [new[n] for n in self.body.nodes]
+        ends = [(new[self.body.outputs[i]], cotangents[i]) for i in self.active]
+        found = backward(region, nodes, ends, [sources[i] for i in self.active], inside.library)
+        outputs = []
+        for i, g in zip(self.active, found, strict=True):
+            made = g if g is not None else inside.full(cotangents[i], 0.0)
+            own = made is cotangents[i]
+            if not own and (
+                made in outputs or made.op.memory is not ops.Aliasing.FRESH or not made.tensor.c_contiguous
+            ):
+                made = inside(ops.COPY_C, made)
+            outputs.append(made)
+        used = _live(region, outputs)
+        region.nodes = [n for n in region.nodes if n in used]
+        wanted = [i for i in range(len(self.types)) if i in self.fixed and sources[i] in used]
+        stacks = [i for i in range(len(self.types)) if i not in self.fixed and sources[i] in used]
+        passed = [*(sources[i].inputs[0] for i in stacks), *(sources[i] for i in wanted)]
+        region.inputs = [region.inputs[0], *cotangents.values(), *passed]
+        region.outputs = [*outputs, *passed]
+        return region, stacks, wanted
+
+    def _store(self, stacks: Sequence[int]) -> list[Node]:
+        """Has the forward loop store what its iterations begin with; returns the stacks."""
+        graph, node, body = self.walk.e.graph, self.node, self.body
+        place = graph.nodes.index(node)
+        stored = []
+        first: list[Node] = []
+        for i in stacks:
+            old = body.inputs[1 + i]
+            type = TensorType(old.tensor.dtype, (self.count, *old.tensor.shape))
+            empty = graph.append(
+                ops.FULL, [], {"shape": type.shape, "fill_value": 0.0, "dtype": type.dtype.name}, type,
+                location=node.location,
+            )  # fmt: skip
+            graph.nodes.insert(place, graph.nodes.pop())
+            place += 1
+            index = len(body.outputs)
+            stack = body.input(f"{old.name}_of", type)
+            counter = body.inputs[0].type
+            assert isinstance(counter, ScalarType)
+            path = (step_of(ops.INDEX, {"key": (counter.symbol,)}),)
+            made = body.append(ops.ASSIGN, [stack, old], {"path": path}, type, location=node.location)
+            first.append(body.nodes.pop())
+            body.outputs.append(made)
+            body.updates = {**body.updates, index: index + 1}
+            assert isinstance(node.type, tuple)
+            node.operands, node.type = (*node.operands, empty), (*node.type, type)
+            got = graph.append(ops.GET, [node], {"index": index}, type, location=node.location)
+            stored.append(got)
+        body.nodes[:0] = first
+        return stored
+
+
+def _live(region: Graph, outputs: Sequence[Node]) -> set[Node]:
+    """The nodes that some outputs are computed from."""
+    live: set[Node] = set()
+    waiting = list(outputs)
+    while waiting:
+        node = waiting.pop()
+        if node not in live:
+            live.add(node)
+            waiting += node.inputs
+    return live
+
+
+class Moved:
+    """Copies graphs with other expressions in the place of counters: a loop's, and those of the loops in its body."""
+
+    def __init__(self, values: Mapping[str, Size]) -> None:
+        self.values = dict(values)
+
+    def copied(self, source: Graph, into: Graph, given: dict[Node, Node]) -> dict[Node, Node]:
+        """Adds copies of a graph's nodes to another graph; ``given`` says what stands for its inputs."""
+        new = dict(given)
+        for node in source.nodes:
+            operands = [new[o] if isinstance(o, Node) else self.of(o) for o in node.operands]
+            regions = tuple(self.region(part) for part in node.regions)
+            attrs = {name: self.of(value) for name, value in node.attrs.items()}
+            new[node] = into.append(
+                node.op, operands, attrs, self.of(node.type), name=node.name, location=node.location, regions=regions
+            )
+            new[node].silent = True
+            if node in STOPPED:
+                STOPPED.add(new[node])
+        return new
+
+    def region(self, source: Graph) -> Graph:
+        """A copy of a region. A counter that it binds is another one in the copy."""
+        made = Graph(source.name, source.env, scratch=source.scratch, updates=source.updates)
+        inner = Moved(self.values)
+        given = {}
+        for old in source.inputs:
+            if isinstance(old.type, ScalarType) and isinstance(old.type.symbol, SymInt):
+                name = str(old.type.symbol)
+                bounds = source.env.counters.get(name)
+                if bounds is not None and name not in inner.values:
+                    inner.values[name] = _counter(source.env, name, self.of(bounds[1]))
+            type = inner.of(old.type)
+            given[old] = made.input(old.name, type, old.location)
+        new = inner.copied(source, made, given)
+        made.outputs = [new[node] for node in source.outputs]
+        return made
+
+    def of(self, value: Any) -> Any:
+        """A size, or what holds sizes, with the other expressions in it."""
+        if isinstance(value, SymInt):
+            for name, other in self.values.items():
+                value = value.at(name, other) if isinstance(value, SymInt) else value
+            return value
+        if isinstance(value, TensorType):
+            return TensorType(value.dtype, self.of(value.shape), value.layout, value.device)
+        if isinstance(value, ScalarType):
+            return ScalarType(value.kind, None if value.symbol is None else self.of(value.symbol))
+        if isinstance(value, slice):
+            return slice(self.of(value.start), self.of(value.stop), self.of(value.step))
+        if type(value) in (tuple, list):
+            return type(value)(self.of(item) for item in value)
+        if type(value) is dict:
+            return {key: self.of(item) for key, item in value.items()}
+        return value
+
+
+def _counter(env: ShapeEnv, name: str, last: Size) -> SymInt:
+    return env.counter(last, ("backward", name))
+
+
+LOOPS[ops.FORI_LOOP] = _fori_loop
+refused("a loop over elements that became scalar code has no derivative rule yet", ops.SCALAR_LOOP)
+refused("a loop that a test may end, or a branch in a loop, has no derivative rule yet", ops.EXIT_LOOP)
+refused("tcompile's control-flow functions have no derivative rule yet", ops.COND, ops.WHILE_LOOP, ops.SCAN, ops.MAP)
+refused("a function that is compiled by itself has no derivative rule yet", ops.INVOKE)
+refused("what Python computes in the middle of a graph has no derivative rule", ops.PYTHON_CALL)
+
+__all__ = ["Moved"]

@@ -1,0 +1,124 @@
+"""Reverse mode: the cotangents of what a part of a graph was computed from.
+
+Input: a graph, the place in it where the part begins, its outputs with their cotangents, and the nodes that are
+differentiated. Output: a node for each of these, appended to the graph; None where nothing depends on it. Why: the
+derivative is part of the same graph, so whatever fuses, caches and shows graphs does that for it too.
+
+The walk is the textbook's (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3): nodes that depend on what
+is differentiated are active; from the last to the first, each active node hands its cotangent to its operands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from tcompile.errors import DerivativeError
+from tcompile.graph import ops
+from tcompile.graph.ir import Graph, Node
+from tcompile.graph.op import Op
+from tcompile.graph.types import TensorType
+from tcompile.transforms.autodiff.emit import Emit, Library, is_float
+from tcompile.transforms.autodiff.table import NO_VJP, STOPPED, VJPS, Vjp
+
+Loop = Callable[["Walk", Node], None]
+LOOPS: dict[Op, Loop] = {}  # operations with several results, which hand on several cotangents
+
+
+class Walk:
+    """One reverse walk over ``nodes``."""
+
+    def __init__(self, graph: Graph, nodes: Sequence[Node], sources: Sequence[Node], library: Library) -> None:
+        self.e = Emit(graph, library)
+        self.nodes = list(nodes)
+        self.active: set[Node] = set()
+        self.cotangents: dict[Node, Node] = {}
+        self.results: dict[Node, dict[int, Node]] = {}  # cotangents of the results of nodes with several
+        known = set(sources)
+        for node in self.nodes:
+            if any(o in known for o in node.inputs) and _carries(node):
+                known.add(node)
+        self.active = known
+
+    def add(self, node: Node, g: Node) -> None:
+        """Adds a part of a node's cotangent, where the node is active."""
+        if node not in self.active:
+            return
+        held = self.cotangents.get(node)
+        self.cotangents[node] = g if held is None else self.e.add(held, g)
+
+    def run(self) -> None:
+        """Goes from the last node to the first."""
+        for node in reversed(self.nodes):
+            self.e.location = node.location
+            if node in self.results:
+                rule = LOOPS.get(node.op)
+                if rule is None:
+                    raise DerivativeError(self.why(node))
+                rule(self, node)
+                continue
+            g = self.cotangents.get(node)
+            if g is None or node not in self.active:
+                continue
+            if node.op is ops.GET:
+                self._several(node, g)
+                continue
+            rule_of = VJPS.get(node.op)
+            if rule_of is None:
+                raise DerivativeError(self.why(node))
+            self._hand_on(node, rule_of, g)
+
+    def _hand_on(self, node: Node, rule: Vjp, g: Node) -> None:
+        try:
+            pulls = rule(self.e, node, g)
+            for operand, pull in zip(node.operands, pulls, strict=True):
+                if pull is not None and isinstance(operand, Node) and operand in self.active:
+                    self.add(operand, self.e.cast(pull(), operand.tensor.dtype))
+        except DerivativeError as error:
+            raise error if " (line " in str(error) else DerivativeError(_why(node, str(error))) from error
+
+    def _several(self, node: Node, g: Node) -> None:
+        held, index = self.results.setdefault(node.inputs[0], {}), node.attrs["index"]
+        held[index] = g if index not in held else self.e.add(held[index], g)  # several nodes may read one result
+
+    def why(self, node: Node, reason: str = "") -> str:
+        """Why a node has no derivative, with the user's line."""
+        return _why(node, reason)
+
+
+def _why(node: Node, reason: str = "") -> str:
+    name = node.attrs.get("target", node.op.name)
+    reason = reason or NO_VJP.get(node.op, f"{name} has no derivative rule")
+    where = f" (line {node.location.line}: {node.location.text.strip()})" if node.location is not None else ""
+    return f"{reason}{where}"
+
+
+def _carries(node: Node) -> bool:
+    """Whether a node's result can depend smoothly on its operands."""
+    if node in STOPPED:
+        return False
+    if isinstance(node.type, tuple):
+        return True
+    if not isinstance(node.type, TensorType):
+        return False
+    if node.type.dtype.kind == "c":
+        raise DerivativeError(_why(node, "complex numbers are not differentiated yet"))
+    return is_float(node)
+
+
+def backward(
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[tuple[Node, Node]], sources: Sequence[Node], library: Library
+) -> list[Node | None]:
+    """The cotangents of ``sources``, appended to ``graph``.
+
+    ``nodes`` are those of the differentiated part, in order; ``outputs`` are pairs of a node and its cotangent;
+    ``library`` adds calls of NumPy's functions. Raises
+    DerivativeError where a node between has no rule, with the user's line.
+    """
+    walk = Walk(graph, nodes, sources, library)
+    for node, g in outputs:
+        walk.add(node, g)
+    walk.run()
+    return [walk.cotangents.get(source) for source in sources]
+
+
+__all__ = ["LOOPS", "Walk", "backward"]

@@ -1,0 +1,53 @@
+"""The table of derivatives: for each operation its rule, or why it has none.
+
+Input: rules, registered by the sibling modules. Output: ``VJPS`` and ``NO_VJP``, keyed by the operation. Why: a
+derivative stands beside nothing else that is known of an operation in that backend or this pass, and a test says of
+each row of the op table that it is in one of both.
+
+A rule takes the node and the cotangent of its result, and returns for each operand a function that makes the
+operand's cotangent, or None where the derivative is zero. Only the functions of operands that lead to what is
+differentiated are called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+from weakref import WeakSet
+
+from tcompile.graph.ir import Node
+from tcompile.graph.op import Op
+from tcompile.transforms.autodiff.emit import Emit
+
+Pull: TypeAlias = Callable[[], Node]
+Vjp: TypeAlias = Callable[[Emit, Node, Node], Sequence[Pull | None]]
+
+VJPS: dict[Op, Vjp] = {}
+NO_VJP: dict[Op, str] = {}  # operations on floats without a rule, and why
+STOPPED: WeakSet[Node] = WeakSet()  # nodes that count as constants (``stop_gradient``)
+
+
+def derivative(*rows: Op) -> Callable[[Vjp], Vjp]:
+    """Registers the rule of some operations."""
+
+    def register(rule: Vjp) -> Vjp:
+        for row in rows:
+            VJPS[row] = rule
+        return rule
+
+    return register
+
+
+def constant(*rows: Op) -> None:
+    """Registers operations whose derivative is zero wherever it exists."""
+    for row in rows:
+        VJPS[row] = lambda e, node, g: [None] * len(node.operands)
+
+
+def refused(reason: str, *rows: Op) -> None:
+    """Registers operations that have no rule, with the reason that a user reads."""
+    for row in rows:
+        NO_VJP[row] = reason
+
+
+__all__ = ["NO_VJP", "STOPPED", "VJPS", "Pull", "Vjp", "constant", "derivative", "refused"]

@@ -1,0 +1,352 @@
+"""What derivatives do around the rules: loops, structures, kinds, nesting, stances, effects, errors."""
+
+from __future__ import annotations
+
+import collections
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tcompile
+from tcompile.errors import DerivativeError, InvalidArgument, InvalidType
+
+RANDOM = np.random.default_rng(0)
+X = RANDOM.standard_normal(40)
+U = RANDOM.random((12, 12))
+
+
+# -- loops -------------------------------------------------------------------------------------------------------------
+def heat(u0, n):
+    u = u0.copy()
+    for _ in range(n):
+        u[1:-1] += 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2])
+    return np.sum(u * u)
+
+
+def fisher(u0, n):
+    u = u0.copy()
+    for _ in range(n):
+        u[1:-1] = u[1:-1] + 0.1 * (u[2:] - 2 * u[1:-1] + u[:-2]) + 0.01 * u[1:-1] * (1 - u[1:-1])
+    return np.sum(u * u)
+
+
+def swaps(u, n):
+    v = u * 0.5
+    for _ in range(n):
+        u, v = v, 0.5 * (u + np.sin(v))
+    return np.sum(u * v)
+
+
+def accumulates(u, n):
+    total = 0.0
+    for i in range(n):
+        total += np.sum(np.sin(u * i)) / (i + 1)
+    return total
+
+
+def carries_a_number(u, n):
+    s = np.sum(u)
+    for _ in range(n):
+        s = np.sin(s) + 0.5 * s
+    return s
+
+
+def rows(u, n):
+    out = np.zeros((n, 4))
+    for i in range(n):
+        out[i] = np.cos(u[:4] * i) * u[4:8]
+    return np.sum(out**2)
+
+
+def triangular(a, n):
+    a = a.copy()
+    for i in range(n):
+        a[i + 1 :] = a[i + 1 :] * 0.9 + np.sin(a[i])
+    return np.sum(a * a)
+
+
+def nested(a, n):
+    a = a.copy()
+    for _ in range(n):
+        for j in range(20):
+            a[1:-1] = 0.5 * a[1:-1] + 0.25 * (a[2:] + a[:-2]) + 0.001 * j
+    return np.sum(a**3)
+
+
+def plain_steps(a, n):
+    for _ in range(n):
+        a = np.tanh(a @ np.eye(12) * 0.9 + 0.1)
+    return np.mean(a)
+
+
+LOOPS = [
+    (heat, X), (fisher, X), (swaps, X), (accumulates, X[:6]), (carries_a_number, X[:6]), (rows, X), (triangular, X),
+    (nested, X), (plain_steps, U),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("f", "x"), LOOPS, ids=lambda p: getattr(p, "__name__", ""))
+@pytest.mark.parametrize("n", [0, 1, 3, 37])
+def test_loops(f, x, n):
+    tcompile.check_grads(lambda y: f(y, n), step=1e-5, tolerance=1e-6)(x)
+
+
+@pytest.mark.parametrize("f", [fisher, swaps, carries_a_number])
+def test_second_derivatives_of_loops(f):
+    tcompile.check_grads(lambda y: f(y, 25), order=2, step=1e-5, tolerance=1e-5)(X[:8])
+
+
+def test_the_graph_of_a_loops_gradient_does_not_grow_with_the_trip_count():
+    sizes = []
+    for n in (600, 6000):
+        sizes.append(tcompile.explain(tcompile.grad(fisher))(np.abs(X) / 9, n).op_count)
+    assert sizes[0] == sizes[1] < 150
+
+
+def test_a_varying_trip_count_and_size_is_one_entry():
+    gradient = tcompile.grad(heat)
+    for n, size in ((30, 20), (40, 25), (50, 30), (60, 35), (70, 40)):
+        x = X[:size]
+        expected = (heat(x + 1e-6, n) - heat(x - 1e-6, n)) / 2e-6
+        assert abs(gradient(x, n).sum() - expected) < 1e-6
+    assert len(gradient.entries) <= 3
+
+
+# -- arguments and results ---------------------------------------------------------------------------------------------
+Point = collections.namedtuple("Point", "x y")
+
+
+def test_kinds_and_structures():
+    def f(p, q=1.0):
+        return np.sum(p["w"] * p["b"][0]) + p["b"][1] ** 2 * q
+
+    tree = {"w": np.arange(3.0), "b": [np.float64(2.0), 3.0]}
+    found = tcompile.grad(f)(tree)
+    assert list(found) == ["w", "b"] and type(found["b"]) is list
+    np.testing.assert_array_equal(found["w"], [2.0, 2.0, 2.0])
+    assert type(found["b"][0]) is np.float64 and found["b"][0] == 3.0
+    assert type(found["b"][1]) is float and found["b"][1] == 6.0
+    both = tcompile.grad(f, (0,), "q")(tree, q=2.0)
+    assert type(both) is tuple and both[1] == 9.0 and both[0]["b"][1] == 12.0
+    assert tcompile.grad(lambda x: x * x * 3)(2.0) == 12.0
+    assert type(tcompile.grad(lambda x: x * x)(np.float32(2.0))) is np.float32
+    assert tcompile.grad(lambda x: 5.0)(2.0) == 0.0
+    np.testing.assert_array_equal(tcompile.grad(lambda x, y: np.sum(y))(X, X), np.zeros(40))
+
+
+def test_a_value_has_the_bits_of_the_plain_call():
+    def f(x):
+        return np.sum(np.sin(x) * x) / x.size
+
+    value, gradient = tcompile.value_and_grad(f)(X)
+    with tcompile.set_stance("force_eager"):
+        again, other = tcompile.value_and_grad(f)(X)
+    assert value == tcompile.compile(f)(X) and again == f(X)
+    np.testing.assert_allclose(gradient, other, rtol=1e-14)
+
+
+def test_auxiliary_results():
+    def f(x):
+        y = x * 2
+        return np.sum(y * y), {"y": y, "name": "aux"}
+
+    gradient, aux = tcompile.grad(f, has_aux=True)(X)
+    np.testing.assert_allclose(gradient, 8 * X)
+    np.testing.assert_array_equal(aux["y"], X * 2)
+    (value, aux), gradient = tcompile.value_and_grad(f, has_aux=True)(X)
+    assert aux["name"] == "aux" and value == f(X)[0]
+
+
+def test_gradients_are_arrays_of_their_own():
+    y = np.ones(3)
+    first, second = tcompile.grad(lambda a, b: np.sum(a * y + b * y), (0, 1))(np.ones(3), np.ones(3))
+    first += 1
+    np.testing.assert_array_equal(second, y)
+    np.testing.assert_array_equal(y, np.ones(3))
+
+
+# -- nesting -----------------------------------------------------------------------------------------------------------
+def test_a_derivative_of_a_derivative_sees_its_own_variable_only():
+    def inner(x):
+        return x * tcompile.grad(lambda y: x * y)(x)
+
+    assert tcompile.grad(inner)(3.0) == 6.0
+    third = tcompile.grad(tcompile.grad(tcompile.grad(lambda x: x**4)))
+    assert third(2.0) == 48.0
+
+
+def test_gradients_inside_of_compiled_functions():
+    loss = lambda w: np.sum((w * X - 1) ** 2)
+    gradient = tcompile.grad(loss)
+
+    @tcompile.compile
+    def descend(w):
+        for _ in range(5):
+            w = w - 0.001 * gradient(w)
+        return w
+
+    @tcompile.compile
+    def made_inside(w):
+        return w - 0.001 * tcompile.grad(loss)(w)
+
+    w = X * 0.5
+    for _ in range(5):
+        w = w - 0.001 * 2 * X * (w * X - 1)
+    np.testing.assert_allclose(descend(X * 0.5), w, rtol=1e-12)
+    np.testing.assert_allclose(made_inside(X), X - 0.001 * 2 * X * (X * X - 1), rtol=1e-12)
+
+
+def test_forward_and_reverse_agree():
+    def f(x, y):
+        return np.sin(x) * y, np.sum(x / (1 + y * y))
+
+    v = (RANDOM.standard_normal(40), RANDOM.standard_normal(40))
+    value, tangent = tcompile.jvp(f, (X, X + 2), v)
+    u = (RANDOM.standard_normal(40), 0.7)
+    pulled = tcompile.vjp(f, X, X + 2)[1](u)
+    left = np.sum(tangent[0] * u[0]) + tangent[1] * u[1]
+    right = np.sum(pulled[0] * v[0]) + np.sum(pulled[1] * v[1])
+    np.testing.assert_allclose(left, right, rtol=1e-12)
+    np.testing.assert_allclose(value[0], f(X, X + 2)[0], rtol=1e-14)
+
+
+def test_products_with_a_hessian():
+    def rosenbrock(x):
+        return np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+    v = RANDOM.standard_normal(40)
+    gradient = tcompile.grad(rosenbrock)
+    numeric = (gradient(X + 1e-6 * v) - gradient(X - 1e-6 * v)) / 2e-6
+    np.testing.assert_allclose(tcompile.hvp(rosenbrock)(X, v), numeric, rtol=1e-5, atol=1e-4)
+
+
+def test_what_is_stopped_is_constant():
+    np.testing.assert_allclose(tcompile.grad(lambda x: np.sum(x * tcompile.stop_gradient(x * 2)))(X), 2 * X)
+    assert tcompile.grad(lambda x: tcompile.stop_gradient(x) ** 2)(3.0) == 0.0
+
+
+# -- kinks and poles ---------------------------------------------------------------------------------------------------
+def test_no_nan_from_the_side_that_a_where_did_not_take(recwarn):
+    x = np.array([0.0, 4.0, -1.0])
+    with np.errstate(all="ignore"):
+        found = tcompile.grad(lambda x: np.sum(np.where(x > 0, np.sqrt(x), 0)))(x)
+        np.testing.assert_array_equal(found, [0.0, 0.25, 0.0])
+        found = tcompile.grad(lambda x: np.sum(np.where(x > 0, np.log(x) / x, 1.0)))(x)
+        np.testing.assert_allclose(found, [0.0, (1 - np.log(4)) / 16, 0.0])
+
+
+def test_where_there_is_no_derivative():
+    assert tcompile.grad(abs)(0.0) == 0.0
+    assert tcompile.grad(lambda x: x**0)(0.0) == 0.0 and tcompile.grad(np.sqrt)(0.0) == np.inf
+    assert tcompile.grad(lambda y: np.sum(np.zeros(2) ** y))(np.float64(2.0)) == 0.0
+    assert np.isnan(tcompile.grad(np.linalg.norm)(np.zeros(2))).all()
+    np.testing.assert_array_equal(tcompile.grad(lambda x: np.max(x))(np.array([1.0, 3.0, 3.0])), [0, 0.5, 0.5])
+    np.testing.assert_array_equal(tcompile.grad(lambda x: np.sum(np.maximum(x, 1.0)))(np.array([1.0, 2.0])), [0.5, 1])
+    np.testing.assert_array_equal(
+        tcompile.grad(lambda x: np.sum(np.clip(x, 0, 1)))(np.array([0.0, 1.0, 2.0])), [1, 1, 0]
+    )
+
+
+def test_derivatives_warn_of_nothing_that_the_function_does_not():
+    x = np.array([0.0, 1.0])
+    with np.errstate(all="raise"):
+        found = tcompile.grad(lambda x: np.sum(np.sqrt(x)))(x)
+    np.testing.assert_array_equal(found, [np.inf, 0.5])
+
+
+# -- effects and breaks ------------------------------------------------------------------------------------------------
+def test_effects_happen_once():
+    log: list[int] = []
+    kept = {}
+
+    def f(x):
+        log.append(1)
+        kept["y"] = x * 2
+        return np.sum(x * x)
+
+    for n in (1, 2, 3):
+        np.testing.assert_allclose(tcompile.grad(f)(X), 2 * X)
+        assert log == [1] * n
+        np.testing.assert_array_equal(kept["y"], X * 2)
+
+
+def test_what_is_differentiated_cannot_be_written_to():
+    def f(x):
+        x[0] = 2.0
+        return np.sum(x * x)
+
+    x = X.copy()
+    with pytest.raises(DerivativeError, match="that is differentiated"):
+        tcompile.grad(f)(x)
+    np.testing.assert_array_equal(x, X)
+
+
+def test_a_break_is_an_error_with_its_line():
+    def f(x):
+        if x.sum() > 1e9:
+            return x.sum()
+        return np.sum(x * x)
+
+    with pytest.raises(DerivativeError, match=r"x\.sum\(\) > 1e9"):
+        tcompile.grad(f)(X)
+
+
+def test_an_operation_without_a_rule_is_named_with_its_line():
+    def f(x):
+        y = np.fft.rfft(x)
+        return np.sum(np.abs(y))
+
+    with pytest.raises(
+        DerivativeError, match=r"complex numbers are not differentiated yet \(line \d+: y = np.fft.rfft"
+    ):
+        tcompile.grad(f)(X)
+
+
+def test_the_functions_own_exception():
+    def f(x):
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        tcompile.grad(f)(X)
+    with pytest.raises(ValueError, match="matmul"):
+        tcompile.grad(lambda x: np.sum(x @ np.ones((3, 3))))(X)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize(("call", "error", "text"), [
+    (lambda: tcompile.grad(np.sum)(2), DerivativeError, r"argument 0 is the int 2, .*: pass 2\.0"),
+    (lambda: tcompile.grad(np.sum)(True), DerivativeError, "argument 0 is the bool True"),
+    (lambda: tcompile.grad(np.sum)(np.arange(3)), DerivativeError, r"has the dtype int64; .*astype\(float\)"),
+    (lambda: tcompile.grad(np.sum)(np.ones(3) * 1j), DerivativeError, "argument 0 is complex"),
+    (lambda: tcompile.grad(np.sum)("text"), DerivativeError, "argument 0 is a str"),
+    (lambda: tcompile.grad(lambda x, y: x * y, 2)(1.0, 2.0), DerivativeError, "no argument 2 .* passes 2 positional"),
+    (lambda: tcompile.grad(lambda x: x, argnames="y")(1.0), DerivativeError, "no argument 'y'"),
+    (lambda: tcompile.grad(lambda x: x * 2)(np.ones(3)), DerivativeError, "not a scalar; jacrev"),
+    (lambda: tcompile.grad(lambda x: "no")(1.0), DerivativeError, "not a scalar"),
+    (lambda: tcompile.grad(lambda x: x * x, has_aux=True)(1.0), DerivativeError, "has_aux asks for a pair"),
+    (lambda: tcompile.grad(3), InvalidType, "fun must be callable, got int 3"),
+    (lambda: tcompile.grad(np.sum, "x"), InvalidType, "argnums must be an int"),
+    (lambda: tcompile.grad(np.sum, -1), InvalidArgument, "argnums must be positions from 0, got -1"),
+    (lambda: tcompile.jvp(np.sin, (1.0,), (1.0, 2.0)), InvalidArgument, "1 primals and 2 tangents"),
+    (lambda: tcompile.jvp(np.sin, 1.0, (1.0,)), InvalidType, "primals must be a tuple or list, got float"),
+    (lambda: tcompile.jvp(np.sin, (np.ones(3),), (np.ones(4),)), DerivativeError, "Tangent 0 has the shape"),
+    (lambda: tcompile.vjp(np.sin, np.ones(3))[1](np.ones(4)), DerivativeError, "A cotangent has the shape"),
+    (lambda: tcompile.check_grads(np.sum, order=3), InvalidArgument, "order must be 1 or 2, got 3"),
+])  # fmt: skip
+def test_bad_input(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_a_wrong_gradient_is_found():
+    with pytest.raises(AssertionError, match=r"the gradient is .* along a random direction"):
+        tcompile.check_grads(lambda x: np.sum(tcompile.stop_gradient(x) * x))(X)
+
+
+def test_the_examples_of_the_page_run():
+    page = (Path(__file__).resolve().parents[2] / "docs" / "derivatives.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
+    assert len(blocks) == 2
+    exec("\n".join(blocks), {})

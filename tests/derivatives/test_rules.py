@@ -1,0 +1,265 @@
+"""Each rule of the table of derivatives, beside finite differences; first and second order, float64 and float32."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcompile
+from tcompile.graph import ops
+from tcompile.graph.op import OPS
+from tcompile.transforms.autodiff import NO_VJP, VJPS
+from tcompile.transforms.autodiff.reverse import LOOPS
+
+X = np.array([0.3, -1.2, 2.5, 0.9, -0.4, 1.7])
+P = np.abs(X) + 0.2  # positive
+U = X / 3  # between -1 and 1
+M = np.random.default_rng(0).standard_normal((3, 4))
+B = np.random.default_rng(1).standard_normal((4, 2))
+T = np.random.default_rng(2).standard_normal((2, 3, 4))
+C = np.array([0.7, -0.3, 1.9])
+K = np.array([2, 0, 2, 1])
+MASK = X > 0
+A = np.random.default_rng(3).standard_normal((3, 3)) + 2 * np.eye(3)
+
+CASES = {
+    # pointwise
+    "negative": (lambda x: -x, X),
+    "positive": (lambda x: +x, X),
+    "sqrt": (np.sqrt, P),
+    "square": (np.square, X),
+    "reciprocal": (np.reciprocal, P),
+    "exp": (np.exp, X),
+    "exp2": (np.exp2, X),
+    "expm1": (np.expm1, X),
+    "log": (np.log, P),
+    "log1p": (np.log1p, P),
+    "log2": (np.log2, P),
+    "log10": (np.log10, P),
+    "cbrt": (np.cbrt, P),
+    "sin": (np.sin, X),
+    "cos": (np.cos, X),
+    "tan": (np.tan, U),
+    "asin": (np.arcsin, U),
+    "acos": (np.arccos, U),
+    "atan": (np.arctan, X),
+    "sinh": (np.sinh, X),
+    "cosh": (np.cosh, X),
+    "tanh": (np.tanh, X),
+    "asinh": (np.arcsinh, X),
+    "acosh": (np.arccosh, P + 1),
+    "atanh": (np.arctanh, U),
+    "abs": (np.abs, X),
+    "add": (lambda x, y: x + y, X, P),
+    "subtract": (lambda x, y: x - y, X, P),
+    "multiply": (lambda x, y: x * y, X, P),
+    "divide": (lambda x, y: x / y, X, P),
+    "remainder": (lambda x, y: x % y, X, P),
+    "fmod": (np.fmod, X, P),
+    "pow": (lambda x, y: x**y, P, X),
+    "pow 2": (lambda x: x**2, X),
+    "pow 3": (lambda x: x**3, X),
+    "pow -1.5": (lambda x: x**-1.5, P),
+    "pow 0": (lambda x: x**0, X),
+    "pow 1": (lambda x: x**1, X),
+    "pow of a number": (lambda x: 2.0**x, X),
+    "maximum": (np.maximum, X, P - 0.5),
+    "minimum": (np.minimum, X, P - 0.5),
+    "fmax": (np.fmax, X, P - 0.5),
+    "fmin": (np.fmin, X, P - 0.5),
+    "atan2": (np.arctan2, X, P),
+    "atan2 of a number": (lambda x: np.arctan2(x, 2.0), X),
+    "hypot": (np.hypot, X, P),
+    "logaddexp": (np.logaddexp, X, P),
+    "copysign": (np.copysign, P, X),
+    "clip": (lambda x: np.clip(x, -1.0, 1.0), X),
+    "clip by arrays": (np.clip, X, P - 1.3, P),
+    "where": (lambda x, y: np.where(x > 0.5, x * y, y - x), X, P),
+    "floor": (lambda x: np.floor(x) * x, X),
+    "sign": (lambda x: np.sign(x) * x, X),
+    "heaviside": (lambda x: np.heaviside(x, 0.5) * x, X),
+    # broadcasting
+    "rows": (lambda m, c: m * c[:, None], M, C),
+    "a number beside": (lambda x: 3 - 2 * x, X),
+    "scalars": (lambda x, y: x * y + np.sin(x), np.float64(1.3), 0.7),
+    # reductions
+    "sum": (lambda m: np.sum(m, axis=0), M),
+    "sum keepdims": (lambda m: m / np.sum(m * m, axis=1, keepdims=True), M),
+    "mean": (lambda t: np.mean(t, axis=(0, 2)), T),
+    "prod": (lambda m: np.prod(m, axis=1), M),
+    "prod of all": (np.prod, X),
+    "prod beside zeros": (lambda m: np.prod(m, axis=0), M * (np.arange(12).reshape(3, 4) != 5)),
+    "max": (lambda m: np.max(m, axis=1), M),
+    "min": (lambda m: np.min(m, axis=0), M),
+    "max of all": (np.max, M),
+    "var": (lambda m: np.var(m, axis=1), M),
+    "std": (lambda m: np.std(m, axis=0, ddof=1), M),
+    "cumsum": (lambda m: np.cumsum(m, axis=1), M),
+    "cumprod": (lambda m: np.cumprod(m, axis=0) ** 2, M),
+    "cumprod beside zeros": (np.cumprod, X * MASK),
+    "argmax": (lambda m: m[np.argmax(m, axis=0), np.arange(4)], M),
+    "any": (lambda x: x * np.any(x > 2), X),
+    # views and copies
+    "reshape": (lambda m: m.reshape(2, 6) * np.arange(6), M),
+    "transpose": (lambda m: m.T * C, M),
+    "transposed twice": (lambda t: np.transpose(t, (2, 0, 1)) ** 2, T),
+    "ravel": (lambda m: m.T.ravel() ** 2, M),
+    "broadcast": (lambda c: np.broadcast_to(c, (4, 3)) * np.arange(12).reshape(4, 3), C),
+    "expand": (lambda c: np.expand_dims(c, 1) * M, C),
+    "squeeze": (lambda c: np.squeeze(c[None] ** 2), C),
+    "flip": (lambda m: np.flip(m, 0) * np.arange(4), M),
+    "copy": (lambda x: x.copy() * x, X),
+    "index": (lambda m: m[1:, ::2] ** 2, M),
+    "negative step": (lambda x: x[::-2] * x[1::2], X),
+    "element": (lambda x: x[2] * x, X),
+    "diagonal": (lambda m: np.diagonal(m) ** 2, M),
+    "diagonal above": (lambda m: np.diagonal(m, 1) ** 2, M),
+    "diagonal below": (lambda m: np.diagonal(m, -1) ** 2, M),
+    "trace": (lambda m: np.trace(m @ m.T), M),
+    "diagonals of a stack": (lambda t: np.diagonal(np.ascontiguousarray(t), 0, 1, 2) ** 2, T),
+    "windows": (lambda x: np.sum(np.lib.stride_tricks.sliding_window_view(x, 3) ** 2, axis=1), X),
+    "windows of two axes": (lambda m: np.sum(np.lib.stride_tricks.sliding_window_view(m, (2, 3)) ** 2, axis=(2, 3)), M),
+    "concatenate": (lambda x, y: np.concatenate([x, y, x]) ** 2, X, P),
+    "stack": (lambda x, y: np.stack([x, y], 1) ** 2, X, P),
+    "roll": (lambda m: np.roll(m, 1, axis=0) * m, M),
+    "roll by two": (lambda x: np.roll(x, -2) * x, X),
+    "pad wrap": (lambda m: np.pad(m, 1, mode="wrap") ** 2, M),
+    "pad zeros": (lambda m: np.pad(m, 1) ** 2, M),
+    "repeat": (lambda x: np.repeat(x, 2) ** 2, X),
+    "tile": (lambda x: np.tile(x, 2) ** 2, X),
+    "sort": (lambda x: np.sort(x) * np.arange(6), X),
+    "sort rows": (lambda m: np.sort(m, axis=0) ** 2 * M, M),
+    "diff": (lambda x: np.diff(x) ** 2, X),
+    "tril": (lambda m: np.tril(m) ** 2, M),
+    # reads and writes at computed places
+    "gather": (lambda m: m[K[:3]] ** 2, M),
+    "gather twice the same": (lambda x: x[K] * x[K], X),
+    "take": (lambda m: np.take(m, K, axis=1) ** 2, M),
+    "mask": (lambda x: np.where(MASK, x, 0) ** 2, X),
+    "mean of a mask": (lambda x: x[MASK].sum() ** 2, X),
+    # products
+    "matmul": (lambda a, b: a @ b, M, B),
+    "vector": (lambda a, c: c @ a, M, C),
+    "matrix by vector": (lambda a, x: a @ x, M, X[:4]),
+    "inverse": (np.linalg.inv, A),
+    "solve": (np.linalg.solve, A, C),
+    "solve for columns": (np.linalg.solve, A, M),
+    "det": (np.linalg.det, A),
+    "slogdet": (lambda a: np.linalg.slogdet(a)[1], A),
+    "cholesky": (lambda a: np.linalg.cholesky(a @ a.T + np.eye(3)), A),
+    "eigh": (lambda a: np.linalg.eigh(a + a.T)[0] ** 2, A),
+    "eigenvectors": (lambda a: np.linalg.eigh(a + a.T)[1] ** 2 @ C, A),
+    "eigvalsh": (lambda a: np.linalg.eigvalsh(a + a.T), A),
+    "norm": (np.linalg.norm, X),
+    "norm of rows": (lambda m: np.linalg.norm(m, axis=1), M),
+    "einsum": (lambda a, b: np.einsum("ij,jk->ki", a, b), M, B),
+    "matrix power": (lambda a: np.linalg.matrix_power(a, 3), A),
+    "convolve": (np.convolve, X, C),
+    "degrees": (np.rad2deg, X),
+    "dot": (lambda x, y: np.dot(x, y), X, P),
+    "stack of products": (lambda t, b: t @ b, T, B),
+    "broadcast product": (lambda t, m: t @ m.T, T, M),
+    "outer": (np.outer, C, X),
+    "tensordot": (lambda a, b: np.tensordot(a, b, 1), M, B),
+}
+
+
+def written(x, y):
+    x = x.copy()
+    x[1:3] = y[:2] * x[0]
+    x[4] += x[1] ** 2
+    x[::2] *= y[1]
+    return x
+
+
+def writes_by_mask(x, y):
+    x = x.copy()
+    x[MASK] = 0.5
+    x[~MASK] *= y[~MASK]
+    return x
+
+
+def scattered(x, y):
+    x = x.copy()
+    x[K] = y[:4] * 2
+    return x * x
+
+
+def added_at(x, y):
+    x = x.copy()
+    np.add.at(x, K, y[:4])
+    return x * x
+
+
+def written_twice(x, y):
+    out = np.zeros((2, 6))
+    out[0] = x
+    out[1] = y
+    out[:, 2] = out[:, 3] * 2
+    return out * out
+
+
+def filled(x, y):
+    out = np.empty(6)
+    out[:3] = x[:3] * y[:3]
+    out[3:] = x[3:]
+    out.sort()
+    return out * np.arange(6)
+
+
+def into_out(x, y):
+    out = np.empty_like(x)
+    np.multiply(x, y, out=out)
+    np.sin(out, out=out)
+    return out
+
+
+def by_rows(x, y):
+    m = np.outer(x, y)
+    m[1] = m[2] + m[0]
+    m[:, 1] *= 2
+    return m.sum(axis=0)
+
+
+for program in (written, writes_by_mask, scattered, added_at, written_twice, filled, into_out, by_rows):
+    CASES[program.__name__] = (program, X, P)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("backend", ["llvm", "plain"])
+def test_against_differences(name, backend):
+    function, *args = CASES[name]
+
+    def weighed(*given):
+        result = function(*given)
+        return np.sum(result * np.cos(np.arange(np.size(result)).reshape(np.shape(result))))
+
+    stance = "force_eager" if backend == "plain" else "default"
+    with tcompile.set_stance(stance):
+        tcompile.check_grads(weighed, order=2 if backend == "llvm" else 1, step=1e-5, tolerance=1e-6)(*args)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_dtypes_kinds_and_layouts(name):
+    """Gradients have the dtypes and shapes of what is differentiated, wherever its elements lie."""
+    function, *args = CASES[name]
+    numbers = tuple(range(len(args)))
+
+    def total(*given):
+        return np.sum(function(*given))
+
+    wide = tcompile.grad(total, numbers)(*args)
+    for gradient, arg in zip(wide, args, strict=True):
+        assert type(gradient) is type(arg) and np.shape(gradient) == np.shape(arg)
+    single = [np.asfortranarray(arg.astype(np.float32)) if np.ndim(arg) else arg for arg in args]
+    for gradient, arg, exact in zip(tcompile.grad(total, numbers)(*single), single, wide, strict=True):
+        assert np.asarray(gradient).dtype == np.asarray(arg).dtype
+        np.testing.assert_allclose(gradient, exact, rtol=2e-3, atol=2e-3)
+
+
+def test_every_operation_has_a_rule_or_a_reason():
+    missing = [
+        op.name for op in OPS.values() if op not in VJPS and op not in NO_VJP and op not in LOOPS and op is not ops.GET
+    ]
+    assert not missing
+    assert not [op.name for op in VJPS if op in NO_VJP]
