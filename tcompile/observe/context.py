@@ -51,7 +51,7 @@ def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterat
     """
     work = Work(function, compile_id, cell, time.perf_counter())
     token, put_back = None, strict.state()
-    try:  # from here on, an interrupt at any place leaves no state behind
+    try:  # from here on, an interrupt at any place loses no state
         token = _work.set(work)
         _running.append(work)
         for begins, _ in _followers:
