@@ -1,8 +1,8 @@
 """Derivatives as they run in plain Python, and their check by finite differences.
 
-Input: calls of ``annotations.derivatives.reverse`` and ``forward`` that no compiled function has made its own. Output:
-what they give, by the reference evaluation of the same graph; or the error that says why there is none. Why: a stance
-or a graph break around a gradient must not change it.
+Input: calls of ``annotations.derivatives.reverse`` and ``forward`` that no compiled function has made its own.
+Output: what they give, by the reference evaluation of the same graph; or the error that says why there is none.
+Why: a stance or a graph break around a gradient must not change it.
 """
 
 from __future__ import annotations

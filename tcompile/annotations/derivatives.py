@@ -1,10 +1,12 @@
 """Derivatives of NumPy functions: ``grad``, ``value_and_grad``, ``vjp``, ``jvp``, ``hvp``.
 
-Input: a function as it stands in the notebook, and its arguments. Output: functions that give its derivatives. Each is
-a compiled function of a few lines around ``reverse`` or ``forward``. Why: gradients follow all rules of other compiled
-functions: stances, guards, caches, displays. Capture follows the function where one of these two calls it, and adds its
-derivative to the same graph (``capture.semantics.special.derivatives``). Where they run in plain Python, ``PLAIN``
-captures and evaluates the function all the same.
+Input: a function as it stands in the notebook, and its arguments.
+Output: functions that give its derivatives. Each is a compiled function of a few lines around ``reverse`` or
+``forward``.
+Why: gradients follow all rules of other compiled functions: stances, guards, caches, displays. Capture follows the
+function where one of these two calls it, and adds its derivative to the same graph
+(``capture.semantics.special.derivatives``). Where they run in plain Python, ``PLAIN`` captures and evaluates the
+function all the same.
 """
 
 from __future__ import annotations

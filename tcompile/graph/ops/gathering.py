@@ -109,7 +109,7 @@ def _scatter_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
 
 
 def _turned(x: Any, axes: tuple[int, ...]) -> Any:
-    """A view of ``x`` with ``axes`` before."""
+    """A view of ``x`` whose first axes are ``axes``."""
     rest = [axis for axis in range(np.ndim(x)) if axis not in axes]
     return np.transpose(x, (*axes, *rest))
 

@@ -1,7 +1,9 @@
 """Derivatives of graphs: reverse mode, rule by rule.
 
-Input: a graph, or the part of one that a captured function has added. Output: nodes for the cotangents. Why: gradients
-are graphs like all others. ``table`` says which operation has which rule, ``reverse`` walks through a graph.
+Input: a graph, or the part of one that a captured function has added.
+Output: nodes for the cotangents.
+Why: gradients are graphs like all others. ``table`` says which operation has which rule, ``reverse`` walks through a
+graph.
 """
 
 from tcompile.transforms.autodiff import calls, loops, pointwise, reductions, structure

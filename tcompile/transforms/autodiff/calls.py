@@ -1,6 +1,7 @@
 """Derivatives of library calls: linear algebra, and functions that only move elements.
 
-Input: a ``call`` node and its result's cotangent. Output: the operands' cotangents, by the same library's functions.
+Input: a ``call`` node and its result's cotangent.
+Output: the operands' cotangents, by the same library's functions.
 Why: a call is known by its target alone; what has no rule here is an error that names it.
 
 Sources: M. Giles, Collected matrix derivative results for forward and reverse mode (2008), for inverses, determinants

@@ -1,7 +1,8 @@
 """Adding the operations of a derivative to a graph.
 
-Input: a graph, and for each operation its operands. Output: nodes at the place in the user's code of the node that is
-differentiated. Why: rules are formulas; which types, broadcasts and memory orders they need is worked out here, once.
+Input: a graph, and for each operation its operands.
+Output: nodes at the place in the user's code of the node that is differentiated.
+Why: rules are formulas; which types, broadcasts and memory orders they need is worked out here, once.
 """
 
 from __future__ import annotations

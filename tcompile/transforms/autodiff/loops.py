@@ -1,7 +1,8 @@
 """Derivatives of loops: a counted loop backwards.
 
-Input: a ``fori_loop`` node, and the cotangents of what it carries at its end. Output: the cotangents of what it carried
-at its start. Why: the derivative of a loop is a loop, whose compile time does not depend on the trip count.
+Input: a ``fori_loop`` node, and the cotangents of what it carries at its end.
+Output: the cotangents of what it carried at its start.
+Why: the derivative of a loop is a loop, whose compile time does not depend on the trip count.
 
 The forward loop stores what its iterations begin with, one row of a stack for each iteration. A second loop goes from
 the last row to the first, computes the body once more, and walks back through it (Griewank and Walther, Evaluating

@@ -1,7 +1,9 @@
 """Derivatives of element-by-element operations.
 
-Input: a pointwise node and its result's cotangent. Output: the operands' cotangents. Why: each rule is the textbook
-partial derivative; docs/derivatives.md says what is chosen where there is none (kinks, ties, poles).
+Input: a pointwise node and its result's cotangent.
+Output: the operands' cotangents.
+Why: each rule is the textbook partial derivative; docs/derivatives.md says what is chosen where there is none (kinks,
+ties, poles).
 """
 
 from __future__ import annotations

@@ -1,7 +1,9 @@
 """Derivatives of reductions, cumulative sums and products of matrices.
 
-Input: a node and its result's cotangent. Output: the operands' cotangents. Why: a sum's transpose is a broadcast, a
-product's is a product; extremes hand the cotangent to the elements that attained them, in equal parts.
+Input: a node and its result's cotangent.
+Output: the operands' cotangents.
+Why: a sum's transpose is a broadcast, a product's is a product; extremes hand the cotangent to the elements that
+attained them, in equal parts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Reverse mode: the cotangents of what a part of a graph was computed from.
 
 Input: a graph, the place in it where the part begins, its outputs with their cotangents, and the nodes that are
-differentiated. Output: a node for each of these, appended to the graph; None where nothing depends on it. Why: the
-derivative is part of the same graph, so whatever fuses, caches and shows graphs does that for it too.
+differentiated.
+Output: a node for each of these, appended to the graph; None where nothing depends on it.
+Why: the derivative is part of the same graph, so whatever fuses, caches and shows graphs does that for it too.
 
 The walk is the textbook's (Griewank and Walther, Evaluating Derivatives, 2008, chapter 3): nodes that depend on what
 is differentiated are active; from the last to the first, each active node hands its cotangent to its operands.

@@ -1,7 +1,9 @@
 """Derivatives of views, copies, writes and reads at computed places: what moves elements and computes none.
 
-Input: a node and its result's cotangent. Output: the operands' cotangents. Why: all of these are linear, and each
-one's transpose is another of them: a part that is read becomes a part that is written, and the other way round.
+Input: a node and its result's cotangent.
+Output: the operands' cotangents.
+Why: all of these are linear, and each one's transpose is another of them: a part that is read becomes a part that is
+written, and the other way round.
 """
 
 from __future__ import annotations

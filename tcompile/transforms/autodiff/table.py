@@ -1,8 +1,9 @@
 """The table of derivatives: for each operation its rule, or why it has none.
 
-Input: rules, registered by the sibling modules. Output: ``VJPS`` and ``NO_VJP``, keyed by the operation. Why: a
-derivative stands beside nothing else that is known of an operation in that backend or this pass, and a test says of
-each row of the op table that it is in one of both.
+Input: rules, registered by the sibling modules.
+Output: ``VJPS`` and ``NO_VJP``, keyed by the operation.
+Why: a derivative stands beside nothing else that is known of an operation in that backend or this pass, and a test says
+of each row of the op table that it is in one of both.
 
 A rule takes the node and the cotangent of its result, and returns for each operand a function that makes the
 operand's cotangent, or None where the derivative is zero. Only the functions of operands that lead to what is

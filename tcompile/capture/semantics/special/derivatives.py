@@ -1,8 +1,9 @@
 """Derivatives of captured functions: ``tcompile.grad`` and its relatives, by way of ``reverse`` and ``forward``.
 
-Input: calls of them with captured functions and arguments. Output: the function's value and its derivatives. The
-function is followed where it is called, so it has its effects, and its value has the bits, of the plain call. Its
-derivative is then added to the same graph. Why: guards, open sizes, fusion and caches are those of any other code.
+Input: calls of them with captured functions and arguments.
+Output: the function's value and its derivatives. The function is followed where it is called, so it has its effects,
+and its value has the bits, of the plain call. Its derivative is then added to the same graph.
+Why: guards, open sizes, fusion and caches are those of any other code.
 
 What is differentiated goes in as a view of itself. So other names for the same array, a closure variable or the
 argument of a derivative around this one, are constants here.
