@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from tcompile.bytecode.dialect import D
@@ -194,80 +194,110 @@ class Loop:
 
         Says whether the frame is where it goes on after the loop, and what the function returns where it does so.
         """
-        f, tx, plan = self.f, self.tx, self.plan
+        f, tx = self.f, self.tx
+        self._predict()
+        iterations = self._iterations()
+        self.slots.begin()
+        counter = self._count(iterations)
+        self.marks.begin()
+        self.collected.begin(iterations)
+        location, policy = tx.builder.location, tx.break_is_error
+        before, stack = dict(f.locals), list(f.stack)
+        known = state_of(tx)
+        outside = self._prepare(before, counter, known[0].keys())
+        trees = self.carried.trees.items() if not self.sure else ()
+        shared = any(self._is_shared(name, tree, before[name]) for name, tree in trees)
+        with open_region(tx, Graph(self.name, tx.graph.env)):
+            results = self._trace(before, counter, known)
+            self._reconcile(results, shared)
+        self._check_state(known, self.carried.memories, policy)
+        self._check_worth(iterations)
+        made = loop_node(tx, self.carried, iterations, self.exits.flags, self.exits.leaves, location)
+        self._take_results(outside)
+        return self._resume(made, iterations, before, results, stack)
+
+    def _predict(self) -> None:
+        """Takes over what the bytecode alone tells of the carried variables, in the first attempt."""
+        f, plan = self.f, self.plan
         foreseen = foresee(f, self.header.inside, self.needed) if self.is_for and not plan.tries else None
         if foreseen is not None:
             plan.looked, plan.carried = True, foreseen[0]
             plan.written = {("local", name): None for name in sorted(foreseen[1] & f.locals.keys())}
-        iterations, env = self._iterations(), tx.graph.env
-        self.slots.begin()
+
+    def _count(self, iterations: Size) -> SymInt:
+        """The induction variable, once the ints that grow with it are known. Raises Unsettled where they are not."""
+        f, tx, plan, env = self.f, self.tx, self.plan, self.tx.graph.env
         for name in sorted(self.needed & f.locals.keys()):  # by their symbols other ints may be known
             value = f.locals[name]
             if name in self.bound or (isinstance(value, LazyValue) and type(value.value) is int):
                 f.locals[name] = settled(tx, value)
-        if any(
-            name in f.locals and not is_int(f.locals[name]) for name in plan.induction_steps
-        ):  # the loop around computes it
-            self.look_again()
+        if any(name in f.locals and not is_int(f.locals[name]) for name in plan.induction_steps):
+            self.look_again()  # the loop around computes it
         if not all(is_known(env, amount) for amount in plan.induction_steps.values()):
             raise Unsettled("by how much an int grows is not known where the loop begins")
         counter = env.counter(iterations - 1, id(plan))
-        plan.induction_steps = {
-            name: env.adopt(amount) for name, amount in plan.induction_steps.items()
-        }  # learned by another attempt
+        # What another attempt has learned is in that attempt's symbols.
+        plan.induction_steps = {name: env.adopt(amount) for name, amount in plan.induction_steps.items()}
         self.counter, self.last = str(counter), iterations - 1
-        self.marks.begin()
-        self.collected.begin(iterations)
-        location = tx.builder.location
-        before, stack = dict(f.locals), list(f.stack)
-        name = f"loop_{plan.where.line}"
-        known = state_of(tx)
-        carried = self.carried = Carried(
-            tx, plan, name, counter, self.last, self.needed, self.live_before, self.live_past, known[0].keys()
+        return counter
+
+    def _prepare(
+        self, before: dict[str, Value], counter: SymInt, known: Collection[int]
+    ) -> dict[Memory, tuple[Node, Node, Graph]]:
+        """Finds what is carried, by the plan; returns what the carried memories hold outside of the loop."""
+        f, tx, plan = self.f, self.tx, self.plan
+        self.name = f"loop_{plan.where.line}"
+        self.carried = Carried(
+            tx, plan, self.name, counter, self.last, self.needed, self.live_before, self.live_past, known
         )
-        carried.find_memories(f, before)
-        memories = carried.memories
-        policy = tx.break_is_error
-        outside = {memory: (memory.root, memory.node, memory.graph) for memory in memories}
-        self.exits = Exits(f, carried, self.header, self)
-        carried.find_leaves(before)
-        trees = carried.trees.items() if not self.sure else ()
-        shared = any(self._is_shared(name, tree, before[name]) for name, tree in trees)
-        with open_region(tx, Graph(name, env)):
-            carried.begin()
-            f.locals.update(carried.first_values())
-            for name, amount in plan.induction_steps.items():
-                if name in before:
-                    f.locals[name] = integer(int_of(before[name]) + amount * counter)
-            self.given = dict(f.locals)
-            self.slots.store()
-            self.collected.open()
-            first_unwritten = len(tx.unplanned)
-            for number in range(plan.unroll_factor):
-                self.number = number
-                self._iteration(counter * plan.unroll_factor + number)
-            self._collect(known, counter)
-            slots = self.slots.changed()
-            self.slots.show()
-            self.marks.note(self.given)
-            if not plan.looked or slots or len(tx.unplanned) > first_unwritten:
-                look(self, before, tx.unplanned[first_unwritten:], slots)
-            results = self._results(before)
-            self.collected.close(carried)
-            left = bool(slots or self.collected.lists or self.exits.flags or shared)
-            if not self.sure and (left or any(x is not None for x in results.values())):
-                raise CannotCapture("loop-mismatch", "what it leaves behind where it has no iterations is not known")
-            leaves = carried.leaves
-            outputs = [*(memory.node for memory in memories), *carried.ends()[len(memories) :]]
-            for leaf, output in zip(leaves, outputs, strict=True):
-                leaf.ends.append(output)
-                for end in leaf.ends if leaf.kind == "memory" else ():
-                    if not fits(end.tensor, leaf.given.tensor):
-                        raise Unsettled(f"an array of type {leaf.given.type} becomes one of type {end.type}")
-            if self.exits.flags:
-                carried.settle_foreign()
-        self._check_state(known, memories, policy)
-        parts = carried.parts
+        self.carried.find_memories(f, before)
+        outside = {memory: (memory.root, memory.node, memory.graph) for memory in self.carried.memories}
+        self.exits = Exits(f, self.carried, self.header, self)
+        self.carried.find_leaves(before)
+        return outside
+
+    def _trace(self, before: dict[str, Value], counter: SymInt, known: Any) -> dict[str, Any]:
+        """Follows the body in the open region; returns what the carried variables hold after an iteration."""
+        f, tx, plan = self.f, self.tx, self.plan
+        self.carried.begin()
+        f.locals.update(self.carried.first_values())
+        for name, amount in plan.induction_steps.items():
+            if name in before:
+                f.locals[name] = integer(int_of(before[name]) + amount * counter)
+        self.given = dict(f.locals)
+        self.slots.store()
+        self.collected.open()
+        first_unwritten = len(tx.unplanned)
+        for number in range(plan.unroll_factor):
+            self.number = number
+            self._iteration(counter * plan.unroll_factor + number)
+        self._collect(known, counter)
+        self.changed_slots = self.slots.changed()
+        self.slots.show()
+        self.marks.note(self.given)
+        if not plan.looked or self.changed_slots or len(tx.unplanned) > first_unwritten:
+            look(self, before, tx.unplanned[first_unwritten:], self.changed_slots)
+        return self._results(before)
+
+    def _reconcile(self, results: dict[str, Any], shared: bool) -> None:
+        """Gives each leaf the node that it ends with. Raises Unsettled where an iteration changes a leaf's type."""
+        carried = self.carried
+        self.collected.close(carried)
+        left = bool(self.changed_slots or self.collected.lists or self.exits.flags or shared)
+        if not self.sure and (left or any(x is not None for x in results.values())):
+            raise CannotCapture("loop-mismatch", "what it leaves behind where it has no iterations is not known")
+        outputs = [*(memory.node for memory in carried.memories), *carried.ends()[len(carried.memories) :]]
+        for leaf, output in zip(carried.leaves, outputs, strict=True):
+            leaf.ends.append(output)
+            for end in leaf.ends if leaf.kind == "memory" else ():
+                if not fits(end.tensor, leaf.given.tensor):
+                    raise Unsettled(f"an array of type {leaf.given.type} becomes one of type {end.type}")
+        if self.exits.flags:
+            carried.settle_foreign()
+
+    def _check_worth(self, iterations: Size) -> None:
+        """Starts anew with the loop unrolled, where it is short or computes constants."""
+        tx, parts = self.tx, self.carried.parts
         most = [iterations, *(known for known in self.exits.known if known is not None)]
         count = sum(len(part.nodes) for part in parts)
         sizes = [size for size in most if isinstance(size, int)]
@@ -275,27 +305,36 @@ class Loop:
         nodes = [node for part in parts for node in part.nodes]
         if few and not any(node.regions for node in nodes) and not (tx.open_loops and self._stores_apart(nodes)):
             self.again(outcome="unrolled", reason=f"{min(sizes)} iterations of {count} operations are few")
-        if (
-            isinstance(iterations, int)
-            and iterations <= MANY_ITERATIONS
-            and not tx.open_loops
-            and computes_constants(carried)
-        ):
+        many = not isinstance(iterations, int) or iterations > MANY_ITERATIONS
+        if not many and not tx.open_loops and computes_constants(self.carried):
             self.again(outcome="unrolled", reason="what it computes depends on nothing else")
-        made = loop_node(tx, carried, iterations, self.exits.flags, self.exits.leaves, location)
-        for memory, leaf in zip(memories, leaves, strict=False):
+
+    def _take_results(self, outside: dict[Memory, tuple[Node, Node, Graph]]) -> None:
+        """Has the carried memories show what the node results in."""
+        for memory, leaf in zip(self.carried.memories, self.carried.leaves, strict=False):
             memory.root, node, memory.graph = outside[memory]
             memory.version += 1
             memory.node = node if leaf.ends == leaf.inputs else self._result(leaf)
-            tx.show_memory(memory.node, memory)
-        f.assigned |= self.bound
-        tx.touch()
-        after = AfterLoop(carried, None, whole=self.sure and not self.exits.flags)
+            self.tx.show_memory(memory.node, memory)
+        self.f.assigned |= self.bound
+        self.tx.touch()
+
+    def _resume(
+        self,
+        made: Sequence[Node],
+        iterations: Size,
+        before: dict[str, Value],
+        results: dict[str, Any],
+        stack: list[Value],
+    ) -> tuple[bool, Value | None]:
+        """Puts the frame to where it goes on after the loop, as ``run`` says."""
+        f, plan = self.f, self.plan
+        after = AfterLoop(self.carried, None, whole=self.sure and not self.exits.flags)
         if made and is_wanted(f, made[0].inputs[0].name):
             self._continue(before, results, stack, after)
         if not self.exits.ways:
             self._hold(self._after(before, results), after)
-            self.collected.put(carried, after)
+            self.collected.put(self.carried, after)
         f.stack[:] = stack
         if self.exits.ways:
             if isinstance(self.items, Counted):
