@@ -44,7 +44,7 @@ def check_grads(fun: _Function, order: int = 1, tolerance: float = 1e-5, step: f
     more than ``tolerance``, relative to the larger of both and 1. ``order`` 2 does the same for the gradient.
 
     >>> import numpy as np, tcompile
-    >>> tcompile.check_grads(lambda x: np.sum(np.sin(x)), order=2)(np.array([0.5, 2.0]))
+    >>> tcompile.check_grads(np.linalg.norm, order=2)(np.array([0.5, 2.0]))
     """
     if not callable(fun):
         raise InvalidType(f"check_grads: fun must be callable, got {type(fun).__name__} {fun!r}")

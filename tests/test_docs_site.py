@@ -27,7 +27,7 @@ import tcompile
 ROOT = Path(__file__).resolve().parent.parent
 # Objects of the module, which stand under their classes.
 OBJECTS = {
-    "config": "tcompile.config.Config", "memory": "tcompile.backends.pool.MemoryPool",
+    "config": "tcompile.config.Config", "memory": "tcompile.backends.memory_pool.MemoryPool",
     "cache": "tcompile.backends.disk.DiskCache",
 }  # fmt: skip
 

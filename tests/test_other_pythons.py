@@ -89,7 +89,7 @@ def test_a_chroot_is_made_once_and_runs_the_target_in_each(tool, monkeypatch, ca
         "VENV=/opt/python3.15",
     ]  # fmt: skip
     assert "MAKEFLAGS" not in environment
-    assert (folder / "etc" / "rewrittens").read_bytes() == Path("/etc/hosts").read_bytes()
+    assert (folder / "etc" / "hosts").read_bytes() == Path("/etc/hosts").read_bytes()
     assert Path(f"{folder}{ROOT}").is_dir() and not any(Path(f"{folder}{ROOT}").iterdir())
 
 

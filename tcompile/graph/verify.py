@@ -36,6 +36,7 @@ REGIONS = {
 def verify(graph: Graph) -> None:
     """Raises GraphError where ``graph`` is not well formed. Records nothing in the graph's environment.
 
+    >>> import numpy as np
     >>> from tcompile.graph import ops
     >>> g = Graph("double")
     >>> x = g.input("x", TensorType(np.dtype("float32"), (3,)))

@@ -244,7 +244,7 @@ def test_backends_of_the_cpu_refuse_such_arrays(gpu):
 ])  # fmt: skip
 def test_without_a_gpu_that_can_be_used_cupy_runs_as_it_is(gpu, facts, reason):
     gpu(**facts)
-    compiler._told.clear()
+    compiler._reported.clear()
     events = []
     compiled = tcompile.compile(lambda x: x * 2 + 1)
     x = arrays()[0]
@@ -259,7 +259,7 @@ def test_on_a_dead_context_cupy_runs_as_it_is(gpu, monkeypatch):
     def dead():
         raise RuntimeError("cudaErrorContextIsDestroyed")
 
-    compiler._told.clear()
+    compiler._reported.clear()
     monkeypatch.setattr(sys.modules["cupy"].cuda, "Device", dead)
     events, x = [], arrays()[0]
     with bus.listening(events.append):  # (CuPy's own error, where it is not pretended)

@@ -121,7 +121,7 @@ def test_functions_that_stay_plain_are_announced(notebook):
     ran = notebook("%%tcompile\nimport inspect\ndef f():\n    return inspect.stack()[0]\n\ndef g():\n    yield 1\n")
     (report,) = ran.reports
     for text in report.data["text/plain"], report.data["text/html"]:
-        assert "inspect.stack in line 4" in text and "it looks at its caller" in text
+        assert "inspect.stack in line 4" in text and "it reads its caller" in text
         assert "@tcompile.compile" in text and "line 6" in text
     (cache,) = (cache for cache in caches() if cache.held() is notebook["f"].__code__)
     marks = function_state(cache)["marks"]

@@ -179,7 +179,7 @@ class Dots(Text):
                 self.lines.insert(at, "    " * self.indent + f"{side}_found = tl.full({shape}, 0, tl.int32)")
                 inside = self.mask(frozenset((own, deep)))
                 found = f"tl.where({inside}, {side}_found, 0)" if inside else f"{side}_found"
-                self.line(f"{side}_told |= {found}")
+                self.line(f"{side}_flags |= {found}")
             self.any_flags |= before
             pieces[side] = self.registers
         for value in self.sums:
