@@ -32,7 +32,6 @@ from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node
 from tcompile.graph.ir import Location
 from tcompile.records import dataclass
-from tcompile.transforms.autodiff import STOPPED, backward
 
 _NONE = Constant(None)
 
@@ -233,6 +232,8 @@ def _seeded(tx: Context, result: Value, seed: Value) -> list[tuple[Node, Node]]:
 def _backward(
     tx: Context, nodes: Sequence[Node], pairs: Sequence[tuple[Node, Node]], leaves: Sequence[Leaf]
 ) -> list[Node | None]:
+    from tcompile.transforms.autodiff import backward  # with the first derivative, not with the first compile
+
     try:
         return backward(tx.builder.graph, nodes, pairs, [leaf.node for leaf in leaves], partial(_library, tx))
     except DerivativeError as error:
@@ -338,6 +339,8 @@ def _stopped(tx: Context, leaf: Value) -> Value:
     node = _node(leaf)
     if node is None or node.tensor.dtype.kind not in "f":
         return leaf
+    from tcompile.transforms.autodiff import STOPPED
+
     shown = tx.builder.op("reshape", node, shape=node.tensor.shape)
     STOPPED.add(shown)
     return _inside(tx, leaf, shown)
