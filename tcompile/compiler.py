@@ -256,7 +256,8 @@ def _continuation(
     )  # fmt: skip
     outcome = capture(
         code, cache.namespace, region.start, values, name=f"continuation_{cache.number}", frontends=frontends(),
-        options=options, profile=cache.profile, rewritten=lambda: rewritten_of(cache, code, compiler), plans=plans,
+        options=options, profile=cache.profile, rewritten=lambda: rewritten_of(cache, code, compiler),
+        plans=plans.copied(),
     )  # fmt: skip
     if outcome.graph_break is not None or outcome.captured.exit is None:  # capture did not reach the loop
         return None

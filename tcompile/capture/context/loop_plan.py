@@ -6,6 +6,7 @@ Why: the context of a capture holds it, and comes before the loops.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
@@ -87,6 +88,11 @@ class LoopPlans:
     followed: int = 0  # instructions, in the attempts that started anew
     names: dict[Any, str] = field(default_factory=dict)  # of symbols, which are called the same in all attempts
     refused: dict[tuple[Any, ...], str] = field(default_factory=dict)  # why loops are no scalar loops
+
+    def copied(self) -> LoopPlans:
+        """Plans that another capture of the same code may change: a change of what it reads may lead it elsewhere."""
+        plans = {key: copy.copy(plan) for key, plan in self.plans.items()}
+        return LoopPlans(plans, self.restarts, self.followed, dict(self.names), dict(self.refused))
 
     def begin(self) -> None:
         """Another attempt begins."""
