@@ -70,7 +70,7 @@ def grad(
         found = gradients if several else gradients[0]
         return (found, aux) if has_aux else found
 
-    return _compiled(gradient, fun, "grad")
+    return compiled(gradient, fun, "grad")
 
 
 def value_and_grad(
@@ -92,7 +92,7 @@ def value_and_grad(
         found = gradients if several else gradients[0]
         return ((value, aux), found) if has_aux else (value, found)
 
-    return _compiled(gradient, fun, "value_and_grad")
+    return compiled(gradient, fun, "value_and_grad")
 
 
 def vjp(fun: _Function, *primals: Any) -> tuple[Any, _Function]:
@@ -110,7 +110,7 @@ def vjp(fun: _Function, *primals: Any) -> tuple[Any, _Function]:
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         return reverse(fun, primals, {}, numbers, False, cotangent)[2]
 
-    return fun(*primals), _compiled(pullback, fun, "vjp")
+    return fun(*primals), compiled(pullback, fun, "vjp")
 
 
 def jvp(fun: _Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
@@ -145,7 +145,7 @@ def hvp(fun: _Function) -> _Function:
     def product(x: Any, v: Any) -> Any:
         return forward(gradient, (x,), (v,))[1]
 
-    return _compiled(product, fun, "hvp")
+    return compiled(product, fun, "hvp")
 
 
 # -- the two that capture gives their meaning --------------------------------------------------------------------------
@@ -166,9 +166,9 @@ def reverse(
     return answer
 
 
-def forward(function: _Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-    """``function(*primals)``, and the derivative of its value along ``tangents``."""
-    answer: tuple[Any, Any] = PLAIN[0](forward, function, primals, tangents)
+def forward(fun: _Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    """``fun(*primals)``, and the derivative of its value along ``tangents``."""
+    answer: tuple[Any, Any] = PLAIN[0](forward, fun, primals, tangents)
     return answer
 
 
@@ -183,7 +183,8 @@ def stop_gradient(x: Any) -> Any:
 
 
 # -- how such functions are made ---------------------------------------------------------------------------------------
-def _compiled(function: _Function, fun: _Function, kind: str) -> _Function:
+def compiled(function: _Function, fun: _Function, kind: str) -> _Function:
+    """The derivative of ``fun`` that ``function`` computes, compiled, under a name that tells of both."""
     name = f"{kind}({getattr(fun, '__name__', type(fun).__name__)})"
     function.__name__ = function.__qualname__ = name
     function.__doc__ = getattr(fun, "__doc__", None)
@@ -204,7 +205,7 @@ def _pushforward(fun: _Function) -> _Function:
         def push(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
             return forward(fun, primals, tangents)
 
-        found = _compiled(push, fun, "jvp")
+        found = compiled(push, fun, "jvp")
         with contextlib.suppress(TypeError):
             _PUSHES[fun] = found
     return found
@@ -252,6 +253,7 @@ def product(a: Any, b: Any) -> Any:
 __all__ = [
     "COMPILE",
     "PLAIN",
+    "compiled",
     "forward",
     "grad",
     "hvp",

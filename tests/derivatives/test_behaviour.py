@@ -350,3 +350,24 @@ def test_the_examples_of_the_page_run():
     blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
     assert len(blocks) == 2
     exec("\n".join(blocks), {})
+
+
+def test_all_of_them_inside_of_a_compiled_function():
+    def f(x):
+        return np.sum(np.sin(x) * x)
+
+    @tcompile.compile(fullgraph=True)
+    def everything(x, v):
+        value, gradient = tcompile.value_and_grad(f)(x)
+        product = tcompile.hvp(f)(x, v)
+        pushed = tcompile.jvp(f, (x,), (v,))[1]
+        pulled = tcompile.vjp(f, x)[1](2.0)[0]
+        return value, gradient, product, pushed, pulled
+
+    x, v = np.array([0.3, -1.0, 2.0]), np.array([1.0, 0.5, -0.2])
+    value, gradient, product, pushed, pulled = everything(x, v)
+    exact = np.cos(x) * x + np.sin(x)
+    np.testing.assert_allclose(gradient, exact)
+    np.testing.assert_allclose(product, (2 * np.cos(x) - x * np.sin(x)) * v)
+    np.testing.assert_allclose([value, pushed], [f(x), exact @ v])
+    np.testing.assert_allclose(pulled, 2 * exact)

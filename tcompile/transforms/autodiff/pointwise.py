@@ -137,24 +137,21 @@ def _divide(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     ]
 
 
-@derivative(ops.REMAINDER, ops.SCALAR_REMAINDER)
-def _remainder(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    a, b = node.operands
+def _modulo(whole: Op, *rows: Op) -> None:
+    """The rule of remainders: by the divisor it is minus the quotient, made whole as the operation does."""
 
-    def to_divisor() -> Node:
-        return e.scaled(g, e.negative(e(ops.FLOOR, e.divide(a, b))))
+    @derivative(*rows)
+    def rule(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+        a, b = node.operands
 
-    return [_reduced(e, node, 0, lambda: g), _reduced(e, node, 1, to_divisor)]
+        def to_divisor() -> Node:
+            return e.scaled(g, e.negative(e(whole, e.divide(a, b))))
+
+        return [_reduced(e, node, 0, lambda: g), _reduced(e, node, 1, to_divisor)]
 
 
-@derivative(ops.FMOD)
-def _fmod(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    a, b = node.operands
-
-    def to_divisor() -> Node:
-        return e.scaled(g, e.negative(e(ops.TRUNC, e.divide(a, b))))
-
-    return [_reduced(e, node, 0, lambda: g), _reduced(e, node, 1, to_divisor)]
+_modulo(ops.FLOOR, ops.REMAINDER, ops.SCALAR_REMAINDER)
+_modulo(ops.TRUNC, ops.FMOD)
 
 
 @derivative(ops.POW, ops.SCALAR_POW)
@@ -190,50 +187,26 @@ def _logarithm(base: Operand) -> float:
     return math.log(base) if base > 0 else 0.0 if base == 0 else math.nan
 
 
-def _chosen(e: Emit, node: Node, g: Node, before: Op) -> Sequence[Pull | None]:
-    """Of two operands the one that the result was taken from; half each where both are equal."""
-    a, b = node.operands
+def _extremum(row: Op, before: Op, nan_loses: bool) -> None:
+    """The rule of the larger or the smaller of two: the cotangent goes to that one, in halves where both are equal."""
 
-    def part(first: Operand, second: Operand) -> Node:
-        wins = e(before, first, second)
-        half = e.where(e(ops.EQUAL, first, second), e.scaled(g, 0.5), 0.0)
-        return e.where(wins, g, half)
+    @derivative(row)
+    def rule(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+        def part(first: Operand, second: Operand) -> Node:
+            wins = e(before, first, second)
+            if nan_loses and isinstance(second, Node):
+                wins = e(ops.LOGICAL_OR, wins, e(ops.ISNAN, second))
+            half = e.where(e(ops.EQUAL, first, second), e.scaled(g, 0.5), 0.0)
+            return e.where(wins, g, half)
 
-    return [_reduced(e, node, 0, lambda: part(a, b)), _reduced(e, node, 1, lambda: part(b, a))]
-
-
-@derivative(ops.MAXIMUM)
-def _maximum(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    return _chosen(e, node, g, ops.GREATER)
-
-
-@derivative(ops.MINIMUM)
-def _minimum(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    return _chosen(e, node, g, ops.LESS)
+        a, b = node.operands
+        return [_reduced(e, node, 0, lambda: part(a, b)), _reduced(e, node, 1, lambda: part(b, a))]
 
 
-def _chosen_beside_nan(e: Emit, node: Node, g: Node, before: Op) -> Sequence[Pull | None]:
-    """The same where a NaN loses: the other operand is taken."""
-    a, b = node.operands
-
-    def part(first: Operand, second: Operand) -> Node:
-        wins = e(before, first, second)
-        if isinstance(second, Node):
-            wins = e(ops.LOGICAL_OR, wins, e(ops.ISNAN, second))
-        half = e.where(e(ops.EQUAL, first, second), e.scaled(g, 0.5), 0.0)
-        return e.where(wins, g, half)
-
-    return [_reduced(e, node, 0, lambda: part(a, b)), _reduced(e, node, 1, lambda: part(b, a))]
-
-
-@derivative(ops.FMAX)
-def _fmax(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    return _chosen_beside_nan(e, node, g, ops.GREATER)
-
-
-@derivative(ops.FMIN)
-def _fmin(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    return _chosen_beside_nan(e, node, g, ops.LESS)
+_extremum(ops.MAXIMUM, ops.GREATER, nan_loses=False)
+_extremum(ops.MINIMUM, ops.LESS, nan_loses=False)
+_extremum(ops.FMAX, ops.GREATER, nan_loses=True)
+_extremum(ops.FMIN, ops.LESS, nan_loses=True)
 
 
 @derivative(ops.ATAN2)

@@ -267,10 +267,11 @@ def _traced(value: Any) -> Any:
     return {key: _traced(item) for key, item in value.items()} if isinstance(value, dict) else value
 
 
+@special(derivatives.jvp)
 @special(derivatives.forward)
 def _forward(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    names: dict[str, Value | None] = {"function": None, "primals": None, "tangents": None}
-    called, given, along = bind("forward", names, args, kwargs)
+    names: dict[str, Value | None] = {"fun": None, "primals": None, "tangents": None}
+    called, given, along = bind("jvp", names, args, kwargs)
     graph = tx.builder.graph
     assert isinstance(given, SequenceValue) and isinstance(along, SequenceValue)
     if len(given.items) != len(along.items):
@@ -346,52 +347,7 @@ def _stopped(tx: Context, leaf: Value) -> Value:
     return _inside(tx, leaf, shown)
 
 
-# -- functions that are derivatives ------------------------------------------------------------------------------------
-class Derived(Value):
-    """What ``grad`` and its relatives return in a captured function: one that gives a function's derivative."""
-
-    has_variable = False
-
-    def __init__(
-        self, kind: str, function: Value, numbers: tuple[int | str, ...], several: bool, has_aux: bool
-    ) -> None:
-        self.kind, self.function, self.numbers = kind, function, numbers
-        self.several, self.has_aux = several, has_aux
-
-    def describe(self) -> str:
-        """What it is the derivative of."""
-        return f"{self.kind} of {self.function.describe()}"
-
-    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """The derivative at some arguments."""
-        given = SequenceValue(list(args), tuple)
-        which = SequenceValue([Constant(number) for number in self.numbers], tuple)
-        call: list[Value] = [self.function, given, DictValue(dict(kwargs)), which, Constant(self.has_aux)]
-        found = _reverse(tx, Constant(derivatives.reverse), call, {})
-        assert isinstance(found, SequenceValue)
-        value, more, gradients = found.items
-        assert isinstance(gradients, SequenceValue)
-        gradient: Value = gradients if self.several else gradients.items[0]
-        if self.kind == "grad":
-            return SequenceValue([gradient, more], tuple) if self.has_aux else gradient
-        return SequenceValue([SequenceValue([value, more], tuple) if self.has_aux else value, gradient], tuple)
-
-
-def _derived(kind: str) -> Any:
-    def handler(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        names: dict[str, Value | None] = {
-            "fun": None, "argnums": Constant(0), "argnames": Constant(()), "has_aux": Constant(False),
-        }  # fmt: skip
-        fun, argnums, argnames, has_aux = bind(kind, names, args, kwargs)
-        numbers, several = derivatives.numbers_of(kind, _callable, _plain(tx, argnums), _plain(tx, argnames))
-        return Derived(kind, fun, numbers, several, bool(_plain(tx, has_aux)))
-
-    return handler
-
-
-def _callable() -> None:
-    """Stands for the function, of which plain Python asks whether it can be called."""
-
-
-special(derivatives.grad)(_derived("grad"))
-special(derivatives.value_and_grad)(_derived("value_and_grad"))
+@special(derivatives.compiled)
+def _compiled(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    """A derivative that a captured function makes is followed where it is called."""
+    return args[0]
