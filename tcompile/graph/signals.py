@@ -16,8 +16,11 @@ from tcompile.graph.types import TensorType
 
 def may_signal(node: Node) -> bool:
     """Whether running ``node`` may warn or raise. Integer and boolean arithmetic that wraps is silent."""
-    if node.silent and node.op.kind in ("pointwise", "reduction", "opaque") and node.op is not CALL:
-        return False
+    return sets_flags(node) and not (node.silent and node.op.kind != "control" and node.op is not CALL)
+
+
+def sets_flags(node: Node) -> bool:
+    """Whether computing ``node`` may meet a floating-point condition, or raise, whoever hears of it."""
     effects = node.op.effects
     if effects.loud and any(isinstance(o.type, TensorType) and o.type.dtype.char in effects.loud for o in node.inputs):
         return True

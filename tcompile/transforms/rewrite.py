@@ -78,7 +78,7 @@ def through_regions(graph: Graph, inner: Pass) -> dict[Graph, Graph]:
 
 def keep(result: Graph, node: Node, operands: tuple[Operand, ...], regions: tuple[Graph, ...] = ()) -> Node:
     """``node`` unchanged, on new operands."""
-    return result.append(
+    made = result.append(
         node.op,
         operands,
         node.attrs,
@@ -87,6 +87,8 @@ def keep(result: Graph, node: Node, operands: tuple[Operand, ...], regions: tupl
         location=node.location,
         regions=regions or node.regions,
     )
+    made.silent = node.silent
+    return made
 
 
 def same_type(a: Type | tuple[Type, ...], b: Type | tuple[Type, ...]) -> bool:

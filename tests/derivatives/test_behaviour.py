@@ -11,6 +11,8 @@ import pytest
 
 import tcompile
 from tcompile.errors import DerivativeError, InvalidArgument, InvalidType
+from tcompile.observe import bus
+from tcompile.observe.events import FellBack
 
 RANDOM = np.random.default_rng(0)
 X = RANDOM.standard_normal(40)
@@ -249,11 +251,41 @@ def test_where_there_is_no_derivative():
     )
 
 
-def test_derivatives_warn_of_nothing_that_the_function_does_not():
-    x = np.array([0.0, 1.0])
-    with np.errstate(all="raise"):
-        found = tcompile.grad(lambda x: np.sum(np.sqrt(x)))(x)
-    np.testing.assert_array_equal(found, [np.inf, 0.5])
+def repeated_roots(x):
+    for _ in range(100):
+        x = np.sqrt(x) + 0.0 * x
+    return np.sum(x)
+
+
+@pytest.mark.parametrize("f", [lambda x: np.sum(np.sqrt(x)), lambda x: np.sum(np.sqrt(x) / (1 + x)), repeated_roots])
+def test_derivatives_report_no_conditions_and_stay_compiled(f):
+    """At 0 the formula of a root's derivative divides by zero, in a kernel of its own."""
+    x, seen = np.array([0.0, 1.0, 4.0]), []
+    gradient = tcompile.value_and_grad(f)
+
+    def listen(event):
+        if isinstance(event, FellBack):
+            seen.append(event)
+
+    with np.errstate(divide="raise", invalid="raise", over="raise"), bus.listening(listen):
+        for _ in range(3):
+            value, found = gradient(x)
+    assert not seen and value == f(x) and not np.isfinite(found[0])
+    exact = (f(x + np.array([0, 1e-6, 0])) - f(x - np.array([0, 1e-6, 0]))) / 2e-6
+    np.testing.assert_allclose(found[1], exact, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("stance", ["default", "force_eager"])
+def test_conditions_of_the_function_itself_are_reported(stance):
+    gradient = tcompile.grad(lambda x: np.sum(np.sqrt(x)))
+    with tcompile.set_stance(stance):
+        for _ in range(3):
+            with pytest.warns(RuntimeWarning, match="invalid value"):
+                gradient(np.array([-1.0, 4.0]))
+            with np.errstate(all="raise"), pytest.raises(FloatingPointError, match="invalid value"):
+                gradient(np.array([-1.0, 4.0]))
+            with np.errstate(all="ignore"):
+                np.testing.assert_array_equal(gradient(np.array([-1.0, 4.0])), [np.nan, 0.25])
 
 
 # -- effects and breaks ------------------------------------------------------------------------------------------------

@@ -40,7 +40,7 @@ from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.rules import like_order
 from tcompile.graph.ops.view import expand_key, slice_bounds
 from tcompile.graph.ops.writing import part_of
-from tcompile.graph.signals import may_signal
+from tcompile.graph.signals import may_signal, sets_flags
 from tcompile.graph.sizes import UnprovableSizeError, hint, is_one, may_be_empty, product, same_shape
 
 SMALL = 1 << 15  # elements below which unrelated work is fused just to save a launch
@@ -113,6 +113,7 @@ class _Planner:
         self.step_of: dict[Node, Step] = {}
         self.groups: list[Step] = []
         self.steps: list[Step] = []
+        self.reports: dict[Node, frozenset[bool]] = {}  # of a graph with silent nodes: see _separate_silent_values
         self.buffers: dict[Node, Buffer] = {node: Buffer(node, node.name) for node in graph.inputs}
         self.extra = stored
         self.arrays = arrays
@@ -177,6 +178,7 @@ class _Planner:
         self._store_partly_read_values()
         self._cut_long_chains()
         self._store_values_read_at_several_places()
+        self._separate_silent_values()
         last_call: Step | None = None
         for node in self.graph.nodes:
             if node not in self.live:
@@ -268,6 +270,32 @@ class _Planner:
             if self.kind[node] == "map" and costs[node] * (len(places.get(node, ())) - 1) > STORE_ABOVE:
                 self.stored.add(node)
                 costs[node] = 0.0
+
+    def _separate_silent_values(self) -> None:
+        """Materialises values where a kernel would compute nodes that report conditions beside silent ones.
+
+        A processor's flags do not tell which operation has set them. Silent operations that wrap or round, as sums and
+        products, may stay: they set flags where their operands are infinite or very large alone.
+        """
+        if not any(node.silent for node in self.graph.nodes):
+            return
+        for node in self.graph.nodes:
+            if node not in self.live or self.kind[node] not in ("map", "move", "part", "reduce", "along"):
+                continue
+            own = self._reports(node)
+            inlined = [operand for operand in dict.fromkeys(computed_from(node)) if not self.is_leaf(operand)]
+            found = own.union(*(self.reports.get(operand, frozenset()) for operand in inlined))
+            if len(found) > 1:
+                for operand in inlined:
+                    self._need_array(operand)
+                found = own
+            self.reports[node] = found
+
+    def _reports(self, node: Node) -> frozenset[bool]:
+        """Whether a node's conditions are reported, or are to be kept silent; empty where it sets no flags."""
+        if self.kind[node] == "move" or not sets_flags(node):
+            return frozenset()
+        return frozenset((not node.silent,)) if not node.silent or node.op.effects.signals == "always" else frozenset()
 
     def _place(self, step: Step, node: Node) -> None:
         self.steps.append(step)
@@ -369,6 +397,8 @@ class _Planner:
         if group.along or self.kind[node] == "along":
             return False
         if node.op in IN_PLACE or group.members[0].op in IN_PLACE:
+            return False
+        if self.reports and len(frozenset().union(*(self.reports[other] for other in (node, *group.members)))) > 1:
             return False
         type = computed_type(node)
         row_level = False

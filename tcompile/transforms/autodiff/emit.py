@@ -83,7 +83,15 @@ class Emit:
         Where ``g`` is zero because a ``where`` took its other side, the product is zero too, though the factor may be
         infinite or NaN there: the multiplication moves inside of the ``where``.
         """
-        return self.through_where(g, lambda part: self.multiply(part, factor))
+        return self.through_where(g, lambda part: self._times(part, factor))
+
+    def _times(self, g: Node, factor: Operand) -> Node:
+        if _value(g) == 1.0:
+            if not isinstance(factor, Node) or not isinstance(factor.type, TensorType):
+                return self.multiply(g, factor)
+            if factor.tensor.dtype == g.tensor.dtype and same_shape(factor.tensor.shape, g.tensor.shape):
+                return factor
+        return self.multiply(g, factor)
 
     def through_where(self, g: Node, formula: Any) -> Node:
         """``formula(g)``, linear in ``g``, which stays zero where a ``where`` took its other side."""
@@ -107,13 +115,19 @@ class Emit:
         """``x`` in another shape, whatever order its elements lie in."""
         if same_shape(x.tensor.shape, tuple(shape)):
             return x
+        value = _value(x)
+        if value is not None:
+            return self.full(x, value, shape)
         if not x.tensor.c_contiguous:
             x = self(ops.COPY_C, x)
         return self(ops.RESHAPE, x, shape=tuple(shape))
 
     def broadcast(self, x: Node, shape: Sequence[Size]) -> Node:
         """``x`` broadcast to a shape."""
-        return x if same_shape(x.tensor.shape, tuple(shape)) else self(ops.BROADCAST_TO, x, shape=tuple(shape))
+        if same_shape(x.tensor.shape, tuple(shape)):
+            return x
+        value = _value(x)
+        return self(ops.BROADCAST_TO, x, shape=tuple(shape)) if value is None else self.full(x, value, shape)
 
     def sum_to(self, g: Node, shape: Sequence[Size]) -> Node:
         """The transpose of a broadcast: the sum of ``g`` over the axes along which ``shape`` was repeated."""
@@ -144,6 +158,12 @@ class Emit:
         for name, attrs in path:
             x = self(OPS[name], x, **dict(attrs))
         return x
+
+
+def _value(x: Node) -> float | None:
+    """The number that an array is filled with: the cotangent of a sum is such an array."""
+    value = x.attrs["fill_value"] if x.op is ops.FULL else None
+    return value if type(value) is float else None
 
 
 def _is_zero(operand: Operand) -> bool:

@@ -153,7 +153,9 @@ class Nest:
             # Overflow of a product depends on the order of its factors: it is left to NumPy.
             left = w.get(f"icmp ne i32 {w.get(f'and i32 {flags}, {OVERFLOW | UNDERFLOW}')}, 0")
             status = w.get(f"or i32 {status}, {w.get(f'select i1 {left}, i32 {ONLY_NUMPY}, i32 0')}")
-        w.do(f"ret i32 {w.get(f'or i32 {flags}, {status}')}")
+        computed = [v.node for v in self.kernel.values if v.op not in (LOAD, CONSTANT, NUMBER, SIZE)]
+        is_silent = bool(computed) and all(node is not None and node.silent for node in computed)
+        w.do(f"ret i32 {status if is_silent else w.get(f'or i32 {flags}, {status}')}")
         # First of all: conversions in the entry block may raise flags too.
         w.entry.insert(0, "  call void @tc_clear_flags()")
         w.entry.append("  br label %start")

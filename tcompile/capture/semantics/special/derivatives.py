@@ -289,7 +289,9 @@ def _forward(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
     for value in values:
         node = _node(value)
         if node is not None and node.tensor.dtype.kind == "f":
-            g = tx.builder.op("full", shape=node.tensor.shape, fill_value=0.0, dtype=node.tensor.dtype.name)
+            shape = node.tensor.shape
+            zeros = tx.builder.op("full", shape=shape, fill_value=0.0, dtype=node.tensor.dtype.name)
+            g = tx.builder.op("reshape", zeros, shape=shape)  # no constant: it is differentiated
             pairs.append((node, g))
             dummies.append(g)
     pulled = _backward(tx, graph.nodes[start:middle], pairs, leaves)
