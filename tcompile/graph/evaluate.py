@@ -19,7 +19,7 @@ from tcompile.graph.dtypes import DType, is_extension
 from tcompile.graph.ir import Graph, Node, Operand
 from tcompile.graph.op import Aliasing
 from tcompile.graph.ops.opaque import CALL
-from tcompile.graph.sizes import SymInt
+from tcompile.graph.sizes import replace_sizes
 from tcompile.graph.types import TensorType
 from tcompile.polls import Changed
 
@@ -34,13 +34,7 @@ def bind_symbols(graph: Graph, args: Sequence[Any]) -> dict[str, int]:
 
 def concrete(value: Any, symbols: Mapping[str, int]) -> Any:
     """``value`` with every symbolic int inside it replaced by its run-time value."""
-    if isinstance(value, SymInt):
-        return value.evaluate(symbols)
-    if isinstance(value, tuple):
-        return tuple(concrete(item, symbols) for item in value)
-    if isinstance(value, slice):
-        return slice(concrete(value.start, symbols), concrete(value.stop, symbols), concrete(value.step, symbols))
-    return value
+    return replace_sizes(value, lambda size: size.evaluate(symbols))
 
 
 def run(

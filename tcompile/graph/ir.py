@@ -13,7 +13,7 @@ registered in ``PRESENTERS``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import Any, TypeAlias
 
@@ -90,6 +90,18 @@ class Node:
 
 
 Operand: TypeAlias = Node | bool | int | float | complex | SymInt
+
+
+def ancestors(nodes: Iterable[Node]) -> set[Node]:
+    """The nodes that some nodes are computed from, these included."""
+    found: set[Node] = set()
+    waiting = list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += node.inputs
+    return found
 
 
 @dataclass(eq=False)

@@ -534,6 +534,24 @@ def _sizes_in(value: Any) -> Iterator[SymInt]:
             yield from _sizes_in(item)
 
 
+def replace_sizes(value: Any, replace: Callable[[SymInt], Size]) -> Any:
+    """A copy of ``value`` in which ``replace`` gives each symbolic int, also in tuples, lists, dicts and slices.
+
+    >>> n = ShapeEnv().symbol(4)
+    >>> replace_sizes((slice(None, n, 2), n + 1), lambda size: size.hint)
+    (slice(None, 4, 2), 5)
+    """
+    if isinstance(value, SymInt):
+        return replace(value)
+    if type(value) in (tuple, list):
+        return type(value)(replace_sizes(item, replace) for item in value)
+    if isinstance(value, slice):
+        return slice(*(replace_sizes(part, replace) for part in (value.start, value.stop, value.step)))
+    if type(value) is dict:
+        return {key: replace_sizes(item, replace) for key, item in value.items()}
+    return value
+
+
 def always(test: Callable[[], bool]) -> bool:
     """Whether ``test`` holds in all iterations of the enclosing loops, as far as that is known."""
     try:

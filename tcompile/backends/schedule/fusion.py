@@ -35,6 +35,7 @@ from tcompile.backends.schedule.maps import ANYWHERE, Map, identity, map_key, th
 from tcompile.backends.schedule.placement import Keep, Separate, place
 from tcompile.backends.schedule.plan import Schedule, Step, in_order, steps_before
 from tcompile.graph import Graph, Node, TensorType, ops
+from tcompile.graph.ir import ancestors
 from tcompile.graph.ops import k_order
 from tcompile.graph.ops.gathering import IN_PLACE
 from tcompile.graph.ops.rules import like_order
@@ -102,7 +103,7 @@ class _Planner:
     ) -> None:
         self.graph = graph
         self.final = final
-        self.live = _live(graph)
+        self.live = ancestors(_roots(graph))
         self.loops = {node for node in graph.nodes if node.op is ops.SCALAR_LOOP and supports(node)}
         self.kind: dict[Node, str] = dict.fromkeys(graph.inputs, "input")
         for node in graph.nodes:
@@ -609,18 +610,6 @@ def _roots(graph: Graph) -> list[Node]:
     """
     read = {operand for node in graph.nodes for operand in node.inputs}
     return [*graph.outputs, *(node for node in graph.nodes if node not in read)]
-
-
-def _live(graph: Graph) -> set[Node]:
-    """The nodes that a root depends on, the roots included."""
-    live: set[Node] = set()
-    stack = _roots(graph)
-    while stack:
-        node = stack.pop()
-        if node not in live:
-            live.add(node)
-            stack.extend(node.inputs)
-    return live
 
 
 __all__ = ["KernelValue", "Schedule", "Step", "schedule"]

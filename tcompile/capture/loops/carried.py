@@ -32,6 +32,7 @@ from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, ScalarType, SymInt, TensorType, ops
 from tcompile.graph.ops import apply
 from tcompile.graph.ops.control import FOREVER
+from tcompile.graph.sizes import replace_sizes
 from tcompile.graph.verify import fits
 from tcompile.records import dataclass
 
@@ -555,13 +556,7 @@ class Carried:
 
     def _in_last_iteration(self, part: Any) -> Any:
         """A view op as it is in the last iteration."""
-        if isinstance(part, SymInt):
-            return part.at(str(self.counter), self.last)
-        if isinstance(part, tuple):
-            return tuple(map(self._in_last_iteration, part))
-        if isinstance(part, slice):
-            return slice(*map(self._in_last_iteration, (part.start, part.stop, part.step)))
-        return part
+        return replace_sizes(part, lambda size: size.at(str(self.counter), self.last))
 
 
 __all__ = ["Carried"]

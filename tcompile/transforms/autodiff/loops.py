@@ -17,8 +17,8 @@ from typing import Any
 
 from tcompile.errors import DerivativeError
 from tcompile.graph import ops
-from tcompile.graph.ir import Graph, Node, Operand, Type
-from tcompile.graph.sizes import ShapeEnv, Size, SymInt
+from tcompile.graph.ir import Graph, Node, Operand, Type, ancestors
+from tcompile.graph.sizes import ShapeEnv, Size, SymInt, replace_sizes
 from tcompile.graph.types import ScalarType, TensorType
 from tcompile.transforms.autodiff.emit import Emit, is_float
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk, backward
@@ -129,7 +129,7 @@ class _Backward:
             ):
                 made = inside(ops.COPY_C, made)
             outputs.append(made)
-        used = _live(region, outputs)
+        used = ancestors(outputs)
         region.nodes = [n for n in region.nodes if n in used]
         wanted = [i for i in range(len(self.types)) if i in self.fixed and sources[i] in used]
         stacks = [i for i in range(len(self.types)) if i not in self.fixed and sources[i] in used]
@@ -170,18 +170,6 @@ class _Backward:
         return stored
 
 
-def _live(region: Graph, outputs: Sequence[Node]) -> set[Node]:
-    """The nodes that some outputs are computed from."""
-    live: set[Node] = set()
-    waiting = list(outputs)
-    while waiting:
-        node = waiting.pop()
-        if node not in live:
-            live.add(node)
-            waiting += node.inputs
-    return live
-
-
 class Moved:
     """Copies graphs with other expressions in the place of counters: a loop's, and those of the loops in its body."""
 
@@ -194,9 +182,9 @@ class Moved:
         for node in source.nodes:
             operands = [new[o] if isinstance(o, Node) else self.of(o) for o in node.operands]
             regions = tuple(self.region(part) for part in node.regions)
-            attrs = {name: self.of(value) for name, value in node.attrs.items()}
+            attrs = self.of(node.attrs)
             new[node] = into.append(
-                node.op, operands, attrs, self.of(node.type), name=node.name, location=node.location, regions=regions
+                node.op, operands, attrs, self._type(node.type), name=node.name, location=node.location, regions=regions
             )
             new[node].silent = True
             if node in STOPPED:
@@ -222,21 +210,20 @@ class Moved:
 
     def of(self, value: Any) -> Any:
         """A size, or what holds sizes, with the other expressions in it."""
-        if isinstance(value, SymInt):
-            for name, other in self.values.items():
-                value = value.at(name, other) if isinstance(value, SymInt) else value
-            return value
         if isinstance(value, TensorType):
             return TensorType(value.dtype, self.of(value.shape), value.layout, value.device)
         if isinstance(value, ScalarType):
             return ScalarType(value.kind, None if value.symbol is None else self.of(value.symbol))
-        if isinstance(value, slice):
-            return slice(self.of(value.start), self.of(value.stop), self.of(value.step))
-        if type(value) in (tuple, list):
-            return type(value)(self.of(item) for item in value)
-        if type(value) is dict:
-            return {key: self.of(item) for key, item in value.items()}
-        return value
+        return replace_sizes(value, self._size)
+
+    def _type(self, type: Type | tuple[Type, ...]) -> Any:
+        return tuple(map(self.of, type)) if isinstance(type, tuple) else self.of(type)
+
+    def _size(self, size: SymInt) -> Size:
+        made: Size = size
+        for name, other in self.values.items():
+            made = made.at(name, other) if isinstance(made, SymInt) else made
+        return made
 
 
 def _counter(env: ShapeEnv, name: str, last: Size) -> SymInt:
