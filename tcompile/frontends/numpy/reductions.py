@@ -8,6 +8,7 @@ refused.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -401,44 +402,30 @@ def _spread(
     return _reduced(b, op, x, into, axes, keep(keepdims), correction=ddof)
 
 
-@function("var")
-@method("var")
-def var(
-    b: Builder,
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = NO_VALUE,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Traced:
-    """``np.var``. With too few degrees of freedom it warns, and is refused."""
-    refuse_unless("var", out=(out, _NONE), where=(where, _TRUE))
-    return _spread(b, "var", a, axis, dtype, ddof, keepdims, mean, correction)
+def _define_spread(name: str) -> Callable[..., Traced]:
+    @function(name)
+    @method(name)
+    def handler(
+        b: Builder,
+        a: Any,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: Any = 0,
+        keepdims: Any = NO_VALUE,
+        *,
+        where: Any = NO_VALUE,
+        mean: Any = NO_VALUE,
+        correction: Any = NO_VALUE,
+    ) -> Traced:
+        """``np.var`` and ``np.std``. With too few degrees of freedom they warn, and are refused."""
+        refuse_unless(name, out=(out, _NONE), where=(where, _TRUE))
+        return _spread(b, name, a, axis, dtype, ddof, keepdims, mean, correction)
+
+    return handler
 
 
-@function("std")
-@method("std")
-def std(
-    b: Builder,
-    a: Any,
-    axis: Any = None,
-    dtype: Any = None,
-    out: Any = None,
-    ddof: Any = 0,
-    keepdims: Any = NO_VALUE,
-    *,
-    where: Any = NO_VALUE,
-    mean: Any = NO_VALUE,
-    correction: Any = NO_VALUE,
-) -> Traced:
-    """``np.std``. With too few degrees of freedom it warns, and is refused."""
-    refuse_unless("std", out=(out, _NONE), where=(where, _TRUE))
-    return _spread(b, "std", a, axis, dtype, ddof, keepdims, mean, correction)
+var, std = _define_spread("var"), _define_spread("std")
 
 
 @function("trace")
