@@ -7,12 +7,12 @@ Why: a stance or a graph break around a gradient must not change it.
 
 from __future__ import annotations
 
+import functools
 import re
 import threading
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from tcompile.annotations.derivatives import (
     hvp,
     jvp,
     product,
+    remembered,
     reverse,
     stop_gradient,
     value_and_grad,
@@ -97,24 +98,13 @@ def _plus(x: Any, d: Any, by: float) -> Any:
 
 
 # -- in plain Python ---------------------------------------------------------------------------------------------------
-_EVALUATED: WeakKeyDictionary[_Function, dict[_Function, _Function]] = WeakKeyDictionary()
 _RAISES = ("[operation-raises]", "[raises]")
 
 
 def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
     """What ``kind`` gives where no compiled function calls it: the same graph, by the reference evaluation."""
     _check_arguments(kind, function, rest)
-    try:
-        kept = _EVALUATED.setdefault(function, {})
-    except TypeError:
-        kept = {}
-    found = kept.get(kind)
-    if found is None:
-
-        def evaluated(*given: Any) -> Any:
-            return kind(function, *given)
-
-        found = kept[kind] = compile(evaluated, fullgraph=True, backend=_reference)
+    found = remembered(_evaluated, kind, function)
     conditions: list[str] = []
     held, _conditions.seen = _conditions.seen, conditions
     try:
@@ -131,6 +121,15 @@ def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
         _conditions.seen = held
     _report(conditions)
     return answer
+
+
+@functools.lru_cache(maxsize=64)
+def _evaluated(kind: _Function, function: _Function) -> _Function:
+    def evaluated(*given: Any) -> Any:
+        return kind(function, *given)
+
+    made: _Function = compile(evaluated, fullgraph=True, backend=_reference)
+    return made
 
 
 class _Failed(BaseException):

@@ -11,10 +11,9 @@ function all the same.
 
 from __future__ import annotations
 
-import contextlib
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -126,7 +125,7 @@ def jvp(fun: _Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tupl
             raise InvalidType(f"jvp: {name} must be a tuple or list, got {type(given).__name__}")
     if len(primals) != len(tangents):
         raise InvalidArgument(f"jvp: there are {len(primals)} primals and {len(tangents)} tangents")
-    answer: tuple[Any, Any] = _pushforward(fun)(tuple(primals), tuple(tangents))
+    answer: tuple[Any, Any] = remembered(_pushforward, fun)(tuple(primals), tuple(tangents))
     return answer
 
 
@@ -192,23 +191,21 @@ def compiled(function: _Function, fun: _Function, kind: str) -> _Function:
     return made
 
 
-_PUSHES: WeakKeyDictionary[_Function, _Function] = WeakKeyDictionary()
-
-
-def _pushforward(fun: _Function) -> _Function:
+def remembered(make: Any, *key: Any) -> _Function:
+    """``make(*key)`` from its ``lru_cache``; made anew where a part of the key has no hash."""
     try:
-        found = _PUSHES.get(fun)
-    except TypeError:  # no weak reference leads to it
-        found = None
-    if found is None:
+        made: _Function = make(*key)
+    except TypeError:
+        made = make.__wrapped__(*key)
+    return made
 
-        def push(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-            return forward(fun, primals, tangents)
 
-        found = compiled(push, fun, "jvp")
-        with contextlib.suppress(TypeError):
-            _PUSHES[fun] = found
-    return found
+@functools.lru_cache(maxsize=64)
+def _pushforward(fun: _Function) -> _Function:
+    def push(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+        return forward(fun, primals, tangents)
+
+    return compiled(push, fun, "jvp")
 
 
 def _check_function(name: str, fun: Any) -> None:
@@ -260,6 +257,7 @@ __all__ = [
     "jvp",
     "numbers_of",
     "product",
+    "remembered",
     "reverse",
     "stop_gradient",
     "value_and_grad",
