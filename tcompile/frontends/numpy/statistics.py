@@ -65,21 +65,6 @@ def nan_extremum(
     return without(shape_of(a), axis, keepdims)
 
 
-@library("nanargmax", "nanargmin")
-def nan_position(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Shape:
-    """The reduced shape."""
-    return without(shape_of(a), axis, keepdims)
-
-
-@library("nanmean", target=QUIET)
-def nanmean(
-    a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = NO_VALUE
-) -> Shape:
-    """The reduced shape."""
-    _refuse_where(where)
-    return without(shape_of(a), axis, keepdims)
-
-
 @library("nanvar", "nanstd", target=QUIET)
 def nanvar(
     a: Any,
@@ -126,6 +111,7 @@ def logical(a: Any, axis: Any = None, out: Any = None, keepdims: Any = False, *,
     return without(shape_of(a), axis, keepdims)
 
 
+@library("nanargmax", "nanargmin")
 @library("argmax", "argmin", method=True)
 def position(a: Any, axis: Any = None, out: Any = None, *, keepdims: Any = False) -> Shape:
     """The reduced shape."""
@@ -144,6 +130,7 @@ def count_nonzero(a: Any, axis: Any = None, *, keepdims: Any = False) -> Shape:
     return without(shape_of(a), axis, keepdims)
 
 
+@library("nanmean", target=QUIET)
 @library("mean", method=True)
 def mean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: Any = False, *, where: Any = NO_VALUE
