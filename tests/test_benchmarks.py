@@ -21,6 +21,7 @@ from benchmarks import (
     forms,
     gpu,
     gpu_report,
+    gradients,
     harness,
     labextension,
     loops,
@@ -394,6 +395,15 @@ def test_loops_are_checked_and_measured(tmp_path):
     assert len(json.loads((tmp_path / "rows").read_text())) == 2
     (page,) = tmp_path.glob("*-loops.md")
     assert page.read_text(encoding="utf-8").count("| sieve |") == 1
+
+
+def test_gradients_are_measured(tmp_path):
+    rows = gradients.main(["--tiny", "--seconds", "0", "--only", "mlp,heat", "--out", str(tmp_path)])
+    assert [row["name"] for row in rows] == ["mlp", "heat"]
+    assert all(row["tcompile_ms"][0] > 0 and row["tcompile_first_ms"] > 0 for row in rows)
+    assert all(row["difference"] < 1e-9 for row in rows if "jax_ms" in row)
+    (page,) = tmp_path.glob("*-gradients.md")
+    assert page.read_text(encoding="utf-8").count("| heat |") == 1
 
 
 @pytest.mark.parametrize("name", ["jacobi", "heat", "fdtd", "cavity"])

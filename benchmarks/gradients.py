@@ -1,0 +1,301 @@
+"""Gradients beside JAX: ``python -m benchmarks.gradients [--seconds 3] [--only heat,mlp] [--out FOLDER]``.
+
+Input: scalar functions of arrays as users of NumPy write them, with loops and writes in place.
+Output: a table, and with ``--out`` JSON, a page and a picture: medians of calls in turn on the same data, and the time
+of the first call, which compiles.
+Why: a gradient that takes much longer than JAX's would not be worth having, and the figures show where to work next.
+
+Gradients are compared before anything is timed. JAX gets ``jit(grad(f))`` of the same text where that is possible. It
+has no writes in place, so the time steps are written for it with ``lax.scan`` and ``pad``. Without JAX its columns are
+empty. Both have one thread.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib
+import os
+import random
+import shlex
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import tcompile
+from benchmarks import against_report
+from benchmarks.report import COLOURS, figure
+
+Data = dict[str, Any]
+FEWEST = 9  # calls of each
+TOLERANCE = 1e-9  # of the largest element of a gradient
+HEADS = ("function", "NumPy ms", "gradient ms", "quartiles", "JAX ms", "JAX / tcompile", "first call ms", "JAX's")
+
+
+# -- the functions: each takes the library, and returns what users would write with it --------------------------------
+def logistic(np: Any) -> Callable[..., Any]:
+    return lambda w, x, y: np.mean(np.log1p(np.exp(-(2 * y - 1) * (x @ w))))
+
+
+def mlp(np: Any) -> Callable[..., Any]:
+    def loss(w1, w2, x, y):
+        out = np.maximum(x @ w1, 0) @ w2
+        top = np.max(out, axis=1, keepdims=True)
+        log_p = out - top - np.log(np.sum(np.exp(out - top), axis=1, keepdims=True))
+        return -np.mean(np.sum(log_p * y, axis=1))
+
+    return loss
+
+
+def pairwise(np: Any) -> Callable[..., Any]:
+    return lambda p: np.sum(np.exp(-np.sum((p[:, None] - p[None]) ** 2, axis=2)))
+
+
+def rosenbrock(np: Any) -> Callable[..., Any]:
+    return lambda x: np.sum(100 * (x[1:] - x[:-1] ** 2) ** 2 + (1 - x[:-1]) ** 2)
+
+
+def option_price(np: Any) -> Callable[..., Any]:
+    def price(spot, strike, rate, volatility):
+        d1 = (np.log(spot / strike) + rate + volatility * volatility / 2) / volatility
+        d2 = d1 - volatility
+
+        def normal(z):
+            return 0.5 * (1 + np.tanh(0.7978845608 * (z + 0.044715 * z**3)))
+
+        return np.sum(spot * normal(d1) - strike * np.exp(-rate) * normal(d2))
+
+    return price
+
+
+def heat(np: Any) -> Callable[..., Any]:
+    def energy(start, steps):
+        u = start.copy()
+        for _ in range(steps):
+            u[1:-1, 1:-1] += 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1])
+        return np.sum(u * u)
+
+    return energy
+
+
+def fisher(np: Any) -> Callable[..., Any]:
+    def energy(start, steps):
+        u = start.copy()
+        for _ in range(steps):
+            c = u[1:-1, 1:-1]
+            diffused = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * c
+            u[1:-1, 1:-1] = c + 0.1 * diffused + 0.01 * c * (1 - c)
+        return np.sum(u * u)
+
+    return energy
+
+
+def _scanned(grown: Callable[[Any], Any]) -> Callable[[Any], Callable[..., Any]]:
+    """The time steps of ``heat`` for JAX, with a term that depends on an element alone."""
+
+    def form(np: Any) -> Callable[..., Any]:
+        scan = importlib.import_module("jax").lax.scan
+
+        def step(u, _):
+            c = u[1:-1, 1:-1]
+            diffused = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * c
+            return u + np.pad(0.1 * diffused + grown(c), 1), None
+
+        return lambda start, steps: np.sum(scan(step, start, None, length=steps)[0] ** 2)
+
+    return form
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A function, its arguments for a number that is about its cost, and the arguments to differentiate."""
+
+    form: Callable[[Any], Callable[..., Any]]
+    given: Callable[[np.random.Generator, int], tuple[Any, ...]]
+    size: int
+    tiny: int
+    argnums: int | tuple[int, ...] = 0
+    for_jax: Callable[[Any], Callable[..., Any]] | None = None
+
+    @property
+    def name(self) -> str:
+        return self.form.__name__
+
+
+def _classes(r: np.random.Generator, n: int) -> tuple[Any, ...]:
+    weights = (r.standard_normal((784, 256)) * 0.05, r.standard_normal((256, 10)) * 0.05)
+    return (*weights, r.standard_normal((n, 784)), np.eye(10)[r.integers(0, 10, n)])
+
+
+def _numbers(r: np.random.Generator, n: int) -> tuple[Any, ...]:
+    return (r.standard_normal(100) * 0.1, r.standard_normal((n, 100)), (r.random(n) > 0.5) * 1.0)
+
+
+def _prices(r: np.random.Generator, n: int) -> tuple[Any, ...]:
+    return (r.random(n) + 0.5, np.float64(1.0), np.float64(0.05), np.float64(0.2))
+
+
+# No row pays for the modules that the first gradient loads.
+WARM_UP = Case(lambda np: lambda x: np.sum(np.sin(x)), lambda r, n: (r.standard_normal(n),), 10, 10)
+CASES = (
+    Case(logistic, _numbers, 10_000, 10),
+    Case(mlp, _classes, 128, 4, argnums=(0, 1)),
+    Case(pairwise, lambda r, n: (r.standard_normal((n, 10)),), 500, 9),
+    Case(rosenbrock, lambda r, n: (r.standard_normal(n),), 100_000, 10),
+    Case(option_price, _prices, 100_000, 10, argnums=(0, 1, 2, 3)),
+    Case(heat, lambda r, n: (r.random((n, n)), 100), 256, 8, for_jax=_scanned(lambda c: 0)),
+    Case(fisher, lambda r, n: (r.random((n, n)), 100), 256, 8, for_jax=_scanned(lambda c: 0.01 * c * (1 - c))),
+)
+
+
+# -- measuring -------------------------------------------------------------------------------------------------------
+def _jax() -> Any:
+    """JAX with float64 and one thread; None where it is missing."""
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+    try:
+        jax = importlib.import_module("jax")
+    except ImportError:
+        return None
+    jax.config.update("jax_enable_x64", True)
+    return jax
+
+
+def _clock(call: Callable[[], Any]) -> tuple[float, Any]:
+    start = time.perf_counter()
+    result = call()
+    return (time.perf_counter() - start) * 1e3, result
+
+
+def _difference(ours: Any, theirs: Any) -> float:
+    """The largest difference of two gradients, relative to the largest element."""
+    pairs = zip(ours, theirs, strict=True) if isinstance(ours, tuple) else [(ours, theirs)]
+    return max(float(np.abs(a - np.asarray(b)).max() / (np.abs(b).max() or 1)) for a, b in pairs)
+
+
+def measure(case: Case, size: int, seconds: float, jax: Any) -> Data:
+    """The row of one function. Raises AssertionError where the gradients differ."""
+    function, arguments = case.form(np), case.given(np.random.default_rng(0), size)
+    gradient = tcompile.grad(function, case.argnums)
+    calls: dict[str, Callable[[], Any]] = {"numpy": lambda: function(*arguments)}
+    calls["tcompile"] = lambda: gradient(*arguments)
+    if jax is not None:
+        form = (case.for_jax or case.form)(jax.numpy)
+        theirs = jax.jit(jax.grad(form, case.argnums), static_argnums=1 if case.for_jax else None)
+        given = [jax.device_put(a) if isinstance(a, np.ndarray | np.floating) else a for a in arguments]
+        calls["jax"] = lambda: jax.block_until_ready(theirs(*given))
+    firsts = {name: _clock(call) for name, call in calls.items()}
+    row: Data = {"name": case.name, "size": size}
+    if jax is not None:
+        row["difference"] = _difference(firsts["tcompile"][1], firsts["jax"][1])
+        assert row["difference"] < TOLERANCE, (case.name, row["difference"])
+    times: dict[str, list[float]] = {name: [] for name in calls}
+    end, order = time.perf_counter() + seconds, list(calls)
+    while len(times["tcompile"]) < FEWEST or time.perf_counter() < end:
+        random.shuffle(order)
+        for name in order:
+            times[name].append(_clock(calls[name])[0])
+    for name, found in times.items():
+        low, middle, high = statistics.quantiles(found, n=4)
+        row[f"{name}_ms"], row[f"{name}_first_ms"] = [middle, low, high], firsts[name][0]
+    return row
+
+
+# -- the report ------------------------------------------------------------------------------------------------------
+def cells(row: Data) -> list[str]:
+    """A row under ``HEADS``."""
+    middle, low, high = row["tcompile_ms"]
+    theirs = row["jax_ms"][0] if "jax_ms" in row else None
+    return [
+        row["name"], figure(row["numpy_ms"][0]), figure(middle), f"{figure(low)} - {figure(high)}", figure(theirs),
+        figure(theirs / middle if theirs else None), figure(row["tcompile_first_ms"]), figure(row.get("jax_first_ms")),
+    ]  # fmt: skip
+
+
+def markdown(data: Data, picture: str | None) -> str:
+    """The whole result as a Markdown page."""
+    slower = [r["name"] for r in data["rows"] if "jax_ms" in r and r["jax_ms"][0] < r["tcompile_ms"][0]]
+    end = [
+        "NumPy: the function without its gradient. The first call compiles; each is in a process that has compiled "
+        "another function before.",
+        f"Slower than JAX: {', '.join(slower) or 'none'}.",
+    ]
+    return against_report.page("Gradients: tcompile beside JAX", data, picture, HEADS, map(cells, data["rows"]), end)
+
+
+def draw(data: Data, path: Path) -> None:
+    """Bars: the time of each gradient, divided by the function's. Raises ImportError without matplotlib."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    rows = data["rows"][::-1]
+    style = {"font.family": "DejaVu Sans", "font.size": 9.5, "figure.facecolor": "#fbfbf9", "axes.facecolor": "#fbfbf9"}
+    with pyplot.rc_context(style):
+        figure_, axis = pyplot.subplots(figsize=(8, 0.55 * max(3, len(rows)) + 1.2))
+        for place, row in enumerate(rows):
+            for shift, who in ((0.19, "tcompile"), (-0.19, "jax")):
+                if f"{who}_ms" in row:
+                    value = row[f"{who}_ms"][0] / row["numpy_ms"][0]
+                    axis.barh(place + shift, value, height=0.36, color=COLOURS[who], zorder=2)
+                    axis.annotate(f"{figure(value, 2)}  ({figure(row[f'{who}_ms'][0], 2)} ms)", (value, place + shift),
+                                  textcoords="offset points", va="center", xytext=(3, 0), fontsize=7.5)  # fmt: skip
+        axis.set_yticks(range(len(rows)), [row["name"].replace("_", " ") for row in rows])
+        axis.set_xlabel(
+            "time of the gradient in times of the plain NumPy function: tcompile (above), JAX", fontsize=8.5
+        )
+        axis.margins(x=0.14)
+        against_report.plain(axis)
+        against_report.keep(figure_, axis, against_report.where(data), path)
+
+
+def main(arguments: list[str] | None = None) -> list[Data]:
+    """The command."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each function")
+    parser.add_argument("--only", default="", help="names, with commas")
+    parser.add_argument("--tiny", action="store_true", help="small arrays, to see that it works")
+    parser.add_argument("--out", type=Path, default=None, help="a folder for JSON, a page and a picture")
+    given = parser.parse_args(arguments)
+    from benchmarks.harness import load_average
+    from benchmarks.run import machine
+
+    jax, load = _jax(), load_average()
+    threads = tcompile.get_num_threads()
+    tcompile.set_num_threads(1)
+    about = {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": "python -m benchmarks.gradients " + shlex.join(arguments),
+        "machine": machine(), "threads": 1, "load average before": load,
+        "versions": {"numpy": np.__version__, "tcompile": tcompile.__version__}
+        | ({"jax": jax.__version__} if jax is not None else {}),
+    }  # fmt: skip
+    if load is not None and load > 0.5:
+        about["noise"] = f"Other programs were running (load average {load} before the start): expect noise."
+    rows = []
+    try:
+        measure(WARM_UP, WARM_UP.tiny, 0, jax)
+        for case in CASES:
+            if given.only and case.name not in given.only.split(","):
+                continue
+            row = measure(case, case.tiny if given.tiny else case.size, given.seconds, jax)
+            rows.append(row)
+            print("  ".join(f"{head} {cell}" for head, cell in zip(HEADS, cells(row), strict=True)), flush=True)
+    finally:
+        tcompile.set_num_threads(threads)
+    data = {"suite": "gradients", "about": about, "rows": rows}
+    if given.out is not None:
+        print("\n".join(against_report.write(data, given.out, f"{about['date'][:10]}-gradients", draw, markdown)))
+    return rows
+
+
+if __name__ == "__main__":
+    main()
