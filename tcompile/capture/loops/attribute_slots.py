@@ -182,7 +182,7 @@ class Slots:
         if isinstance(holder, DictValue) and holder.waiting > seen.waiting:
             holder.read()  # the iteration has stored to more keys
         tx, part, held = self.tx, _part(holder), _held(holder)
-        other = CannotCapture("loop-mismatch", f"an iteration changes {_text(seen)} in more than what it holds")
+        other = CannotCapture("loop-mismatch", f"an iteration deletes contents of {_text(seen)}")
         is_list = isinstance(holder, SequenceValue)
         if is_list and len(held) != len(seen.held):
             raise CannotCapture("loop-mismatch", f"an iteration changes the length of {_text(seen)}")

@@ -355,7 +355,7 @@ class Exits:
             return None
         meet = next((at for at in chains[0] if all(at in chain for chain in chains)), None)
         if meet is None and not all(self._returns(chain) for chain in chains):
-            raise CannotCapture("loop-mismatch", "what comes after it depends on how it is left")
+            raise CannotCapture("loop-mismatch", "the code after it depends on how it is left")
         self._go_to(ways[0])
         slots = self.loop.slots
         start = slots.values()
@@ -371,11 +371,11 @@ class Exits:
         now = tx.written()
         same_globals = same_globals and all(now.get(memory, count) == count for memory, count in written.items())
         if not same_globals or any(found != now_held[0].get(key, found) for key, found in before[0].items()):
-            raise CannotCapture("loop-mismatch", "what comes after it, depending on how it is left, changes something")
+            raise CannotCapture("loop-mismatch", "the code after one of its exits has side effects")
         select = Select(tx, after, which, [way.number for way in ways])
         names = self.loop.live(meet) if meet is not None else set(start)
         if meet is not None and len({len(way.stack) for way in ways}) != 1:
-            raise CannotCapture("loop-mismatch", "what comes after it depends on how it is left")
+            raise CannotCapture("loop-mismatch", "the code after it depends on how it is left")
         found = {n: [way.values.get(n) for way in ways] for n in names if any(n in way.values for way in ways)}
         ways[0].values = {name: select.merged(f"`{name}`", values) for name, values in found.items()}
         if meet is None:
@@ -444,7 +444,7 @@ class Exits:
             except Returned as returned:
                 way.values = self.loop.slots.values()
                 return settled(tx, returned.value)
-        raise CannotCapture("too-long", "what comes after a loop")
+        raise CannotCapture("too-long", "the code after a loop")
 
 
 def _is_test(name: str) -> bool:

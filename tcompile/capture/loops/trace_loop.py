@@ -79,7 +79,7 @@ def plan_of(f: Frame, items: Counted | WhileLoop, iterations: str, unrolled: boo
             return None
         plan = tx.loops.plans[key] = LoopPlan(_first_line(f.user_line()), iterations, is_branch=bool(side))
     if plan.is_branch and tx.loops.restarts > _MANY_RESTARTS and tx.loops.followed > _MOST_FOLLOWED:
-        plan.outcome, plan.reason = "unrolled", "to find out what branches in branches do takes too long"
+        plan.outcome, plan.reason = "unrolled", "tracing branches in branches takes too long"
     plan.met = True
     items.plan = plan
     if plan.outcome == "unrolled":
@@ -287,7 +287,7 @@ class Loop:
         self.collected.close(carried)
         left = bool(self.changed_slots or self.collected.lists or self.exits.flags or shared)
         if not self.sure and (left or any(x is not None for x in results.values())):
-            raise CannotCapture("loop-mismatch", "what it leaves behind where it has no iterations is not known")
+            raise CannotCapture("loop-mismatch", "its results are not known where it has no iterations")
         outputs = [*(memory.node for memory in carried.memories), *carried.ends()[len(carried.memories) :]]
         for leaf, output in zip(carried.leaves, outputs, strict=True):
             leaf.ends.append(output)
@@ -309,7 +309,7 @@ class Loop:
             self.again(outcome="unrolled", reason=f"{min(sizes)} iterations of {count} operations are few")
         many = not isinstance(iterations, int) or iterations > MANY_ITERATIONS
         if not many and not tx.open_loops and computes_constants(self.carried):
-            self.again(outcome="unrolled", reason="what it computes depends on nothing else")
+            self.again(outcome="unrolled", reason="it computes constants")
 
     def _take_results(self, outside: dict[Memory, tuple[Node, Node, Graph]]) -> None:
         """Has the carried memories show the node's results."""
@@ -512,7 +512,7 @@ class Loop:
         (start, by), unroll_factor = self.plan.limit_by, self.plan.unroll_factor
         first = self.tx.graph.env.adopt(start) + self.number * by
         if found is None or found[1] != by * unroll_factor or not same(found[0], first):
-            self.look_again(unknown_trip_count=True, reason="how often it is done differs from one time to the next")
+            self.look_again(unknown_trip_count=True, reason="its trip count differs from one entry to the next")
 
     def _nothing_done(self) -> bool:
         """Whether all variables and arrays are as at the start of the iteration."""
@@ -570,11 +570,11 @@ class Loop:
         for key, before in known[0].items():
             after = now[0].get(key, before)
             if before != after and key not in planned and not self.slots.is_but_for_slots(key, before, after):
-                raise CannotCapture("loop-mismatch", "an iteration changes an object in another way than what it holds")
+                raise CannotCapture("loop-mismatch", "an iteration changes an object other than by a store to it")
         if known[1][:-1] != now[1][:-1]:
             raise CannotCapture("loop-mismatch", "an iteration deletes or adds globals")
         if tx.break_is_error != policy:
-            raise CannotCapture("loop-mismatch", "an iteration changes what breaks mean")
+            raise CannotCapture("loop-mismatch", "an iteration changes the policy for graph breaks")
 
     @staticmethod
     def _result(leaf: Leaf) -> Node:

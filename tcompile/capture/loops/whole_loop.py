@@ -58,7 +58,7 @@ def enter_while(f: Frame, header: Header, iterations: WhileLoop) -> bool:
             if isinstance(value, LazyValue) and type(value.value) is int:
                 f.locals[name] = value.settle(f.tx)
         if not is_known(f.tx.graph.env, plan.limit):
-            plan.outcome, plan.reason = "unrolled", "how often it is done is not known where it begins"
+            plan.outcome, plan.reason = "unrolled", "its trip count is not known where it begins"
             iterations.decided = True
             return False
         iterations.left = plan.limit = f.tx.graph.env.adopt(plan.limit)
