@@ -350,7 +350,7 @@ class SymInt:
     # -- comparisons -----------------------------------------------------------------------------------------------
     def _ask(self, other: object, sign: str) -> bool:
         if not isinstance(other, int | SymInt):
-            return NotImplemented  # type: ignore[no-any-return]  # as the comparison methods hand it on
+            return NotImplemented  # type: ignore[no-any-return]  # the comparison methods return it
         difference = self - other
         compare = _COMPARE[sign]
         if isinstance(difference, int):

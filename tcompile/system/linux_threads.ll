@@ -63,8 +63,8 @@ out:
 }
 
 ; Before workers are woken: sends the first $FEW away from the processor that the caller runs on. A virtual processor that
-; nobody has used for a while looks taken to Linux, which would wake a worker beside the caller then, where it waits for
-; up to a time slice, and the caller meanwhile does all the work alone.
+; has been idle for a while looks taken to Linux, which would then wake a worker beside the caller. There the worker waits
+; for up to a time slice, and meanwhile the caller does all the work alone.
 define internal void @send_away() nounwind noinline {
 entry:
   %others = alloca [128 x i8], align 16

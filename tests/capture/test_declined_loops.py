@@ -369,4 +369,4 @@ def test_capture_gives_up_branches_inside_of_branches_in_time(monkeypatch):
 
 def test_it_says_that_it_takes_too_long():
     told = str(tcompile.explain(branches_in_unrolled_iterations)(line(), line() * 2, np.random.default_rng(1), 7))
-    assert "to find out what branches in branches do takes too long" in told
+    assert "tracing branches in branches takes too long" in told

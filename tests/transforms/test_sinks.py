@@ -114,4 +114,4 @@ def test_what_keeps_iterations_from_machine_code_is_told():
     with bus.listening(events.append):
         tcompile.compile(f)(np.random.default_rng(0).normal(size=(30, 40)), 20)
     told = [event.reason for event in events if isinstance(event, LoopDecided) and event.outcome == "python iterations"]
-    assert told == ["they hand on a part of an array"]
+    assert told == ["they carry a part of an array"]

@@ -204,7 +204,7 @@ class _Placer:
         base = self._base(chain[0])
         kept = (
             chain[:-1] if base is None or not self.graph.scratch else [base, *chain[:-1]]
-        )  # an iteration may hand it on
+        )  # an iteration may return it
         allowed = not self._memories(kept) & self.ends
         allowed = allowed and all(self._fits(node, self._writer(node)) for node in chain)
         if self.graph.scratch:

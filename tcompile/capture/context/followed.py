@@ -1,8 +1,8 @@
 """The functions that one stretch of captured code goes through.
 
-Input: code objects whose instructions capture follows, and the lines in the order in which it does.
-Output: ``Followed``, one for each code object: where its source stands and, where they were asked for, its lines.
-Why: debuggers stop at lines and coverage tools count them, of functions that an entry has captured as well.
+Input: code objects whose instructions capture follows, and the lines in their order.
+Output: ``Followed``, one for each code object: the place of its source and, on request, the lines.
+Why: debuggers stop at lines and coverage tools count them, also in functions that an entry has captured.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from dataclasses import field
 
 from tcompile.records import dataclass
 
-_MOST = 2000  # lines noted of one call in their order; later ones only where they are new
+_MOST = 2000  # lines of one call that are noted in their order; later, only new lines are noted
 
 
 @dataclass(eq=False)
 class Followed:
-    """A function's source, from its first to its last line, and for each call that was followed the lines passed."""
+    """A function's source, from its first to its last line, and for each followed call its lines."""
 
     file: str
     name: str
@@ -27,7 +27,7 @@ class Followed:
 
     @staticmethod
     def of(code: types.CodeType) -> Followed:
-        """That of a code object, not followed so far.
+        """The record of a code object that has not been followed yet.
 
         >>> found = Followed.of(compile("a = 1\\nb = 2", "file.py", "exec"))
         >>> found.file, found.first, found.last

@@ -1,7 +1,8 @@
-"""What the caller of one capture decides.
+"""The options of one capture, set by its caller.
 
-Input: nothing. Output: ``CaptureOptions``, and ``Resumable``, the rewritten code of a function that a continuation
-resumes. Why: every layer of capture reads the options, and only the compiler sets them.
+Input: nothing.
+Output: ``CaptureOptions``, and ``Resumable``, the rewritten code of a function that a continuation resumes.
+Why: every layer of capture reads the options, and only the compiler sets them.
 """
 
 from __future__ import annotations
@@ -18,8 +19,7 @@ from tcompile.records import dataclass
 class Resumable:
     """The rewritten code of a function that was followed, and ``resume(function, offset, answer, stays_plain)``.
 
-    That gives a function of the rewritten code's code, whose frame is led to where the answer says as soon as it
-    starts.
+    ``resume`` returns a function of the rewritten code. Its frame goes to the place in ``answer`` as soon as it starts.
     """
 
     rewritten: Rewritten
@@ -28,13 +28,16 @@ class Resumable:
 
 @dataclass(frozen=True)
 class CaptureOptions:
-    """What the caller decided: ``dynamic`` as in ``compile``, how many instructions are followed at most, whether
-    functions that are already compiled are followed too, whether results must have NumPy's very bits, how many
-    operations one loop may become when it is unrolled (None: any number), whether the frame that capture starts in runs
-    in plain Python, so that only its calls are looked for, and whether the lines followed are noted. ``continues`` is
-    the name of the loop's node where capture ends at the loop's next iteration (``continuation``), and ``arity`` then
-    the number of the entry's own parameters; ``resumable`` makes the rewritten code of a function that is in the middle
-    of that loop.
+    """The options of one capture.
+
+    ``dynamic`` is as in ``compile``. ``max_instructions`` limits the instructions that are followed.
+    ``enter_compiled``: functions that are already compiled are followed too. ``exact``: results have NumPy's very bits.
+    ``max_unrolled`` limits the operations of one unrolled loop (None: no limit). ``plain_frame``: the first frame runs
+    in plain Python, and capture only looks for its calls. ``notes_lines``: the lines that are followed are noted.
+
+    ``continues`` is the name of the loop's node where capture ends at the loop's next iteration (``continuation``).
+    ``arity`` is then the number of the entry's own parameters, and ``resumable`` returns the rewritten code of a
+    function in the middle of that loop.
     """
 
     dynamic: bool | None = None

@@ -1,7 +1,8 @@
 """Symbols: the sizes and ints of arguments that compiled code takes as they come.
 
-Input: sizes, ints and lengths, with their sources. Output: a symbol for each, and the guards that it needs.
-Why: guards, the entry program and error texts all ask what a symbol stands for.
+Input: sizes, ints and lengths, with their sources.
+Output: a symbol for each, and the guards that it needs.
+Why: guards, the entry program and error texts all need the meaning of a symbol.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ class Symbols:
     """The symbols of one capture.
 
     Attributes:
-        texts: what each symbol stands for, as a user would write it.
+        texts: the meaning of each symbol, as a user would write it.
         numbers: the symbols of Python ints, with their sources.
     """
 
@@ -66,7 +67,7 @@ class Symbols:
         return symbol
 
     def _bound(self, symbol: SymInt, text: str, mark: AxisMark) -> None:
-        """Takes over what the user said about a size: its bounds, and that it must stay open."""
+        """Applies the user's statements about a size: its bounds, and that it must stay open."""
         env, name = self.env, str(symbol)
         if mark.minimum is not None and mark.minimum > (env.minimum[name] or 0):
             env.minimum[name] = mark.minimum
@@ -85,7 +86,7 @@ class Symbols:
             env.on_guard = self._check_marked
 
     def _check_marked(self, relation: str) -> None:
-        """Raises InvalidArgument where what is assumed leaves one size only to an axis that is marked as dynamic."""
+        """Raises InvalidArgument where the guards leave one size only to an axis that is marked as dynamic."""
         names = set(re.findall(r"\bs\d+\b", relation))
         if not (self.env.guards[relation] and "==" in relation and len(names) == 1):
             return
@@ -105,7 +106,7 @@ class Symbols:
         return symbol
 
     def of_length(self, length: int, source: Source) -> SymInt | None:
-        """A symbol for the length that the list at ``source`` came with; None where it has not been seen to vary."""
+        """A symbol for the length of the list at ``source``; None where it has not been seen to vary."""
         known = self.measured.get(source)
         if known is None:
             place = ComputedSource("len({0})", (source,))

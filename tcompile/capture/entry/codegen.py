@@ -1,10 +1,12 @@
-"""The entry program: guards, graph call and residual effects as one generated Python function.
+"""The entry program: guards, graph call and side effects as one generated Python function.
 
-Input: a finished capture with the function's result, or one that stopped where the frame goes on by itself. Leaves:
-``Captured``, and from it, with a callable for the graph, the text and code of ``entry(*parameters)``: it returns
-``MISS`` where a guard fails, ``PLAIN`` where the frame runs on in plain Python, and else the function's result or, for
-a capture that stopped, where the frame goes on and with which locals and stack (``tcompile.bytecode.rewritten`` says
-how). Exists so that a call of compiled code runs nothing that was known before.
+Input: a finished capture with the function's result, or one that stopped where the frame goes on by itself.
+Output: ``Captured``, and from it, with a callable for the graph, the text and code of ``entry(*parameters)``.
+Why: a call of compiled code computes nothing that was known at compile time.
+
+``entry`` returns ``MISS`` where a guard fails, and ``PLAIN`` where the frame runs on in plain Python. Otherwise it
+returns the function's result or, for a capture that stopped, the place where the frame goes on and its locals and stack
+(``tcompile.bytecode.rewritten``).
 """
 
 from __future__ import annotations
@@ -42,23 +44,22 @@ if TYPE_CHECKING:
     from tcompile.capture.entry.root_frame import RootFrame
 
 Entry = Callable[..., Any]
-_OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python has no need of
-_MOST_OF_PLAIN = 64  # guards before plain Python: those of every item of a long list take longer than it does
+_OF_WRITES = ("memory", "writeable")  # kinds of guards that plain Python does not need
+_MOST_OF_PLAIN = 64  # guards before plain Python: guards on each item of a long list take longer than it
 
 
 @dataclass
 class Captured:
-    """What capture found out about one stretch of a function, for values of one kind.
+    """The result of capturing one stretch of a function, for values of one kind.
 
-    ``graph`` is None where the frame runs in plain Python. ``prologue`` holds the guards.
-    ``exit`` is the offset of the instruction at which the frame goes on; None where the function returns. ``calls``
-    says that this instruction is a call whose function may be compiled by itself. ``differs`` says that plain Python
-    would do otherwise, because its user said so (a function was replaced, or asked whether it is being compiled).
-    ``locks`` are variables: those of random generators, held while the graph draws. ``followed`` are the functions that
-    the stretch goes through. ``asked`` is how many answers about sizes capture has made guards of.
-    ``continue_in(loop, parameters)`` captures the way to the next iteration of a loop (``continuations``, by the names
-    of the loops for which that was tried). Of such a program ``late_kinds`` are the kinds of the numbers that it gets
-    from a scalar loop.
+    ``graph`` is None where the frame runs in plain Python. ``prologue`` holds the guards. ``exit`` is the offset of the
+    instruction at which the frame goes on; None where the function returns. ``calls``: this instruction is a call whose
+    function may be compiled by itself. ``differs``: the user has asked for a difference from plain Python (a function
+    was replaced, or asks whether it is being compiled). ``locks`` are the variables of random generators' locks, held
+    while the graph draws. ``followed`` are the functions of the stretch. ``asked`` is the number of answers about sizes
+    that are guards already. ``continue_in(loop, parameters)`` captures the program that leads to the next iteration of
+    a loop. ``continuations`` has these programs by the names of the loops. ``late_kinds`` are the kinds of the numbers
+    that such a program gets from a scalar loop.
     """
 
     graph: Graph | None
@@ -82,13 +83,14 @@ class Captured:
 
     @property
     def does_nothing(self) -> bool:
-        """Whether plain Python does as well: no array work, and no call to be compiled by itself."""
+        """Whether plain Python would do the same: no array work, and no call to be compiled by itself."""
         return self.graph is None or not (self.graph.nodes or self.calls)
 
     def as_plain(self) -> Captured:
-        """The same guards before plain Python, but for those on the memory of what kernels would write to.
+        """The same guards before plain Python, without those on memory that kernels would write to.
 
-        Of many only the first ones: they say when it is worth a new look, and plain Python is right for anything.
+        Of many guards only the first ones are kept. They say when another capture is worth it; plain Python is right
+        for any values.
         """
         guards = [guard for guard in self.prologue.guards if guard.kind not in _OF_WRITES]
         kept = set(map(id, guards[:_MOST_OF_PLAIN]))
@@ -102,13 +104,13 @@ class Captured:
         return self.prologue.guards
 
     def close(self) -> None:
-        """Adds the guards that transforms have asked for; none can be added from now on."""
+        """Adds the guards that transforms have asked for; none can be added later."""
         if self.graph is not None:
             _guard_sizes(self.graph.env, self.prologue, self.symbol_texts, self.asked)
             self.graph.env.closed = True
 
     def first_failure(self, values: Sequence[Any]) -> GuardFailure | None:
-        """Which guard does not hold for these parameters."""
+        """The first guard that does not hold for these parameters."""
         return self.prologue.first_failure({f"p{i}": v for i, v in enumerate(values)})
 
     def source(self, route: Sequence[bool] = (), keep: Callable[[Guard], bool] = lambda guard: True) -> str:
@@ -136,27 +138,27 @@ class Captured:
     def after_guards(
         self, route: Sequence[bool], computed: bool = False, returned: Sequence[bool] | None = None
     ) -> list[str]:
-        """The statements from the graph on; after it, where it is ``computed``."""
+        """The statements from the graph call on; from its outputs on, where it is ``computed``."""
         assert self.graph is not None
         text: list[str] = []
         outputs = "".join(f"o{i}, " for i in range(len(self.graph.outputs)))
         if (outputs or self.graph.nodes) and not computed:  # a graph without outputs may still warn or raise
             text.append(f"    {outputs and outputs + '= '}graph({', '.join(self.inputs)})")
         text += [f"    {line}" for line in self.lines]
-        if self.effects:  # after the first one the call cannot be run again
+        if self.effects:  # after the first effect the call cannot be run again
             text += ["    try:", *(f"        {line}" for line in self.effects)]
             text += ["    except Exception as error:", "        raise mark(error)"]
         if self.locks:
-            one = len(self.locks) == 1  # where no order matters, and a block of Python's own costs 3 us less
+            one = len(self.locks) == 1  # the order does not matter then, and a plain `with` block costs 3 us less
             block = f"    with {self.locks[0]}:" if one else f"    with held({', '.join(self.locks)}):"
             text = [block, *(f"    {line}" for line in text)]
         return [*text, f"    return {self.outcome(route, returned)}"]
 
     def outcome(self, route: Sequence[bool], returned: Sequence[bool] | None = None) -> str:
-        """What the program returns, as text.
+        """The result of the program, as text.
 
-        ``route`` leads the rewritten code to ``exit``. Where the function returns, rewritten code that asks wants to be
-        led as well: ``returned`` does so.
+        ``route`` leads the rewritten code to ``exit``. Where the function returns, ``returned`` leads rewritten code
+        that needs a route.
         """
         if self.exit is not None:
             return f"({', '.join([self.extras, *map(str, route), self.returns])})"
@@ -181,7 +183,7 @@ class Captured:
     ) -> Entry:
         """The entry program as a function.
 
-        ``run`` is the compiled graph; ``follow`` gives a function compiled by itself in place of itself.
+        ``run`` is the compiled graph. ``follow`` replaces a function by its compiled form.
         """
         names = self.names(run, follow)
         exec(compile(self.source(route, keep), ENTRY_FILE, "exec"), names)
@@ -198,18 +200,18 @@ class Captured:
 
     @cached_property
     def reread(self) -> Reread:
-        """What looks again at everything that the entry has read."""
+        """Reads everything again that the entry has read."""
         late = 0 if self.late_kinds is None else 1 + len(self.late_kinds)
         return Reread(self.prologue, self.arity + late, self.names(None, None))
 
     @cached_property
     def _loaded(self) -> dict[str, str]:
-        """For each parameter of the entry program that is loaded as it is, the variable that holds it, too."""
+        """For each parameter of the entry program that is loaded unchanged, the variable that has it, too."""
         steps = (step for step in self.prologue.steps if isinstance(step, LoadStep))
         return {step.code: step.variable for step in steps if step.code.startswith("p")}
 
     def name_of(self, parameter: str, known: Container[str]) -> str | None:
-        """A name under which a parameter's value is known; None where there is none."""
+        """A variable among the ``known`` ones that has a parameter's value; None where there is none."""
         return next((name for name in (parameter, self._loaded.get(parameter, "")) if name in known), None)
 
     @property
@@ -220,7 +222,7 @@ class Captured:
 
 @dataclass(frozen=True, eq=False)
 class Rest:
-    """The entry program after its guards, for who has checked them and loaded what it needs."""
+    """The entry program without its guards, for a caller that has checked them and has loaded the inputs."""
 
     captured: Captured
     run: Callable[..., Any] | None
@@ -228,16 +230,15 @@ class Rest:
     follow: Callable[[Any], Any] | None
 
     def source(self, parameters: Sequence[str], computed: bool, returned: Sequence[bool] | None) -> str:
-        """The text of a function of these variables, which leads rewritten code by ``returned`` where the program
-        returns.
+        """The text of a function of these variables. Where the program returns, ``returned`` leads rewritten code.
 
-        ``computed``: from the end the graph, whose outputs are then among the variables.
+        ``computed``: from the end of the graph, whose outputs are among the variables.
         """
         body = self.captured.after_guards(self.route, computed, returned)
         return "\n".join([f"def rest({', '.join(parameters)}):", *body, ""])
 
     def function(self, parameters: Sequence[str], computed: bool, returned: Sequence[bool] | None) -> Entry:
-        """The same as a function."""
+        """The same as a callable."""
         names = self.captured.names(self.run, self.follow)
         exec(compile(self.source(parameters, computed, returned), ENTRY_FILE, "exec"), names)
         made: Entry = names["rest"]
@@ -275,7 +276,7 @@ def finish_at(tx: Capture, frame: RootFrame, point: Point, arity: int) -> Captur
 
 
 def _is_frame(value: Value) -> bool:
-    """Whether a value is a function whose own frame runs in plain Python, and what it calls compiled."""
+    """Whether a value is a function whose own frame runs in plain Python, with its calls compiled."""
     treatment = treatment_of(value.value) if isinstance(value, Constant) else None
     return treatment is not None and treatment.kind == "frame"
 
@@ -291,7 +292,7 @@ def _local(builder: Rebuilder, frame: RootFrame, name: str) -> str:
 
 
 def _extras(builder: Rebuilder, frame: RootFrame, point: Point) -> str:
-    """Code for the changes to local variables that nothing reads later: arrays are dropped, other values are kept."""
+    """Code for the changes to dead local variables: arrays are dropped, other values are kept."""
     changed = frame.assigned.difference(point.live)
     if not changed:
         return "None"
@@ -308,13 +309,13 @@ def _extras(builder: Rebuilder, frame: RootFrame, point: Point) -> str:
             continue
         try:
             codes.append(builder.rebuild(value))
-        except CannotCapture:  # nothing can ask for it
+        except CannotCapture:  # the variable is dead
             codes.append("UNBOUND")
     return f"({', '.join(codes)}{',' if codes else ''})"
 
 
 def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: str = "None") -> Captured:
-    """The program that computes the graph, makes the effects, and returns."""
+    """The program that computes the graph, does the side effects, and returns."""
     effects = []
     for effect in tx.effects.values():
         namespace = builder.constant(effect.namespace)
@@ -351,7 +352,7 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
 
 @contextlib.contextmanager
 def held(*locks: Any) -> Iterator[None]:
-    """A block in which all the locks are held; taken in one order, so that no two threads wait for one another."""
+    """A block in which all the locks are held. They are acquired in one order, so that threads do not deadlock."""
     with contextlib.ExitStack() as stack:
         for lock in sorted(locks, key=id):
             stack.enter_context(lock)
@@ -359,7 +360,7 @@ def held(*locks: Any) -> Iterator[None]:
 
 
 def _as_it_was(tx: Capture, held: object, node: Node) -> Node:
-    """An output; what shows elements of an argument that is written, but not as they are in the end, is copied."""
+    """An output; copied where it shows an argument's elements from before a later write."""
     if isinstance(held, ArrayValue) and held.memory is None:
         memory, _ = tx.memory_of(node)
         if memory.owner is not None and memory.version:
@@ -406,7 +407,7 @@ def _bind_numbers(tx: Capture) -> None:
 
 
 def _prune_inputs(graph: Graph, sources: Sequence[Source]) -> list[Source]:
-    """Drops inputs that nothing reads (unless a symbol is bound by them); returns the sources of the others."""
+    """Drops unused inputs (unless they bind a symbol); returns the sources of the others."""
     read: set[Node] = set(graph.outputs)
     symbols: set[str] = set()
 
@@ -434,7 +435,7 @@ def _binds(node: Node, symbol: str) -> bool:
 
 
 def _guard_sizes(env: ShapeEnv, prologue: Prologue, symbol_texts: Mapping[str, str], first: int = 0) -> None:
-    """Adds what was assumed about symbolic sizes, from the ``first`` answer on, and freezes the environment."""
+    """Adds guards for assumptions about symbolic sizes, from the ``first`` one on, and freezes the environment."""
     for relation, holds in list(env.guards.items())[first:]:
         text = readable(relation, symbol_texts)
         prologue.guard(

@@ -1,13 +1,16 @@
-"""The way into capture: a stretch of a function, from one place in it, becomes an outcome.
+"""The driver of capture: a stretch of a function, from one place in it, becomes an outcome.
 
-Input: a function's code and globals, the place where the stretch starts, what the frame holds there, and what
-earlier compiles saw. Output: an ``Outcome``: the program of this stretch for values of this kind and, where capture
-stopped before the function returned, the ``GraphBreak`` that says why.
+Input: a function's code and globals, the place where the stretch starts, the values of its frame there, and records of
+earlier compiles.
+Output: an ``Outcome``: the program of this stretch for values of this kind. Where capture stopped before the function
+returned, it has the ``GraphBreak`` with the reason.
+Why: capture in one attempt is not enough: it restarts with loop plans, and ends before instructions that it cannot
+capture.
 
-A stretch ends before the instruction that cannot be captured. What that instruction has half done to captured
-values is never used: capture is done again, up to it. It is also done again, up to an earlier place, where the frame
-cannot be resumed at the break: an iterator in the middle of its work cannot be made again, so the stretch ends before
-the loop, which then runs in the frame itself with its body compiled.
+A stretch ends before the instruction that cannot be captured. That instruction may have changed captured values
+half-way, so the stretch up to it is captured again. It is also captured again, up to an earlier place, where the frame
+cannot be resumed at the break. For instance, an iterator that has given items cannot be made again. The stretch then
+ends before the loop, which runs in the frame itself with its body compiled.
 """
 
 from __future__ import annotations
@@ -50,7 +53,7 @@ class Outcome:
     captured: Captured
     graph_break: GraphBreak | None = None
     loops: Sequence[LoopPlan] = ()
-    plans: LoopPlans = field(default_factory=LoopPlans)  # what was learned of them
+    plans: LoopPlans = field(default_factory=LoopPlans)  # of these loops
 
 
 def capture(
@@ -66,42 +69,43 @@ def capture(
     rewritten: Callable[[], Rewritten | None],
     plans: LoopPlans | None = None,
 ) -> Outcome:
-    """Captures the stretch of a function from ``start``, where its frame holds ``values`` (in the order of ``start``).
+    """Captures the stretch of a function from ``start``. ``values`` are those of its frame there, in the order of
+    ``start``.
 
-    ``namespace`` holds the function's globals. ``rewritten`` says where the frame can be resumed (None: nowhere).
-    ``plans`` is what another capture of this stretch has learned of its loops. Raises NoContinuation where the options
-    ask for a continuation and there is none, and StanceError where the function changes the stance; everything else
-    that stops capture is in the Outcome.
+    ``namespace`` holds the function's globals. ``rewritten`` returns the code in which the frame can be resumed (None:
+    nowhere). ``plans`` are the loop plans of another capture of this stretch. Raises NoContinuation where the options
+    ask for a continuation and there is none, and StanceError where the function changes the stance. Any other stop of
+    capture is in the Outcome.
     """
     attempts = _Attempts(
         code, namespace, start, values, name, frontends, options, profile, rewritten, plans or LoopPlans()
     )
     outcome, left_open = attempts.run()
-    loops = attempts.loops.told()
-    for kind in (int, float):  # the value of one may be what was missing: fix them and try again
+    loops = attempts.loops.reported()
+    for kind in (int, float):  # capture may need the value of one: fix them and try again
         places = {place for place, cls in left_open.items() if cls is kind and profile.may_fix(place, kind)}
         broke = outcome.graph_break
         if broke is None or not places:
             continue
         profile.needed |= places
         fixed, less_open = attempts.run()
-        # Floats that vary compile for each value then, which is worth it where nothing breaks any more.
+        # Floats that vary then compile for each value, which is worth it only without a graph break.
         if fixed.graph_break is None or (kind is int and not fixed.graph_break.same_place(broke)):
-            outcome, left_open, loops = fixed, less_open, attempts.loops.told()
+            outcome, left_open, loops = fixed, less_open, attempts.loops.reported()
         else:
             profile.needed -= places
     return dataclasses.replace(outcome, loops=loops, plans=attempts.loops)
 
 
 def _followed(tx: weakref.ref[Capture]) -> str:
-    """How far a capture is."""
+    """The progress of a capture, as text."""
     count = getattr(tx(), "instructions", 0)
     return f"{count} instructions followed" if count else ""
 
 
 @dataclass(frozen=True)
 class _Attempts:
-    """What is captured, and what is known about it."""
+    """The arguments of a capture, and the loop plans that its attempts share."""
 
     code: types.CodeType
     namespace: dict[str, Any]
@@ -146,7 +150,7 @@ class _Attempts:
                 return self._continuation(tx, frame), {}
             except Restart:
                 self.loops.followed += tx.instructions
-            finally:  # what was captured holds on to both, and they to the program's own objects
+            finally:  # captured values refer to both, and these to the program's own objects
                 frame.forget()
         raise AssertionError("the last attempt ends in an outcome")
 
@@ -166,7 +170,7 @@ class _Attempts:
     def _stopped(
         self, tx: Capture, frame: RootFrame, reason: Stopped | CannotCapture | RecursionError, broke: GraphBreak | None
     ) -> tuple[Outcome | int, GraphBreak]:
-        """What to do where capture stopped: an outcome, or the step before which the next attempt is to stop."""
+        """The next step where capture stopped: an outcome, or the step before which the next attempt stops."""
         if isinstance(reason, Stopped):
             frame.align()
         else:
@@ -175,13 +179,13 @@ class _Attempts:
             clean = frame.undo()
             if loop is not None or not clean:
                 return frame.step if loop is None else loop, broke
-        assert broke is not None  # capture is told to stop only because of a break
+        assert broke is not None  # an attempt gets a stop only because of a break
         if broke.reason.id in ("unknown-function", "raises") and frame.goes_on():
             broke = GraphBreak("frame-step", broke.detail, broke.stack)
         return self._end(tx, frame, broke)
 
     def _end(self, tx: Capture, frame: RootFrame, broke: GraphBreak) -> tuple[Outcome | int, GraphBreak]:
-        """The outcome of a stretch that ends here, or the step (-1: none) before which capture is to stop instead."""
+        """The outcome of a stretch that ends here, or the step (-1: none) before which the next attempt stops."""
         rewritten = self.rewritten()
         if rewritten is None:
             return -1, broke

@@ -1,9 +1,10 @@
 """The frame in which a stretch of captured code starts and ends.
 
-Input: a function's code, the place in it where the stretch starts, and what its frame holds there. Output: the value
-that the function returns, or the place before which capture stopped, with the captured locals and stack there. Exists
-apart from the frames of followed calls because only this one is also a frame of the running program: it can be entered
-and left at any instruction.
+Input: a function's code, the place in it where the stretch starts, and the values of its frame there.
+Output: the value that the function returns, or the place before which capture stopped, with the captured locals and
+stack there.
+Why: unlike the frames of followed calls, this one is also a frame of the running program. It can be entered and left
+at any instruction.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from tcompile.capture.values.base import NULL, LazyValue, Value
 from tcompile.capture.values.callable import ClosureCell, FunctionValue
 from tcompile.frontends.base import CannotCapture
 
-_OF_THE_FRAME = {  # what only the running frame can do: suspend, and handle exceptions
+_OF_THE_FRAME = {  # instructions that only the running frame can do: they suspend, or handle exceptions
     "YIELD_VALUE", "SEND", "END_SEND", "GET_YIELD_FROM_ITER", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT",
     "END_ASYNC_FOR", "ASYNC_GEN_WRAP", "CLEANUP_THROW", "BEFORE_ASYNC_WITH",
     "PUSH_EXC_INFO", "POP_EXCEPT", "RERAISE", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START",
 }  # fmt: skip
 
 
-# What finds a function and its arguments, which a frame that runs in plain Python may leave to capture.
+# Instructions that load a function and its arguments: capture may do them for a frame that runs in plain Python.
 _BEFORE_CALLS = {
     "RESUME", "NOP", "COPY_FREE_VARS", "PUSH_NULL", "LOAD_CONST", "LOAD_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_LOAD_FAST",
     "LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF", "LOAD_ATTR", "LOAD_METHOD", *PREPARES_CALL,
@@ -39,7 +40,7 @@ _BEFORE_CALLS = {
 
 
 class Stopped(Exception):
-    """Capture has reached the step before which it was told to stop."""
+    """Capture has reached the step before which it stops."""
 
 
 class RootFrame(Frame):
@@ -78,7 +79,7 @@ class RootFrame(Frame):
         self.is_noted = True
 
     def _expect_iterations(self, names: Sequence[str], values: Sequence[Any]) -> None:
-        """Has the ints stay open that loops give to the frame, which are others in the next iteration."""
+        """Keeps ints open that loops give to the frame: they differ in the next iteration."""
         known = self.decoded.targets
         if not known:
             known.append(targets(self.decoded.instructions))
@@ -88,7 +89,7 @@ class RootFrame(Frame):
             self.tx.profile.open_numbers.add(item)
 
     def run(self) -> Value:
-        """Runs until the function returns, or capture stops: the frame then says where."""
+        """Runs until the function returns, or capture stops: the frame is then at that place."""
         self.tx.frames.append(self)
         try:
             self._steps()
@@ -97,13 +98,13 @@ class RootFrame(Frame):
         raise AssertionError("a frame ends only by returning")
 
     def forget(self) -> None:
-        """Lets go of everything, so that the program's own objects live no longer than without capture."""
+        """Drops everything, so that the program's own objects live no longer than without capture."""
         self.tx.graph.env.on_guard = None
         vars(self.tx).clear()
         vars(self).clear()
 
     def note_step(self) -> None:
-        """Keeps what capture needs to end before this instruction. Raises Stopped where it is to end there."""
+        """Saves the state from which capture can end before this instruction. Raises Stopped where it ends there."""
         if self.steps == self._stop:
             self.before = self.stack
             raise Stopped
@@ -113,20 +114,20 @@ class RootFrame(Frame):
         self.tx.step = self.steps
 
     def refuse_step(self, instruction: Instruction) -> None:
-        """Suspending and handling exceptions is left to the running frame, and all but calls where that is to be so."""
+        """Refuses instructions that suspend or handle exceptions, and in a plain frame all but calls."""
         if self.tx.options.plain_frame and instruction.opname not in _BEFORE_CALLS:
             raise CannotCapture("plain-frame", self.tx.current_text())
         if instruction.opname in _OF_THE_FRAME:
             raise CannotCapture("frame-step", self.tx.current_text())
 
     def _place(self) -> tuple[int, int, int, int, int]:
-        """How far everything is that only grows."""
+        """The counts that only grow: changes, nodes, inputs, and steps of guards."""
         tx = self.tx
         graph, guards = tx.graph, tx.graph.env.guards
         return tx.mutations, len(graph.nodes), len(graph.inputs), len(tx.prologue.steps), len(guards)
 
     def rely_on_binding(self, name: str) -> None:
-        """A variable that may lack a value at the start is as it was there: that becomes a guard."""
+        """Guards whether a variable, unchanged since the start, has a value there."""
         source, value = self.uncertain.get(name, (None, None))
         if source is not None and self.locals.get(name) is value:
             held = self.tx.prologue.constant(UNBOUND)
@@ -138,13 +139,14 @@ class RootFrame(Frame):
     # -- where capture stopped -----------------------------------------------------------------------------------------
     @property
     def step(self) -> int:
-        """The step that was not done: what comes before it is captured."""
+        """The number of the step that was not done: the steps before it are captured."""
         return len(self.trail)
 
     def goes_on(self) -> bool:
-        """Whether the instruction only goes on with what the running frame holds.
+        """Whether the instruction only uses an object that the running frame made earlier.
 
-        The end of a ``with`` block calls what its start has left there; an exception that was made is raised.
+        The end of a ``with`` block calls the exit method that its start has loaded; an exception that was made is
+        raised.
         """
         held = self.decoded.instructions[self.at].opname == "RAISE_VARARGS"
         slot = self.callee_slot() if not held else len(self.stack) - 1 if self.stack else None
@@ -152,7 +154,7 @@ class RootFrame(Frame):
         return isinstance(source, ParameterSource) and source.index >= self._first_slot
 
     def undo(self) -> bool:
-        """Takes the step back in the middle of which capture stopped; False where it has changed captured values."""
+        """Undoes the step in the middle of which capture stopped; False where it has changed captured values."""
         mutations, nodes, inputs, steps, sizes = self._mark
         tx = self.tx
         if not self.trail or tx.mutations != mutations:
@@ -170,7 +172,7 @@ class RootFrame(Frame):
         return True
 
     def align(self) -> None:
-        """Moves back over instructions that only prepare a call, which belong to the call."""
+        """Moves back over instructions that only prepare a call: they belong to the call."""
         instructions = self.decoded.instructions
         while (
             self.trail
@@ -180,7 +182,7 @@ class RootFrame(Frame):
             self.at = self.trail.pop()
 
     def longest_loop(self) -> int | None:
-        """The first jump back of the loop that was followed most often: this frame can run it by itself."""
+        """The first back jump of the loop with the most iterations: this frame can run that loop by itself."""
         opens = (at for at in self.trail if self.decoded.instructions[at].opname.startswith("JUMP_BACKWARD"))
         most = Counter(opens).most_common(1)
         return self.trail.index(most[0][0]) if most else None

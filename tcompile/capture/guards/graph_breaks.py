@@ -176,7 +176,7 @@ _ROWS = [
         "object-identity", "An identity test on a computed value",
         "Whether {detail} holds depends on which objects Python makes, and a graph makes others.",
         ("Compare with == instead.",
-         "An array that a loop may hand on as it was given it is written to after it: copy it before the loop."),
+         "An array that a loop may carry unchanged is written to after it: copy it before the loop."),
     ),
     Reason(
         "cond-mismatch", "tcompile.cond's branches do not fit together",

@@ -1,5 +1,6 @@
 """The symbolic interpreter: frames, the handlers of opcodes, and the context that all frames share.
 
-Input: a function and its bound arguments. Output: its value; graph, guards and effects grow in the context. Why: a
-program means what its bytecode does, so there is one handler for each opcode.
+Input: a function and its bound arguments.
+Output: its value; graph, guards and side effects grow in the context.
+Why: a program's meaning is its bytecode, so each opcode has one handler.
 """

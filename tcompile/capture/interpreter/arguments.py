@@ -1,7 +1,8 @@
-"""What a call binds to a function's parameters.
+"""The binding of a call's arguments to a function's parameters.
 
-Input: a captured function and the arguments of a call. Output: the value of each parameter. Why: a followed call fails
-as plain Python's call fails.
+Input: a captured function and the arguments of a call.
+Output: the value of each parameter.
+Why: a followed call fails as plain Python's call fails.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """The state of one capture: the graph being built, the guards collected, and the frames being followed.
 
-Input: the function, the values of one call, and what earlier compiles saw. Output: what ``entry.codegen`` turns into
-an entry. Why: values, built-ins and the interpreter share this one object (``tx`` in their signatures).
+Input: the function, the values of one call, and records of earlier compiles.
+Output: the data that ``entry.codegen`` turns into an entry.
+Why: values, built-ins and the interpreter share this one object (``tx`` in their signatures).
 """
 
 from __future__ import annotations
@@ -73,15 +74,15 @@ from tcompile.strict import strict
 
 MAX_DEPTH = 64
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
-_QUIET = (int, float, bool, str, type(None), type)  # folding these warns of nothing
+_QUIET = (int, float, bool, str, type(None), type)  # constant folding of these raises no warning
 _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
-_MOST_TERMS = 200  # of an expression of numbers that vary: one that grows each iteration would soon be without end
+_MOST_TERMS = 200  # of an expression of numbers that vary: it may grow in each unrolled iteration
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
-_FOLLOWED = "tcompile.annotations.derivatives"  # whose functions are short, and call a special one
+_FOLLOWED = "tcompile.annotations.derivatives"  # its functions are short, and call a special one
 
 
 def _is_scalar(value: Value) -> bool:
-    """Whether a value is of a kind that never changes though its class may."""
+    """Whether a value is immutable, though others of its class may not be."""
     if isinstance(value, ArrayValue):
         return value.traced.scalar
     return isinstance(value, SequenceValue | SetValue) and value.cls in (tuple, frozenset)
@@ -97,7 +98,7 @@ def _is_fixed(source: Source) -> bool:
 
 
 def _apart(changed: Sequence[Any], others: Sequence[Any]) -> bool:
-    """Whether the changed objects are different ones, and none of the others."""
+    """Whether the changed objects are distinct, and distinct from the others."""
     known = set(map(id, changed))
     return len(known) == len(changed) and known.isdisjoint(map(id, others))
 
@@ -121,7 +122,7 @@ OpenFrame: TypeAlias = "Callable[[Capture, FunctionValue, dict[str, Value], Loca
 
 @dataclass
 class Capture:
-    """Everything one capture knows."""
+    """The state of one capture."""
 
     frontends: Sequence[Frontend]
     options: CaptureOptions
@@ -137,26 +138,26 @@ class Capture:
     followed: dict[types.CodeType, Followed] = field(default_factory=dict)
     step: int = 0  # instructions of the compiled function itself that have been followed
     mutations: int = 0  # how often captured state was changed in place
-    outside_mutations: int = 0  # how often something from outside was
+    outside_mutations: int = 0  # how often an object from outside was
     outside_writes: int = 0  # how often that was an array
     loops: LoopPlans = field(default_factory=LoopPlans)
     open_loops: list[tuple[Graph, Graph]] = field(default_factory=list)  # for each, the graphs around and in it
-    unplanned: list[Memory] = field(default_factory=list)  # those that a loop was seen to write only now
-    mutated: dict[int, Value] = field(default_factory=dict)  # what came from outside and was changed, in order
+    unplanned: list[Memory] = field(default_factory=list)  # memories that a loop writes, and that its plan lacks
+    mutated: dict[int, Value] = field(default_factory=dict)  # changed objects from outside, in order
     left_open: dict[str, type] = field(default_factory=dict)  # places of numbers whose values are not fixed
     late_kinds: list[str] = field(default_factory=list)  # of the numbers that a continuation gets from a scalar loop
-    late_is_scalar: bool = False  # whether it is one's
-    differentiated: int = 0  # how many functions are followed of which derivatives are taken
-    differs: bool = False  # something was captured that plain Python would do otherwise, because its user said so
+    late_is_scalar: bool = False  # whether the continuation is in a scalar loop
+    differentiated: int = 0  # how many functions that are differentiated are being followed
+    differs: bool = False  # the user has asked for a difference from plain Python
     input_sources: list[Source] = field(default_factory=list)
-    objects: dict[Source, Any] = field(default_factory=dict)  # what was found at each place
-    examples: dict[Node, Any] = field(default_factory=dict)  # what values are in this call, as far as it was asked
-    regions: list[Any] = field(default_factory=list)  # those that calls may share
+    objects: dict[Source, Any] = field(default_factory=dict)  # the object at each source
+    examples: dict[Node, Any] = field(default_factory=dict)  # values in this call, as far as they were needed
+    regions: list[Any] = field(default_factory=list)  # captured regions that calls may share
     _outside: list[Value] = field(default_factory=list)  # the objects from outside that can change
     _known: dict[int, Value] = field(default_factory=dict)  # the same by identity, but for arrays
     _wrapped: dict[Source, Value] = field(default_factory=dict)
     _arrays: dict[int, tuple[Traced, ArrayValue]] = field(default_factory=dict)
-    _memories: dict[Node, Memory] = field(default_factory=dict)  # by the node that makes the elements, or made them
+    _memories: dict[Node, Memory] = field(default_factory=dict)  # by the nodes that make their elements, now or before
     _numbers: dict[Source, TracedNumber] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -187,11 +188,11 @@ class Capture:
         return found
 
     def _know(self, value: Any, found: Value) -> None:
-        """Notes an object that can change, so that it is found again when it is met in a second place."""
+        """Notes an object that can change, so that a second place finds the same value."""
         for changed in self.mutated.values():
             self._check_apart(changed, found)
         self._outside.append(found)
-        if not isinstance(found, ArrayValue):  # two names of one array share a graph until one of them is written
+        if not isinstance(found, ArrayValue):  # aliases of an array need no guard until it is written
             self._known[id(value)] = found
 
     def cell(self, cell: types.CellType, source: Source, contents: Source) -> ClosureCell:
@@ -210,11 +211,11 @@ class Capture:
         return found
 
     def touch(self) -> None:
-        """Notes that captured state is about to change in place: the instruction that does it cannot be taken back."""
+        """Notes that captured state is about to change in place: the current instruction cannot be undone."""
         self.mutations += 1
 
     def mutate(self, value: Value) -> None:
-        """Notes that ``value`` is about to change. What came from outside is brought up to date after the graph."""
+        """Notes that ``value`` is about to change. Objects from outside are updated after the graph."""
         self.touch()
         if value.source is None:
             return
@@ -230,7 +231,7 @@ class Capture:
         self.mutated[id(value)] = value
 
     def _check_apart(self, changed: Value, other: Value) -> None:
-        """Stops where a change of one object from outside would be seen through another, which is no such value."""
+        """Raises CannotCapture where a change of one object from outside would be seen through another value."""
         if changed is other or changed.source is None or other.source is None:
             return
         for owner, held in ((changed, other), (other, changed)):
@@ -253,7 +254,7 @@ class Capture:
         return [self.prologue.load(ComputedSource("{1}({0})", (found,), (lock_of,))) for found in generators]
 
     def keep_apart(self) -> None:
-        """Guards that no object from outside that was changed is another one that was met, or holds it."""
+        """Guards that a changed object from outside is no other object that was met, and is not held by one."""
         dicts = [value for value in self._outside if isinstance(value, DictValue)]
         objects = [value for value in self._outside if isinstance(value, ObjectValue) and value.has_plain_dict]
         for owner, held in itertools.product(objects, dicts):
@@ -294,7 +295,7 @@ class Capture:
                 if getattr(one.source, "generator", None) == getattr(two.source, "generator", two):
                     continue  # parts of one state
                 if isinstance(one.source, StateSource) is not isinstance(two.source, StateSource):
-                    continue  # nobody else has an array of a generator's state
+                    continue  # an array of a generator's state has no alias
                 assert two.source is not None
                 overlap = self.prologue.constant(one.frontend.overlap)
                 text = f"{one.source.text} and {two.source.text} share no memory"
@@ -302,7 +303,7 @@ class Capture:
                 self.prologue.guard(one.source, code, text, "memory of its own", "memory")
 
     def stored_global(self, namespace: dict[str, Any], name: str) -> Value | None:
-        """What the captured code has stored as a global; None where it has not. Breaks where it has deleted it."""
+        """The value that captured code has stored as a global; None: it has not. Breaks where it has deleted it."""
         effect = self.effects.get((id(namespace), name))
         if effect is not None and effect.value is None:
             raise CannotCapture("operation-raises", f"name {name!r} is not defined")
@@ -321,9 +322,9 @@ class Capture:
         self.effects[key] = Effect(namespace, name, value)
 
     def library_attribute(self, module: types.ModuleType, name: str) -> Any:
-        """What a library's module holds, under a guard that it still does; raises AttributeError where it is nothing.
+        """The value of a library module's attribute, guarded to stay; raises AttributeError where there is none.
 
-        Of what the module makes when it is asked nothing is known.
+        Attributes that the module makes on request are not guarded.
         """
         found, namespace = getattr(module, name), vars(module)
         if namespace.get(name) is found:
@@ -349,7 +350,7 @@ class Capture:
         return id(value) in SPECIAL or is_marked(value) or treatment_of(value) is not None or is_reorderable(value)
 
     def inlined_function(self, value: Any) -> types.FunctionType | None:
-        """The user's function after an already compiled one."""
+        """The user's function in an already compiled one."""
         if not self.options.enter_compiled or treatment_of(value) is not None:
             return None
         inner = getattr(type(value), "__tcompile_inline__", None)
@@ -357,15 +358,15 @@ class Capture:
         return function if isinstance(function, types.FunctionType) else None
 
     def is_library_name(self, module: object) -> bool:
-        """Whether what a module holds is taken as fixed (array libraries and the standard library's math).
+        """Whether the contents of a module are taken as fixed (array libraries and the standard library's math).
 
-        Classes that C code makes may say of themselves that they are of no module, others hold a property there.
+        ``module`` is no str for some classes: those of C code may name no module, others have a property there.
         """
         root = module.partition(".")[0] if isinstance(module, str) else ""
         return root in _FIXED_MODULES or any(root == frontend.name for frontend in self.frontends)
 
     def is_fixed(self, value: Any) -> bool:
-        """Whether a library says that the identity of ``value`` is all there is to know."""
+        """Whether a library says that ``value`` is fully known by its identity."""
         return any(frontend.is_fixed(value) for frontend in self.frontends)
 
     def frontend_of(self, function: Any) -> Frontend | None:
@@ -381,7 +382,7 @@ class Capture:
         return any(frontend.is_scalar(value) for frontend in self.frontends)
 
     def scalar_instruction(self, function: Any) -> str | None:
-        """The instruction of a scalar loop that a call of a library's function is."""
+        """The instruction of a scalar loop for a library's function."""
         return next((name for f in self.frontends if (name := f.scalar_instruction(function)) is not None), None)
 
     # -- arrays ----------------------------------------------------------------------------------------------------
@@ -403,7 +404,7 @@ class Capture:
         return self.graph.input(name if not name[0].isdigit() else f"_{name}", type)
 
     def new_array(self, traced: Traced, source: Source | None = None, kept: str = "") -> ArrayValue:
-        """The array object that shows ``traced``. ``kept`` says in words why its elements cannot be written."""
+        """The array object that shows ``traced``. ``kept`` is the reason, in words, why it cannot be written."""
         array = ArrayValue(traced, self.frontend_at(traced.type.device), source)
         if not traced.scalar:
             array.memory, array.path = self.memory_of(traced.node)
@@ -426,7 +427,7 @@ class Capture:
         if memory is None:
             graph = self.graph if root.op is ops.INPUT and root in self.graph.inputs else self.builder.graph
             memory = self._memories[root] = Memory(root, root, graph, self.builder, self._arrays)
-        if not certain:  # neither may be written: the other might have to change with it
+        if not certain:  # neither may be written: the other may be an alias
             whole = self.memory_of(root.inputs[0])[0]
             if whole.owner is not None and whole.version:  # its elements are written when the graph has run
                 raise CannotCapture("memory-order", "A reshape that may show an array which was written to")
@@ -434,7 +435,7 @@ class Capture:
         return memory, path
 
     def show_memory(self, node: Node, memory: Memory) -> None:
-        """Notes that ``node`` is what the memory holds."""
+        """Notes that ``node`` has the memory's elements."""
         self._memories[node] = memory
 
     def written(self) -> dict[Memory, int]:
@@ -446,19 +447,19 @@ class Capture:
         return next((memory for memory in self._memories.values() if memory.root.name == name), None)
 
     def let_go(self) -> None:
-        """Lets arrays be written again of which iterations have read rows: the outermost loop has been followed."""
+        """Allows writes again to arrays whose rows iterations have read: the outermost loop has been followed."""
         for memory in self._memories.values():
             memory.let_go()
 
     def _let_go_of(self, memory: Memory) -> None:
-        """Takes it back for one array, where nothing holds a row of it any more."""
+        """Allows writes again to one array, where no row of it is held any more."""
         if memory.rows and all(holders(self, row) == 0 for row in memory.rows):
             memory.let_go()
 
     def claim(self, memory: Memory) -> None:
         """Makes sure that the code being followed may write to an array.
 
-        A loop that does not carry it has to be looked at anew: what becomes of the array now does not matter.
+        A loop that does not carry the array needs another trial trace, so later values of the array do not matter now.
         """
         graph = self.builder.graph
         if memory.graph is graph:
@@ -469,7 +470,7 @@ class Capture:
         memory.graph = graph
 
     def write(self) -> None:
-        """Does the writes that a frontend has asked for: the memory they go to holds something else from now on."""
+        """Does the writes that a frontend has asked for: their memories have other elements from now on."""
         writes = list(self.builder.writes)
         self.builder.writes.clear()
         for target, contents in writes:
@@ -485,11 +486,11 @@ class Capture:
                 self.outside_writes += 1
                 self.mutate(memory.owner)
             if memory.version and origin(contents)[:2] == (memory.node, path):
-                continue  # x[1:] += 1 stores the view, which has been written to, once more
+                continue  # x[1:] += 1 stores the view again, after the write to it
             base, old, whole = memory.node, memory.node.tensor, not path
             if whole and memory.owner is not None:
                 base = memory.root
-            elif whole and old.c_contiguous:  # nothing of what it was is left
+            elif whole and old.c_contiguous:  # all old elements are overwritten
                 base = self.builder.op("full", shape=old.shape, fill_value=0, dtype=old.dtype.name)
             elif whole:
                 path = (WHOLE,)
@@ -498,7 +499,7 @@ class Capture:
                 contents = self._scattered(contents, memory.node, path)
             elif not direct or contents in self._memories:
                 if is_view(contents) and self.memory_of(contents)[0] is memory:
-                    refuse_sequential_copy(target.node, contents)  # a kernel can keep what it writes over
+                    refuse_sequential_copy(target.node, contents)  # a kernel can keep elements that it overwrites
                     contents = self.builder.op("ordered", contents, axes=contents.tensor.layout.order)
                 contents = self.builder.op("assign", base, contents, path=path)
             memory.node = contents
@@ -506,7 +507,7 @@ class Capture:
             self._memories[contents] = memory
 
     def _scattered(self, node: Node, base: Node, path: Path) -> Node:
-        """What writes to places of a view, as the same into the part of ``base`` that the view shows."""
+        """A scatter into a view, as a scatter into the part of ``base`` that the view shows."""
         if not path:
             return node
         self.builder.graph.nodes.remove(node)
@@ -539,7 +540,7 @@ class Capture:
         return read(self, array, cls)
 
     def draw(self, generator: Value, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-        """What a random generator's method gives."""
+        """The result of a random generator's method."""
         from tcompile.capture.semantics import draws  # loaded by the first draw
 
         assert isinstance(generator, RandomGeneratorValue)
@@ -552,18 +553,18 @@ class Capture:
         return holds
 
     def loosen(self) -> None:
-        """Gives up what guards ask of containers that nothing has depended on."""
+        """Drops guards on containers that the program does not depend on."""
         for value in self._outside:
             if isinstance(value, SequenceValue | DictValue):
                 value.loosen()
 
     @property
     def in_iteration(self) -> bool:
-        """Whether an iteration of a loop is followed that stands for all of them."""
+        """Whether the frame is in an iteration of a loop that becomes a node."""
         return bool(self.open_loops) or any(frame.peeled for frame in self.frames)
 
     def key_source(self, key: Value) -> tuple[Source, str] | None:
-        """Where a key of a container is found that may be another in each call, and its text; None of any other."""
+        """The source and the text of a container's key that may vary from call to call; None for any other."""
         if self.in_iteration:
             return None
         if isinstance(key, LazyValue) and type(key.value) is str and key.source not in self._wrapped:
@@ -576,7 +577,7 @@ class Capture:
 
     @staticmethod
     def is_plain(key: Value) -> bool:
-        """Whether a key is known, and hashes and compares without running anybody's code."""
+        """Whether a key is known, and hashes and compares without running the user's code."""
         return isinstance(key, Constant) and type(key.value) in (*_QUIET[:5], bytes)
 
     def waits(self, key: Value) -> bool:
@@ -600,7 +601,7 @@ class Capture:
             return value.source
         if isinstance(value, IntegerValue):
             if value.size.counters():
-                raise CannotCapture("unsupported-operands", "a number that each iteration of a loop has anew")
+                raise CannotCapture("unsupported-operands", "a number that differs in each iteration of a loop")
             return SizeSource(str(value.size))
         return None
 
@@ -674,7 +675,7 @@ class Capture:
             if quiet:
                 result = function(*plain, **named)
             else:
-                # What is reported belongs to each call: leave it to plain Python.
+                # Warnings belong to each call: leave them to plain Python.
                 with strict():
                     result = function(*plain, **named)
         except Exception as error:
@@ -702,7 +703,7 @@ class Capture:
         try:
             return self.inline(function, args, kwargs, at=self.builder.location)
         except CannotCapture as refusal:
-            if len(self.frames) > depth + 1:  # in the user's function, which it calls
+            if len(self.frames) > depth + 1:  # in the user's function, called by it
                 raise
             del self.frames[depth:]
             text = f"{form.__name__} calls a function of Python, in a way that is not followed."
@@ -711,7 +712,7 @@ class Capture:
     def inline(
         self, function: Value, args: Sequence[Value], kwargs: Mapping[str, Value], at: Location | None = None
     ) -> Value:
-        """Follows a user's function, or one of ours that stands ``at`` the user's place."""
+        """Follows a user's function, or a function of tcompile on the user's line ``at``."""
         assert isinstance(function, FunctionValue)
         module = str(function.globals.get("__name__", ""))
         if module == _FOLLOWED:
@@ -724,7 +725,7 @@ class Capture:
         if function.code.co_flags & 0x20:
             if frame.has_blocks:
                 raise CannotCapture("generator", f"{function.describe()} (with `try` or `with` in it)")
-            frame.resume(None)  # up to where it is made
+            frame.resume(None)  # up to where the generator is made
             return GeneratorValue(self, frame.resume)
         if function.code.co_flags & 0x280:
             raise CannotCapture("generator", function.describe())

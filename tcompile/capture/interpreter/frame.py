@@ -1,11 +1,11 @@
 """The symbolic interpreter: runs a function's bytecode on captured values.
 
-Input: a function and its bound arguments. Output: the value it returns; the graph, guards and effects grow in the
-shared ``Capture``. Why: the language's meaning is its bytecode: whatever CPython compiles a program to, one
-handler an instruction says what it does to values. Calls of user functions run in a ``Frame`` of their own.
+Input: a function and its bound arguments.
+Output: the value that it returns; the graph, guards and side effects grow in the shared ``Capture``.
+Why: a program's meaning is its bytecode, so one handler for each instruction has that instruction's meaning for values.
 
-An instruction that is not followed, or an operation on values that cannot be captured, raises ``CannotCapture``; the
-frame in which it happens is known from ``Capture.frames``.
+Calls of user functions run in a ``Frame`` of their own. An instruction that is not followed, or an operation on values
+that cannot be captured, raises ``CannotCapture``. The frame in which it happens is known from ``Capture.frames``.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ PREPARES_CALL = ("KW_NAMES", "PRECALL")  # instructions that belong to the call 
 
 
 Handler: TypeAlias = "Callable[[Frame, Instruction], None]"
-HANDLERS: dict[str, Handler] = {}  # what each instruction does: filled in by ``opcodes`` and ``loops.enter``
+HANDLERS: dict[str, Handler] = {}  # the meaning of each instruction: filled in by ``opcodes`` and ``loops.enter``
 AT_HEADER = "AT_HEADER"  # the handler of an instruction where an iteration of a ``while`` loop begins
 
 
@@ -95,7 +95,7 @@ def decode(code: types.CodeType) -> Decoded:
         return found[1]
     try:
         listed = read(code)
-    except Exception as error:  # made by hand, and not well
+    except Exception as error:  # bytecode made by hand, with errors
         raise CannotCapture("unsupported-instruction", f"bytecode that cannot be read ({error})") from error
     positions = {i.offset: n for n, i in enumerate(listed)}
     positions.update({i.start: n for n, i in enumerate(listed)})  # a jump names the first EXTENDED_ARG
@@ -108,13 +108,13 @@ def decode(code: types.CodeType) -> Decoded:
             decoded.headers[at] = header
             decoded.handlers[at] = HANDLERS[AT_HEADER]
     key = id(code)
-    drop = _DECODED.pop  # by name here, for at exit the module's own names are gone first
+    drop = _DECODED.pop  # a local name, because the module's names are gone first at exit
     _DECODED[key] = (weakref.ref(code, lambda _: drop(key, None)), decoded)
     return decoded
 
 
 class Frame:
-    """One function's execution on captured values. One that is no code of the user's happens ``place``d at a line."""
+    """One function's execution on captured values. A function that is not the user's code is ``place``d at a line."""
 
     def __init__(
         self, tx: Capture, function: FunctionValue, arguments: dict[str, Value], place: Location | None = None
@@ -136,14 +136,12 @@ class Frame:
         self.is_noted = bool(tx.options.continues)  # whether ``note_step`` is called before each step
         self.began = 0  # the instruction at which capture of it began
         self.came_back = -1  # the instruction that a jump back has led to
-        self.peeled: dict[
-            int, tuple[Header, LoopPlan]
-        ] = {}  # loops of which an iteration is followed before their node
+        self.peeled: dict[int, tuple[Header, LoopPlan]] = {}  # loops with a peeled iteration being followed
         self.iterations: dict[int, WhileLoop] = {}  # of the `while` loops that the frame is in, by where they begin
-        self.first_iteration: dict[int, int] = {}  # how many operations there were when each loop first went back
+        self.first_iteration: dict[int, int] = {}  # the number of nodes at the first back jump of each loop
 
     def _noted(self) -> list[int] | None:
-        """Says that the function is followed; where its lines are to be noted, the list for those of this call."""
+        """Notes that the function is followed; returns the list of lines of this call, where lines are noted."""
         code, known = self.code, self.tx.followed
         found = known.get(code)
         if found is None:
@@ -176,7 +174,7 @@ class Frame:
         raise AssertionError("a frame ends only by returning")
 
     def resume(self, sent: Value | None) -> tuple[Value, bool]:
-        """Runs a generator's frame to its next yield: what it yields, or what it returns and False."""
+        """Runs a generator's frame to its next yield: returns the value and whether it was yielded."""
         if sent is not None:
             self.push(sent)
         self.tx.frames.append(self)
@@ -216,7 +214,7 @@ class Frame:
             run(self, instructions[at])
 
     def note_step(self) -> None:
-        """Keeps what ``go_back`` needs, before an instruction is followed."""
+        """Saves the state for ``go_back``, before an instruction is followed."""
         self.before = self.stack[:]
 
     def push(self, value: Value) -> None:
@@ -234,11 +232,11 @@ class Frame:
         return value
 
     def pop_unread(self) -> Value:
-        """Takes the top of the stack, which is only moved elsewhere."""
+        """Takes the top of the stack to move it elsewhere."""
         return self.stack.pop()
 
     def pop_many_unread(self, count: int) -> list[Value]:
-        """Takes ``count`` values, the deepest first, which are only moved elsewhere."""
+        """Takes ``count`` values, the deepest first, to move them elsewhere."""
         values = self.stack[len(self.stack) - count :]
         del self.stack[len(self.stack) - count :]
         return values
@@ -248,7 +246,7 @@ class Frame:
         return [settled(self.tx, value) for value in self.pop_many_unread(count)]
 
     def analysis(self) -> Analysis | None:
-        """What is read later, at each instruction; None for code that is not understood."""
+        """The live variables at each instruction; None for code that is not understood."""
         known = self.decoded.analysed
         if not known:
             try:
@@ -297,7 +295,7 @@ class Frame:
         if name in names:
             settle(names, name)
             found = GlobalSource(name, source)
-            self.tx.prologue.load(found)  # that there is one matters also where nothing else of it does
+            self.tx.prologue.load(found)  # whether it exists matters, even where its value does not
             return LazyValue(names[name], found)
         builtins = self.function.builtins
         if name in builtins:
@@ -341,14 +339,14 @@ class Frame:
                 yield place
 
     def go_back(self) -> None:
-        """Takes back the instruction that is being followed, and those before it that belong to it."""
+        """Undoes the instruction that is being followed, and those before it that belong to it."""
         self.stack = self.before
         self.at -= 1
         while self.decoded.instructions[self.at - 1].opname in PREPARES_CALL:
             self.at -= 1
 
     def move_on(self, stops: Container[int]) -> None:
-        """Does what only moves locals and stack items, up to an instruction at one of these offsets."""
+        """Executes instructions that only move locals and stack items, up to an instruction at one of these offsets."""
         while self.offset not in stops and self.decoded.instructions[self.at].opname in _MOVES:
             instruction = self.decoded.instructions[self.at]
             self.at += 1

@@ -1,12 +1,13 @@
-"""Where the loops of a function are: which instructions belong to each, and how it is left.
+"""The loops of a function: the instructions of each, and their exits.
 
-Input: a function's instructions. Output: a ``Header`` for each ``while``, and for a ``for`` when it is asked for.
-Why: a loop's iteration is followed from its header to its header, and a jump on an array's value that leads out
-of the loop is an exit of it.
+Input: a function's instructions.
+Output: a ``Header`` for each ``while``, and for a ``for`` on request.
+Why: a loop's iteration is followed from its header to its header. A jump on an array's value out of the loop is an
+early exit.
 
 CPython writes a ``while`` loop's condition twice: where the loop is entered, and after its body. Both copies have the
-same positions in the source, which is how they are found. An iteration begins at the second, so that the condition is a
-part of it, and entering the loop goes there as well.
+same positions in the source, by which they are found. An iteration begins at the second copy, so that the condition is
+part of it; and a loop is entered there as well.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _SHORT = 40  # instructions of a condition's part
 
 @dataclass(frozen=True)
 class Header:
-    """One loop: an iteration begins at instruction ``at``, control comes to it from outside at ``entry``."""
+    """One loop: an iteration begins at instruction ``at``, and control enters from outside at ``entry``."""
 
     at: int
     entry: int
@@ -37,21 +38,21 @@ class Header:
 
 @dataclass(frozen=True)
 class Flow:
-    """The instructions of one code object, and where each leads."""
+    """The instructions of one code object, and the targets of each."""
 
     instructions: Sequence[Instruction]
     positions: Mapping[int, int]
 
     def target(self, at: int) -> int:
-        """Where a jump goes; that of FOR_ITER is after what cleans up."""
+        """The target of a jump; for FOR_ITER the instruction after the cleanup of its iterator."""
         i = self.instructions[at]
         to = self.positions[i.argval]
         return to + D.loop_ends if i.opname == "FOR_ITER" else to
 
     def leads_to(self, at: int) -> int:
-        """The first instruction that does anything where a jump goes.
+        """The first instruction at a jump's target that does anything.
 
-        NOPs stand where a ``continue`` of a ``while True`` goes; from CPython 3.14 on where each iteration goes.
+        A ``continue`` of a ``while True`` leads to a NOP; from CPython 3.14 on each iteration does.
         """
         to = self.positions[self.instructions[at].argval]
         while self.instructions[to].opname == "NOP":
@@ -59,7 +60,7 @@ class Flow:
         return to
 
     def ways(self, at: int) -> tuple[int, ...]:
-        """What may run right after an instruction."""
+        """The instructions that may run right after an instruction."""
         return self._leads[at]
 
     @cached_property
@@ -75,7 +76,7 @@ class Flow:
 
     @cached_property
     def _before(self) -> dict[int, list[int]]:
-        """What leads to each instruction."""
+        """The predecessors of each instruction."""
         before: dict[int, list[int]] = {}
         for at, ways in enumerate(self._leads):
             for way in ways:
@@ -83,8 +84,10 @@ class Flow:
         return before
 
     def whiles(self) -> Iterator[Header]:
-        """The loops that have no iterator. Handlers of exceptions jump back, too, to where their block is left: from
-        the start of the code no way leads to them.
+        """The loops that have no iterator.
+
+        Exception handlers jump back, too, to the exit of their block; they are not reachable from the start of the
+        code.
         """
         back: dict[int, list[int]] = {}
         if not any("JUMP_BACKWARD" in i.opname and self._is_while(i) for i in self.instructions):
@@ -92,7 +95,7 @@ class Flow:
         for at in sorted(self._reached()):
             i = self.instructions[at]
             if i.opname == "JUMP_BACKWARD_NO_INTERRUPT" or i.opname == "SEND":
-                return  # it suspends
+                return  # it suspends the frame
             if _jumps(i) and self.positions[i.argval] <= at:
                 back.setdefault(self.leads_to(at), []).append(at)
         copies = {}
@@ -109,11 +112,11 @@ class Flow:
                 yield Header(at, entry, self._inside({start, entry}, sources) | {*range(first, start)})
 
     def _is_while(self, jump: Instruction) -> bool:
-        """Whether what jumps back there goes on with something else than an iterator."""
+        """Whether the target of a back jump is not an iterator's instruction."""
         return self.instructions[self.positions[jump.argval]].opname != "FOR_ITER"
 
     def _reached(self) -> set[int]:
-        """What runs where no exception is handled."""
+        """The instructions that run where no exception is handled."""
         found: set[int] = set()
         waiting = [0]
         while waiting:
@@ -124,7 +127,7 @@ class Flow:
         return found
 
     def _condition(self, start: int, last: int) -> tuple[int, int]:
-        """Where both copies of the condition begin of a loop whose body is from ``start`` to ``last``."""
+        """The start of both copies of a loop's condition. The loop's body is from ``start`` to ``last``."""
         instructions = self.instructions
         one, two = start - 1, last
         if instructions[two].opname == "JUMP_BACKWARD":
@@ -155,7 +158,7 @@ class Flow:
         return any(way not in loop.inside for at in loop.inside - {loop.at} for way in self.ways(at))
 
     def _inside(self, starts: set[int], sources: Iterable[int]) -> frozenset[int]:
-        """What leads to the jumps back, without going through the start."""
+        """The instructions that lead to the back jumps, without going through the start."""
         found, waiting = set(starts), list(sources)
         while waiting:
             at = waiting.pop()
@@ -165,7 +168,7 @@ class Flow:
         return frozenset(found)
 
     def chain(self, at: int, stop: Callable[[int], bool] = lambda at: False) -> list[int]:
-        """What runs from here on, up to what decides or ends something, or to a ``stop``, which is the last item."""
+        """The instructions from here on, up to one that branches or ends, or to a ``stop``, as the last item."""
         found = [at]
         while not stop(at) and at not in found[:-1] and len(ways := self.ways(at)) == 1:
             at = ways[0]
@@ -174,15 +177,14 @@ class Flow:
 
     @cached_property
     def whole(self) -> Header:
-        """The whole code as one iteration: all that does not return."""
+        """The whole code as one iteration: all instructions but returns."""
         inside = [at for at, i in enumerate(self.instructions) if i.opname not in _RETURNS]
         return Header(-1, -1, frozenset(inside))
 
     def meeting(self, one: int, two: int, around: Header) -> int | None:
-        """Where two ways through an iteration of the loop ``around`` meet, whatever is done on them; None where
-        nowhere.
+        """Where two ways through an iteration of the loop ``around`` always meet; None where they need not.
 
-        In a function that is one iteration, both may return: they meet after its code, then.
+        In a function that is one iteration, both may return: they meet after its code.
         """
         asked = one, two, around
         if asked not in self._met:
@@ -191,7 +193,7 @@ class Flow:
 
     @cached_property
     def _met(self) -> dict[tuple[int, int, Header], int | None]:
-        return {}  # capture asks the same again in each attempt
+        return {}  # each attempt at a capture needs the same
 
     def _meeting(self, one: int, two: int, around: Header) -> int | None:
         stops = {around.at, around.entry}
@@ -204,11 +206,11 @@ class Flow:
 
     @property
     def end(self) -> int:
-        """After all instructions."""
+        """The number after all instructions."""
         return len(self.instructions)
 
     def _ahead(self, start: int, stops: Set[int]) -> dict[int, None]:
-        """What may run from an instruction on, the nearest first, up to ``stops``."""
+        """The instructions that may run from one on, the nearest first, up to ``stops``."""
         found = {start: None}
         for at in (waiting := [start]):
             for way in self.ways(at) if at not in stops else ():
@@ -218,7 +220,7 @@ class Flow:
         return found
 
     def _meets(self, start: int, end: int, around: Header) -> bool:
-        """Whether all that comes from an instruction on in an iteration leads to ``end``, but for what raises."""
+        """Whether all ways from an instruction in an iteration lead to ``end``, except for those that raise."""
         ahead = self._ahead(start, {around.at, around.entry, end})
         return all(
             at == end or (at in around.inside and at not in (around.at, around.entry)) or at in self.lost
@@ -227,19 +229,19 @@ class Flow:
 
     @cached_property
     def lost(self) -> frozenset[int]:
-        """The instructions from which no way leads to a return: an exception is raised from there on."""
+        """The instructions that lead to no return: an exception is raised from there on."""
         returns = [at for at, i in enumerate(self.instructions) if i.opname in _RETURNS]
         return frozenset(range(self.end)) - self._inside(set(), returns)
 
     def between(self, start: int, end: int) -> frozenset[int]:
-        """What leads from one instruction to another, which is not part of it."""
+        """The instructions on the ways from one instruction to another, without the latter."""
         ahead = self._ahead(start, {end}).keys() - {end}
         if end == self.end:
             return frozenset(ahead)
         return self._inside({end}, [at for at in self._before.get(end, ()) if at in ahead]) & ahead
 
     def through(self, at: int, stops: Set[int] = frozenset()) -> int:
-        """Where jumps lead that do nothing else."""
+        """The target of jumps that do nothing else."""
         for _ in range(8):
             if at in stops or self.instructions[at].opname not in ("JUMP_FORWARD", "JUMP_BACKWARD", "NOP"):
                 break
@@ -247,9 +249,9 @@ class Flow:
         return at
 
     def second_test(self, at: int, other: int, stops: frozenset[int]) -> int | None:
-        """The test that ``at`` leads to which may jump to ``other`` as well, as in ``a and b``; None for any else.
+        """The test after ``at`` that may jump to ``other`` as well, as in ``a and b``; None where there is none.
 
-        The one that a loop begins with, at one of ``stops``, is the loop's.
+        The test at one of ``stops``, with which a loop begins, belongs to that loop.
         """
         for _ in range(_SHORT):
             if at in stops:

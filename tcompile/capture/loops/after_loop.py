@@ -1,8 +1,8 @@
-"""What there is after a loop: values of what its node results in, whichever way it was left.
+"""The values after a loop, made of the results of its node, for each exit of the loop.
 
-Input: the trees of leaves that variables hold where a loop is left, by each way. Output: captured values; where
-several ways meet, one value for what each of them holds, selected by the way that was taken. Exists apart because
-following iterations and going on after them are two things.
+Input: the trees of leaves that variables hold at each exit of the loop.
+Output: captured values. Where several exits meet, each variable has one value, selected by the exit that was taken.
+Why: tracing the iterations, and going on after the loop, are separate tasks.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 
 class AfterLoop:
-    """Makes values of what a loop's node results in."""
+    """Makes captured values of the results of a loop's node."""
 
     def __init__(self, carried: Carried, iterations: Node | Size | None, whole: bool = False) -> None:
-        """``whole``: an iteration at least is done, and each to its end."""
+        """``whole``: at least one iteration is done, and no iteration has an early exit."""
         self.carried, self.iterations, self.whole = carried, iterations, whole
-        self.before: Any = None  # the state in which what comes after the loop was followed
-        self._own: dict[int, Value] = {}  # arrays that the loop has made, which nobody else holds
+        self.before: Any = None  # the state in which tracing after the loop began
+        self._own: dict[int, Value] = {}  # arrays that the loop has made, with no other alias
         self._made: dict[Any, Value] = {}
 
     def value(self, tree: Any) -> Value:
@@ -57,7 +57,7 @@ class AfterLoop:
             return SequenceValue([self.value(part) for part in tree.parts], tree.cls)
         if isinstance(tree, Count):
             return self._count(tree.size)
-        if tree.value is not None and tree.ends == tree.inputs:  # every iteration hands on what it was given
+        if tree.value is not None and tree.ends == tree.inputs:  # every iteration carries its input unchanged
             found: Value = tree.value
             return found
         made = of_kind(carried.tx, tree.kind, tree.result)
@@ -68,7 +68,7 @@ class AfterLoop:
         return made
 
     def _is_made(self, leaf: Leaf) -> bool:
-        """Whether an array that a leaf holds after the loop is certainly one that was made in the graph around it."""
+        """Whether the array that a leaf holds after the loop was certainly made in the graph around the loop."""
         tx = self.carried.tx
         ends = list(zip(leaf.ends, leaf.inputs, strict=True))
         if any(end is not start and not tx.memory_of(end)[0].is_new for end, start in ends):
@@ -79,7 +79,7 @@ class AfterLoop:
         return leaf.value is None or (given is not None and given.graph is tx.builder.graph and given.is_new)
 
     def leave_open(self, plan: LoopPlan) -> None:
-        """Notes that the arrays that the loop has made may be those that it was given, which others may hold."""
+        """Notes that arrays of the loop may be the very arrays that it was given, which may have other aliases."""
         for leaf in self.carried.leaves:
             made = self._made.get(id(leaf))
             foreign = leaf.foreign or self.carried.is_mixed
@@ -89,17 +89,17 @@ class AfterLoop:
                 leaf.value.memory.may_be_aliased = plan
 
     def made(self, value: Value) -> bool:
-        """Whether a value is an array that the node results in."""
+        """Whether a value is an array result of the node."""
         return id(value) in self._own
 
     def owns(self, value: Value) -> bool:
-        """Whether an array is the loop's own, or was made after it."""
+        """Whether an array belongs to the loop, or was made after it."""
         if id(value) in self._own or not isinstance(value, ArrayValue) or value.path or value.memory is None:
             return id(value) in self._own
         return id(value.memory) not in self.before[0] and value.memory.owner is None and is_new(value.traced.node)
 
     def _count(self, size: SymInt) -> Value:
-        """An int that grows with the iterations that were done."""
+        """An int that grows with each completed iteration."""
         carried, counter = self.carried, str(self.carried.counter)
         if isinstance(self.iterations, int | SymInt):
             return integer(size.at(counter, self.iterations))
@@ -118,7 +118,7 @@ class AfterLoop:
 
 
 class Select:
-    """Puts together what several ways out of a loop hold."""
+    """Selects among the values that variables hold at several exits of a loop."""
 
     def __init__(self, tx: Capture, after: AfterLoop, which: Node, numbers: list[int]) -> None:
         self.tx, self.after, self.which, self.numbers = tx, after, which, numbers
@@ -126,7 +126,7 @@ class Select:
         self._taken: dict[int, tuple[int, ...]] = {}
 
     def merged(self, name: str, found: Sequence[Value | None]) -> Value:
-        """One value for what each way holds."""
+        """One value for the values at the exits."""
         tx = self.tx
         values = [settled(tx, value) for value in found if value is not None]
         key = tuple(map(id, values))
@@ -143,7 +143,7 @@ class Select:
         return self._made[key]
 
     def _claim(self, values: Sequence[Value], key: tuple[int, ...], other: Exception) -> None:
-        """Makes sure that an array of the loop is in one place only, or in the same ones whichever way it is left."""
+        """Makes sure that an array of the loop has one place only, or the same places at every exit."""
         for value in values:
             if self.after.owns(value) and self._taken.setdefault(id(value), key) != key:
                 raise other

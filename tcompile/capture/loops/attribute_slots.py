@@ -1,12 +1,12 @@
 """Places other than local variables that a loop's iterations bind anew: attributes, items, closure variables, globals.
 
-Input: what the captured objects hold before an iteration and after it. Output: a ``AttributeSlot`` for each place that
-holds something else then, with a name under which ``carried`` carries it as it carries a local variable. Exists because
-``state.t += dt`` is a binding like any other, but for where it is found.
+Input: the contents of captured objects before an iteration and after it.
+Output: an ``AttributeSlot`` for each place whose contents differ. ``carried`` carries it like a local variable, under a
+name of its own.
+Why: ``state.t += dt`` is a binding like any other, except for its place.
 
-What an iteration stores to objects is seen only when it has been followed, as all that has to be carried. The next
-attempt finds the objects again: those from outside by their source, others by the way that leads to them from the
-frames.
+Stores to objects are known only when an iteration has been traced. The next attempt finds the objects again. Objects
+from outside are found by their source, others by a path from the frames.
 """
 
 from __future__ import annotations
@@ -36,24 +36,24 @@ _Way = tuple[tuple[str, Any], ...] | None
 
 @dataclass(frozen=True)
 class AttributeSlot:
-    """One place: which object, found at a source or by a way from the frames, and where in it.
+    """One place: an object, found at a source or by a path from the frames, and a key in it.
 
-    ``part`` names what holds it in the captured value of the object, ``key`` is the attribute's name, the item's key,
-    or None where the part itself is the place.
+    ``part`` names the attribute of the captured value that has the contents. ``key`` is the attribute's name, the
+    item's key, or None where the part itself is the place.
     """
 
     part: str
     key: Any
     source: Any = None
     way: _Way = None
-    objects: tuple[Any, ...] = field(default=(), compare=False)  # what the source holds
+    objects: tuple[Any, ...] = field(default=(), compare=False)  # the objects at the source
 
 
 @dataclass
 class _Seen:
-    """An object that can be changed, what its slots held, how it is called, and the way to it where there is one.
+    """An object that can be changed: its slots' contents, its name, and a path to it where there is one.
 
-    ``waiting`` is how much was stored under keys that nobody had looked at.
+    ``waiting`` counts the stores under keys that have not been read.
     """
 
     holder: Any
@@ -64,7 +64,7 @@ class _Seen:
 
 
 class Slots:
-    """The slots that one loop is known to bind anew, and those that its iterations are seen to."""
+    """The slots that one loop is known to bind anew, and the slots that its iterations were seen to bind."""
 
     def __init__(self, f: Frame, known: dict[str, AttributeSlot]) -> None:
         self.f, self.tx = f, f.tx
@@ -77,9 +77,9 @@ class Slots:
         self._mutated: dict[int, Value] = {}
         self._noted: dict[str, tuple[Any, AttributeSlot, Value | None]] = {}
 
-    # -- what they hold ------------------------------------------------------------------------------------------------
+    # -- contents ------------------------------------------------------------------------------------------------------
     def begin(self) -> None:
-        """Makes sure that storing to a slot changes nothing but what it holds, and notes what all objects hold."""
+        """Makes each slot a plain store, and notes the contents of all objects."""
         tx = self.tx
         for holder, slot in self.known.values():
             if isinstance(holder, Effect):
@@ -94,32 +94,32 @@ class Slots:
         self.show()
 
     def show(self) -> None:
-        """Lets the frame have what slots hold as local variables."""
+        """Shows the contents of slots as local variables of the frame."""
         self.f.locals.update(self.values())
 
     def hide(self) -> None:
-        """Takes them away."""
+        """Removes these local variables."""
         for name in self.known:
             self.f.locals.pop(name, None)
 
     def store(self) -> None:
-        """Stores what such local variables hold, and takes them away."""
+        """Stores these local variables to their slots, and removes them."""
         self.put({name: self.f.locals[name] for name in self.known})
         self.hide()
 
     def values(self) -> dict[str, Value]:
-        """What the slots hold."""
+        """The contents of the slots."""
         return {name: self._value(self._now(holder), slot) for name, (holder, slot) in self.known.items()}
 
     def put(self, values: dict[str, Value]) -> None:
-        """Lets the slots hold these values."""
+        """Stores values to the slots."""
         self.tx.touch()
         for name, value in values.items():
             holder, slot = self.known[name]
             _put(self._now(holder), slot, value)
 
     def is_but_for_slots(self, holder: int, before: dict[str, Any], after: dict[str, Any]) -> bool:
-        """Whether an object's state is the same but for its slots."""
+        """Whether an object's state differs in its slots only."""
         slots = [slot for held, slot in self.known.values() if id(held) == holder]
         if not slots or before.keys() != after.keys():
             return False
@@ -132,7 +132,7 @@ class Slots:
         return True
 
     def _now(self, holder: Any) -> Any:
-        """The same object; what is stored to a global makes another effect."""
+        """The current holder: a store to a global makes another effect."""
         return self.tx.effects[_identity(holder)] if isinstance(holder, Effect) else holder
 
     def _value(self, holder: Any, slot: AttributeSlot) -> Value:
@@ -140,10 +140,9 @@ class Slots:
         assert value is not None
         return value
 
-    # -- what an iteration binds anew
-    # ---------------------------------------------------------------------------------------
+    # -- bindings of an iteration --------------------------------------------------------------------------------------
     def note(self) -> None:
-        """Notes which slots that are not known have been stored to since ``begin``.
+        """Notes slots that were not known and have been stored to since ``begin``.
 
         Raises CannotCapture where objects have changed in any other way.
         """
@@ -164,10 +163,10 @@ class Slots:
                     self._noted[name] = holder, slot, before
 
     def changed(self) -> dict[str, tuple[AttributeSlot, Value | None, Value]]:
-        """Slots that are not known and have been stored to since ``begin``, with what they held then and hold now.
+        """Slots that were not known and have been stored to since ``begin``, with their contents then and now.
 
-        They may hold the same again, where a test has ended the iteration between. None where there was nothing. Raises
-        CannotCapture where objects have changed in any other way.
+        The contents may be equal again, where a test has ended a part of the iteration between. They are None where the
+        slot was empty. Raises CannotCapture where objects have changed in any other way.
         """
         self.note()
         found: dict[str, tuple[AttributeSlot, Value | None, Value]] = {}
@@ -181,9 +180,9 @@ class Slots:
     def _differences(self, holder: Any) -> Iterator[tuple[str, AttributeSlot, Value | None]]:
         seen = self._before.get(_identity(holder)) or _Seen(holder, _pristine(holder))
         if isinstance(holder, DictValue) and holder.waiting > seen.waiting:
-            holder.read()  # the iteration has stored more
+            holder.read()  # the iteration has stored to more keys
         tx, part, held = self.tx, _part(holder), _held(holder)
-        other = CannotCapture("loop-mismatch", f"an iteration changes {_text(seen)} in more than what it holds")
+        other = CannotCapture("loop-mismatch", f"an iteration deletes contents of {_text(seen)}")
         is_list = isinstance(holder, SequenceValue)
         if is_list and len(held) != len(seen.held):
             raise CannotCapture("loop-mismatch", f"an iteration changes the length of {_text(seen)}")
@@ -242,7 +241,7 @@ _HOLDERS = (ObjectValue, DictValue, SequenceValue, ClosureCell, Effect)
 
 
 def _identity(holder: Any) -> Any:
-    """What names an object as long as it lives."""
+    """The identity of an object as long as it lives."""
     return (id(holder.namespace), holder.name) if isinstance(holder, Effect) else id(holder)
 
 
@@ -254,7 +253,7 @@ def _part(holder: Any) -> str:
 
 
 def _held(holder: Any) -> dict[Any, Value]:
-    """What the slots of an object hold, by their keys."""
+    """The contents of an object's slots, by their keys."""
     held = getattr(holder, _part(holder))
     if isinstance(holder, ClosureCell | Effect):
         return {} if held is None else {None: held}
@@ -262,7 +261,7 @@ def _held(holder: Any) -> dict[Any, Value]:
 
 
 def _pristine(holder: Any) -> dict[Any, Value]:
-    """What the slots of an object from outside held before anything was stored to it."""
+    """The slots' contents of an object from outside, before the first store to it."""
     if isinstance(holder, ObjectValue | Effect):
         return {}
     found = holder.found
@@ -272,7 +271,7 @@ def _pristine(holder: Any) -> dict[Any, Value]:
 
 
 def _outside(tx: Capture, holder: Any, key: Any = None) -> Value | None:
-    """What an attribute or a global that has not been stored to holds; None where there is none."""
+    """The value of an attribute or a global that has not been stored to; None where there is none."""
     if isinstance(holder, Effect):
         namespace, name = holder.namespace, holder.name
         if name not in namespace:
@@ -283,7 +282,7 @@ def _outside(tx: Capture, holder: Any, key: Any = None) -> Value | None:
 
 
 def _get(tx: Capture, holder: Any, part: str, key: Any) -> Value | None:
-    """What a slot holds; None where that is nothing."""
+    """The contents of a slot; None where it is empty."""
     held = getattr(holder, part)
     if key is None:
         return None if held is None else settled(tx, held)
@@ -316,7 +315,7 @@ def _reachable(tx: Capture) -> Iterator[_Seen]:
         waiting += [(value, (start, ("stack", at)), "") for at, value in enumerate(frame.stack)]
     waiting += [(effect, (("effects", key),), effect.name) for key, effect in tx.effects.items()]
     waiting += [(value, None, "") for value in tx.mutated.values()]
-    for value, way, text in waiting:  # which grows
+    for value, way, text in waiting:  # the list grows in the loop
         if id(value) in known or not isinstance(value, Value | Effect):
             continue
         known.add(id(value))
@@ -332,7 +331,7 @@ def _reachable(tx: Capture) -> Iterator[_Seen]:
 
 
 def _accessor(holder: Any, key: Any) -> str:
-    """How a slot is written after the object's name."""
+    """The text of a slot after the object's name."""
     if isinstance(holder, ObjectValue):
         return f".{key}" if key is not None else ""
     return f"[{key!r}]" if key is not None and isinstance(holder, DictValue | SequenceValue) else ""
@@ -347,7 +346,7 @@ def _text(seen: _Seen) -> str:
 
 
 def _entries(part: Any) -> list[Any]:
-    """What a fingerprint of state says of a part: pairs of keys and identities."""
+    """The entries of a part in a fingerprint of state: pairs of keys and identities."""
     if not isinstance(part, list):
         return [(None, part)]
     return part if part and isinstance(part[0], tuple) else list(enumerate(part))

@@ -1,12 +1,12 @@
 """Branches that stay in an iteration of a loop: each side of the test becomes a loop of at most one iteration.
 
-Input: a frame in an iteration of a loop that becomes a node, at a jump on a value that the graph computes, both ways of
-which stay in the iteration. Output: the frame where the two ways meet, and in the graph an ``exit_loop`` for each side
-that does anything. Exists so that a step that is taken only sometimes (``if error < tolerance: y = new``) does not send
-the loop back to Python.
+Input: a frame in an iteration of a loop that becomes a node. It is at a jump on a value that the graph computes, and
+both targets stay in the iteration.
+Output: the frame where the two ways meet, and in the graph an ``exit_loop`` for each side that does anything.
+Why: a step that is taken only sometimes (``if error < tolerance: y = new``) does not send the loop back to Python.
 
-All that loops know of what iterations hand on serves for branches too: what a side binds or writes is carried, and
-where the side is not taken, everything is what it was.
+Branches use the rules of loop-carried values. A value that a side binds or writes is carried. Where the side is not
+taken, every carried value stays as it was.
 """
 
 from __future__ import annotations
@@ -26,14 +26,12 @@ from tcompile.capture.values.scalar import truth_node
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node
 
-# What sides leave on the stack (``1 if test else 2``) or return goes on as variables of these names, the deepest first.
+# Stack items or results of sides (``1 if test else 2``) are carried as variables of these names, the deepest first.
 _PUSHED = tuple(f"value {number}" for number in range(4))
 
 
 def enter(f: Frame, i: Instruction, value: Value) -> bool:
-    """The same at a jump in an iteration that is done before the loop becomes a node, or in a function that an
-    iteration calls; False where this is none.
-    """
+    """Follows the sides of a jump in a peeled iteration, or in a function that an iteration calls; False elsewhere."""
     at, flow = f.at - 1, f.decoded.flow
     around = [known for known in f.peeled.values() if at in known[0].inside]
     flag = truth_node(f.tx, value) if around or f.tx.open_loops else None
@@ -54,10 +52,10 @@ def enter(f: Frame, i: Instruction, value: Value) -> bool:
 
 
 def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> None:
-    """Makes nodes of what the jump ``at`` leads to where ``flag`` holds, and where not, and goes on where both meet.
+    """Makes nodes of the two sides of the jump ``at``, and goes on where both meet.
 
-    ``around`` is the loop whose iteration this is. Raises CannotCapture where the ways do not meet in the iteration,
-    and Restart where capture has to start anew.
+    ``yes`` is the way where ``flag`` holds, and ``around`` the loop of this iteration. Raises CannotCapture where the
+    ways do not meet in the iteration, and Restart where capture has to start anew.
     """
     tx, flow = f.tx, f.decoded.flow
     meet = flow.meeting(yes, no, around)
@@ -92,8 +90,9 @@ def follow(f: Frame, around: Header, at: int, yes: int, no: int, flag: Node) -> 
 
 
 class Side(Loop):
-    """One side of a branch: from ``start`` to ``meet``, done at most once. ``later`` is where the other side begins,
-    where that comes next.
+    """One side of a branch: from ``start`` to ``meet``, done at most once.
+
+    ``later`` has the start of the other side, where it comes next.
     """
 
     most_apart = 0
@@ -109,13 +108,13 @@ class Side(Loop):
         self.asked_later = set().union(*(self.live(at) for at in later)) if later else set()
         at_end = (self.hidden if meet == f.decoded.flow.end else self.live(meet)).union(_PUSHED)
         self.live_past, self.live_after = at_end, at_end | self.asked_later
-        # What the other side binds in any case need not have a value where this one is not taken.
+        # A variable that the other side always binds needs no value where this side is not taken.
         unbound = at_end - self.asked_later if later else set()
         self.needed = (self.live_after | plan.asked) - (unbound - f.locals.keys())
         self.live_before = self.needed | self.live_after
 
     def foresee(self) -> None:
-        """Carries what the side binds, where that is plain, so that it need not be looked at before."""
+        """Predicts the variables that the side binds, where that is plain, so that it needs no trial trace."""
         f, plan = self.f, self.plan
         instructions = f.decoded.instructions
         for at in self.header.inside:
@@ -123,7 +122,7 @@ class Side(Loop):
             updates = i.opname.startswith("STORE_FAST") and instructions[at - 1].opname == "BINARY_OP"
             name = i.argval[0] if isinstance(i.argval, tuple) else i.argval
             if updates and instructions[at - 1].argrepr.endswith("=") and self._is_array(name):
-                return  # it stays the same array
+                return  # an update in place keeps the array
         plan.looked = plan.tested = True
         plan.carried = (self.bound & self.needed) | (f.locals.keys() & set(_PUSHED))
         plan.non_affine = set(plan.carried)
@@ -134,7 +133,7 @@ class Side(Loop):
         return isinstance(value, ArrayValue) and not value.traced.scalar
 
     def live_at(self, way: int) -> set[str]:
-        """All ways out lead to where the sides meet."""
+        """All exits lead to where the sides meet."""
         return self.live_after
 
     def branch(self, at: int, yes: int, no: int, flag: Node) -> None:
@@ -142,7 +141,7 @@ class Side(Loop):
         follow(self.f, self.around, at, yes, no, flag)
 
     def _iteration(self, number: Any) -> None:
-        """Follows the side, after the test that it is taken."""
+        """Follows the side, after the test whether it is taken."""
         f, op = self.f, self.tx.builder.op
         depth = len(f.stack)
         f.at = self.start

@@ -1,7 +1,8 @@
 """The node of a loop, made of the parts of its iteration.
 
-Input: what a loop carries, its parts with their graphs, and the flags that end them. Output: the node, whose results
-are in the leaves. Exists apart because following a body and putting its graphs together are two things.
+Input: the values that a loop carries, its parts with their graphs, and the flags that end them.
+Output: the node, whose results are in the leaves.
+Why: tracing a body, and assembling its graphs, are separate tasks.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _COUNT = TensorType(INT64, ())
 
 
 def computes_constants(carried: Carried) -> bool:
-    """Whether iterations compute Python's numbers from constants and from one another alone."""
+    """Whether iterations compute Python numbers from constants and from one another alone."""
     starts = all(isinstance(leaf.kind, type) and _is_constant(leaf.given) for leaf in carried.leaves)
     own = {node for part in carried.parts for node in part.inputs}
     return starts and all(_computes_constants(part.nodes, own, symbols_in(carried.counter)) for part in carried.parts)
@@ -55,8 +56,8 @@ def loop_node(
 ) -> Sequence[Node]:
     """Adds the node; returns its results.
 
-    Each part but the last ends with a flag, which leaves the loop or goes to its next iteration. Raises CannotCapture
-    where a part reads what another has made, other than by what is carried.
+    Each part but the last ends with a flag, which leaves the loop or starts its next iteration. Raises CannotCapture
+    where a part reads a node of another part that is not carried.
     """
     parts = carried.parts
     regions = []
@@ -97,7 +98,7 @@ def loop_node(
 
 
 def _is_written(node: Node) -> bool:
-    """Whether it is what an assignment, or a scalar loop, has made of another array."""
+    """Whether a node is an assignment to another array, or the result of a scalar loop that writes one."""
     return node.op in (ops.ASSIGN, *IN_PLACE) or (node.op is ops.GET and node.inputs[0].op is ops.SCALAR_LOOP)
 
 

@@ -1,11 +1,11 @@
-"""What a loop's iterations hand on: arrays that are written, and variables that are bound anew.
+"""The loop-carried values: arrays that are written, and variables that are bound anew.
 
-Input: what variables hold before a loop, after an iteration of it, and where it is left. Output: for each such value a
-``Leaf``, one operand and one result of the loop's node. Why: an iteration must hand on what it was given, in kind,
-dtype and shape, and because which object is which must be as plain Python has it.
+Input: the values of variables before a loop, after an iteration of it, and at its exits.
+Output: for each such value a ``Leaf``, one operand and one result of the loop's node.
+Why: a carried value must keep its kind, dtype and shape, and the identity of objects must be as in plain Python.
 
-An iteration may be in several *parts*, each in a graph of its own: every leaf is an input and an output of each. What
-is made in one part and read in a later one gets a leaf as well.
+An iteration may be in several *parts*, each in a graph of its own. Every leaf is an input and an output of each part. A
+value that one part makes and a later part reads gets a leaf as well.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Carried:
-    """All that one loop carries."""
+    """All values that one loop carries."""
 
     tx: Capture
     plan: LoopPlan
@@ -51,32 +51,32 @@ class Carried:
     counter: SymInt
     last: Any  # the number of the last iteration
     needed: set[str]  # variables that an iteration reads before it binds them
-    read: set[str]  # these, and those that are read after the loop
-    after: set[str]  # the latter alone
+    read: set[str]  # these, and variables that are read after the loop
+    after: set[str]  # variables that are read after the loop
     known: Any  # by identity, all captured values that there are before the loop
     memories: list[Memory] = field(default_factory=list)
     leaves: list[Leaf] = field(default_factory=list)
     trees: dict[str, Any] = field(default_factory=dict)
-    named: dict[str, Leaf] = field(default_factory=dict)  # of variables that each iteration binds before it reads them
+    named: dict[str, Leaf] = field(default_factory=dict)  # of variables that each iteration binds before it reads
     parts: list[Graph] = field(default_factory=list)
-    homes: dict[int, Leaf] = field(default_factory=dict)  # by the identity of an array, where it is handed on,
-    chosen: dict[int, Leaf] = field(default_factory=dict)  # and where some iterations do so, as a branch decides
+    homes: dict[int, Leaf] = field(default_factory=dict)  # by the identity of an array, the leaf that carries it,
+    chosen: dict[int, Leaf] = field(default_factory=dict)  # and the leaf that carries it in some iterations
     starts: dict[int, Leaf] = field(default_factory=dict)  # the same at the start
     may_be_aliased: list[tuple[Leaf, Leaf | None]] = field(
         default_factory=list
-    )  # by iterations that a test ends, and from where
-    numbers: dict[Node, Node] = field(default_factory=dict)  # of elements that are handed on, what kernels read
+    )  # at the tests that end iterations; and the source of each
+    numbers: dict[Node, Node] = field(default_factory=dict)  # by carried element, the node that kernels read
     taker: Leaf | None = None
     is_mixed: bool = False  # whether a leaf may end up with an array that another one began with
     alike: set[int] = field(default_factory=set)  # the identities of arrays that several leaves start with
     alone: set[int] = field(
         default_factory=set
     )  # of arrays that iterations write to before they bind the variable anew
-    shared: set[int] = field(default_factory=set)  # of arrays that are held elsewhere than by what is carried
+    shared: set[int] = field(default_factory=set)  # of arrays with aliases that are not carried
 
     # -- before the loop -----------------------------------------------------------------------------------------------
     def find_memories(self, f: Frame, before: dict[str, Value]) -> None:
-        """The memories that were seen to be written and are not carried as what a variable holds."""
+        """Finds the memories that are written and are not carried as the value of a variable."""
         found: dict[Memory, None] = {}
         tx = self.tx
         for place, value in self.plan.written.items():
@@ -101,14 +101,16 @@ class Carried:
         self.memories = list(found)
 
     def is_alone(self, name: str, value: ArrayValue) -> bool:
-        """Whether nothing but a variable that iterations bind anew sees what the first of them writes to an array."""
+        """Whether a variable that iterations bind anew holds the only alias of an array that is written."""
         memory = value.memory
         if memory is None or memory.kept or not self.is_free(value):
             return False
-        return holders(self.tx, memory) == 1 + (name in self.plan.slots)  # which are shown as variables
+        return holders(self.tx, memory) == 1 + (name in self.plan.slots)  # a slot is shown as a variable
 
     def _stays_alone(self, name: str, tree: Leaf, value: Value) -> bool:
-        """Whether nothing else sees what the next iteration writes to an array: this one owned or made it."""
+        """Whether the next iteration may write to an array in place: this one owned or made it, and it has no other
+        alias.
+        """
         memory = value.memory if isinstance(value, ArrayValue) else None
         if memory is None or memory.graph is not self.tx.builder.graph:
             return False
@@ -137,7 +139,7 @@ class Carried:
             self.leaves.append(Leaf("memory", memory.node, None))
 
     def _is_held_elsewhere(self, leaf: Leaf, before: dict[str, Value]) -> bool:
-        """Whether code after the loop may see the array that the first iteration is given under another name."""
+        """Whether code after the loop may see the first iteration's array through another alias."""
         memory = leaf.value.memory if isinstance(leaf.value, ArrayValue) else None
         if memory is None:
             return False
@@ -187,13 +189,13 @@ class Carried:
             self._enter(leaf)
 
     def _enter(self, leaf: Leaf) -> None:
-        """Gives a leaf its input of the part that begins."""
+        """Adds the input of a leaf to the part that begins."""
         leaf.inside = self.parts[-1].input(leaf.given.name, leaf.given.tensor)
         leaf.inputs.append(leaf.inside)
         leaf.end = leaf.result = None
 
     def show(self, memory: Memory, leaf: Leaf) -> None:
-        """What a memory holds from now on is a leaf's input."""
+        """Has a memory show the input of a leaf from now on."""
         assert leaf.inside is not None
         memory.root = memory.node = leaf.inside
         memory.graph = self.parts[-1]
@@ -201,13 +203,13 @@ class Carried:
         self.tx.show_memory(leaf.inside, memory)
 
     def first_values(self) -> dict[str, Value]:
-        """What the carried variables hold where an iteration begins."""
+        """The values of the carried variables at the start of an iteration."""
         for memory, leaf in zip(self.memories, self.leaves, strict=True):
             self.show(memory, leaf)
         return {name: self._inside(tree) for name, tree in self.trees.items()}
 
     def _inside(self, tree: Any) -> Value:
-        """The value that an iteration is given."""
+        """The value at the start of an iteration."""
         if isinstance(tree, TupleNode):
             return SequenceValue([self._inside(part) for part in tree.parts], tree.cls)
         if tree.start is None:
@@ -228,7 +230,7 @@ class Carried:
         return found
 
     def new_leaf(self, kind: Any, type: TensorType) -> Leaf:
-        """A leaf of which no iteration reads what it is given, in the parts that there are."""
+        """A leaf whose input no iteration reads, in all parts so far."""
         builder = self.tx.builder
         inside, builder.graph = builder.graph, self.tx.open_loops[-1][0]
         try:
@@ -255,23 +257,22 @@ class Carried:
         return leaf
 
     def free_type(self, name: str, node: Node) -> TensorType:
-        """A type that the graph around the loop can make something of."""
+        """A type that the graph around the loop can allocate."""
         type = node.tensor
         sizes = [size for size in type.shape if isinstance(size, SymInt)]
         if not type.c_contiguous or any(str(self.counter) in size.counters() for size in sizes):
             raise CannotCapture("loop-mismatch", f"`{name}` is of type {type} after the loop")
         return type
 
-    # -- what an iteration hands on
-    # -----------------------------------------------------------------------------------------
-    def hand_on(self, name: str, tree: Any, value: Value) -> None:
-        """Notes what comes in the place of ``tree``."""
+    # -- values at the end of an iteration -----------------------------------------------------------------------------
+    def set_end(self, name: str, tree: Any, value: Value) -> None:
+        """Notes the value that the iteration carries to the next one in ``tree``."""
         value = settled(self.tx, value)
         if isinstance(tree, TupleNode):
             if not isinstance(value, SequenceValue) or value.cls is not tree.cls or len(value.items) != len(tree.parts):
                 raise Unsettled(f"`{name}` becomes {value.describe()} after an iteration")
             for part, item in zip(tree.parts, value.items, strict=True):
-                self.hand_on(name, part, item)
+                self.set_end(name, part, item)
             return
         if tree.kind == "array":
             if tree.end not in (None, value):
@@ -288,7 +289,7 @@ class Carried:
         tree.result = found
 
     def _take(self, name: str, leaf: Leaf, value: Value) -> None:
-        """Notes which leaf hands an array on, and the one that it may be, which no other leaf does."""
+        """Notes the leaf that carries an array, and the array that it may be. No other leaf may carry either."""
         met = [self.homes.setdefault(id(value), leaf), self.chosen.get(id(value), leaf)]
         choice = value.memory.choice if isinstance(value, ArrayValue) and value.memory is not None else None
         if choice is not None:
@@ -298,7 +299,7 @@ class Carried:
             raise Unsettled(f"`{name}` and another variable are one object in some iterations only")
 
     def node(self, name: str, kind: Any, value: Value) -> Node:
-        """The node of a value of this kind, which is new in each iteration or was handed to it."""
+        """The node of a value of this kind, which is new in each iteration or is an input of it."""
         tx = self.tx
         other = Unsettled(f"`{name}` is {value.describe()} after an iteration")
         if kind == "array":
@@ -321,7 +322,7 @@ class Carried:
         return value.array.traced.node if isinstance(value, ScalarValue) else as_node(tx, value)
 
     def _number(self, node: Node) -> Node:
-        """A scalar that is handed on: where it is an element of an array, what a kernel reads there."""
+        """A carried scalar: for an element of an array, the node that kernels read."""
         if node.op is ops.INPUT or node.op.kind != "view":
             return node
         if node not in self.numbers:
@@ -329,7 +330,7 @@ class Carried:
         return self.numbers[node]
 
     def _own(self, name: str, value: ArrayValue) -> Node:
-        """The node of an array that this iteration has made, of which nothing else shows a part."""
+        """The node of an array that this iteration has made, without views of it elsewhere."""
         memory, node = value.memory, value.traced.node
         if memory is not None and memory.choice is not None:
             self._check_choice(name, memory.choice)
@@ -349,8 +350,9 @@ class Carried:
         return node
 
     def _is_taken_over(self, name: str, value: ArrayValue) -> bool:
-        """Whether the side of a branch hands on an array that the iteration around it has made, and nobody reads it
-        under another name after the side: then nobody can tell it from a copy.
+        """Whether the side of a branch returns an array of the iteration around it that may be taken as it is.
+
+        The array must have no other live alias after the side: then it cannot be told from a copy.
         """
         memory = value.memory
         if not self.plan.is_branch or memory is None or memory in self.memories or value.path or memory.kept:
@@ -364,7 +366,7 @@ class Carried:
         return name in same and name not in dead and holders(self.tx, memory) == 1 + len(dead)
 
     def _check_choice(self, name: str, choice: Choice) -> None:
-        """Makes sure that what may be the array that a variable began with goes back to that variable alone."""
+        """Makes sure that a possible alias of the array a variable began with returns to that variable alone."""
         if self.taker is None or choice.root() is not self.taker.start:
             raise Unsettled(f"`{name}` becomes an array that something else may hold")
         if name not in self.plan.marked:
@@ -372,7 +374,7 @@ class Carried:
             raise Restart
 
     def is_free(self, value: Value | None) -> bool:
-        """Whether an array that the first iteration is given belongs to nobody else."""
+        """Whether the array that the first iteration is given has no other alias."""
         if not isinstance(value, ArrayValue) or value.memory is None:
             return value is None
         if value.memory.owner is not None or value.path or value.memory in self.memories:
@@ -385,11 +387,11 @@ class Carried:
         return around is None or around.is_free
 
     def shown(self) -> dict[Node | None, Leaf | None]:
-        """By the nodes that the part has been given, the leaves that had them at the start of the iteration."""
+        """By the part's input nodes, the leaves that had these values at the start of the iteration."""
         return {leaf.inside: leaf.shows for leaf in self.leaves}
 
     def settle_foreign(self) -> None:
-        """Works out how long leaves may have arrays that others hold, from what a whole iteration hands on."""
+        """Computes for how many iterations leaves may carry aliased arrays, from the ends of a whole iteration."""
         shown = self.shown()
         may_be_aliased = [*self.may_be_aliased, *((leaf, shown.get(leaf.ends[-1])) for leaf in self.leaves)]
         may_be_aliased = [
@@ -411,15 +413,15 @@ class Carried:
         raise Unsettled("arrays that something else may hold are rotated")
 
     def ends(self) -> list[Node]:
-        """What the last part hands on, after ``hand_on``: leaves that nobody binds anew are as they were."""
+        """The values at the end of the last part, after ``set_end``: leaves not bound anew keep their input."""
         return [leaf.result or leaf.inside for leaf in self.leaves]  # type: ignore[misc]
 
     # -- from one part to the next -------------------------------------------------------------------------------------
     def live(self, values: Iterable[tuple[str, Value]]) -> Iterator[tuple[str, ArrayValue, Any]]:
-        """The arrays and scalars of this part among what variables hold: name, array, kind."""
+        """The arrays and scalars of this part among the values of variables: name, array, kind."""
         for name, found in values:
             value = settled(self.tx, found)
-            if isinstance(value, SequenceValue) and value.source is None:  # what it collects is an outer iteration's
+            if isinstance(value, SequenceValue) and value.source is None:  # collected items are an outer iteration's
                 yield from self.live((name, item) for item in value.held if not isinstance(item, ListSlice))
             elif isinstance(value, ScalarValue):
                 yield name, value.array, value.cls
@@ -427,10 +429,10 @@ class Carried:
                 yield name, value, "scalar" if value.traced.scalar else "array"
 
     def move(self, values: Sequence[tuple[str, Value]], to_next_iteration: bool) -> dict[int, Leaf]:
-        """Ends a part and begins the next: what the variables hold goes on in leaves.
+        """Ends a part and begins the next, to which leaves carry the values of the variables.
 
-        ``to_next_iteration`` says that the next iteration may begin here. What is handed on by ``hand_on`` is in its
-        place already. Returns the leaves, by the identity of a memory or of a scalar's array.
+        ``to_next_iteration`` says that the next iteration may begin here. Values noted by ``set_end`` have their leaves
+        already. Returns the leaves, by the identity of a memory or of a scalar's array.
         """
         part = self.parts[-1]
         own = {*part.nodes, *part.inputs}
@@ -466,7 +468,7 @@ class Carried:
             assert leaf.inside is not None
             array.become(Traced(leaf.inside, scalar=True))
             self.tx.remember(array)
-        for array in views:  # of what is there before the loop
+        for array in views:  # of memories from before the loop
             assert array.memory is not None
             node = array.memory.node
             for op, attrs in array.path:
@@ -476,7 +478,7 @@ class Carried:
         return places
 
     def _place(self, name: str, kind: Any, node: Node, ends: dict[Leaf, Node]) -> Leaf:
-        """The leaf in which a value of this part goes on."""
+        """The leaf that carries a value of this part."""
         for leaf in self.leaves:
             if (leaf.kind == kind and ends.get(leaf) is node) or (leaf not in ends and leaf.inside is node):
                 ends[leaf] = node
@@ -494,7 +496,7 @@ class Carried:
 
     # -- where the loop is left ----------------------------------------------------------------------------------------
     def at_exit(self, name: str, value: Value, places: dict[int, Leaf]) -> Any:
-        """What a variable holds where the loop is left within an iteration, as a value or a tree of leaves."""
+        """The value of a variable at an early exit, as a value or a tree of leaves."""
         value = settled(self.tx, value)
         if isinstance(value, IntegerValue):
             return Count(value.size) if str(self.counter) in value.size.counters() else value
@@ -508,8 +510,8 @@ class Carried:
             if value.memory is None and id(value) in places:
                 return places[id(value)]
             tree, choice = self.trees.get(name), value.memory.choice if value.memory is not None else None
-            told = choice is not None and isinstance(tree, Leaf) and choice.root() is tree.start  # by its mark
-            if value.memory is not None and not (told and id(value.memory) in places):
+            is_marked = choice is not None and isinstance(tree, Leaf) and choice.root() is tree.start
+            if value.memory is not None and not (is_marked and id(value.memory) in places):
                 value.memory.ask_identity()
             if value.memory is not None and (id(value.memory) in self.known or value.memory in self.memories):
                 if self._varies(value.path):
@@ -527,7 +529,7 @@ class Carried:
         return isinstance(part, SymInt) and str(self.counter) in part.counters()
 
     def late(self, name: str, value: Value) -> Any:
-        """What a variable holds after the loop that each iteration binds anew before it reads it."""
+        """The value after the loop of a variable that each iteration binds before it reads it."""
         value = settled(self.tx, value)
         if isinstance(value, Constant | FloatValue):
             return value

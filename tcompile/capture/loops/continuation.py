@@ -1,11 +1,11 @@
 """Continuations: the program by which a frame goes on at the next iteration of a loop that is one node of a graph.
 
-Input: a capture that has just made the node of a loop, with the frame as it is where the loop is done. Output: the
-frame as it is where the next iteration begins; what depends on the number of iterations is left to parameters that the
-entry program gets besides its own. Why: when something that the loop reads has changed, the frame has to look at it
-with the iteration that comes next, and not with the first one.
+Input: a capture that has just made the node of a loop, with the frame as it is after the loop.
+Output: the frame as it is where the next iteration begins. Values that depend on the number of completed iterations are
+loaded from extra parameters of the entry program.
+Why: when an object that the loop reads has changed, the frame goes on at the next iteration, and not at the first one.
 
-The extra parameters are the number of iterations that are done, and then the numbers that a scalar loop holds.
+The extra parameters are the number of completed iterations, and then the numbers that a scalar loop holds.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class NoContinuation(Exception):
 
 
 def is_wanted(f: Frame, name: str) -> bool:
-    """Whether capture is to end with the loop whose node has this name."""
+    """Whether capture ends with the loop whose node has this name."""
     return f.tx.options.continues == name and not f.tx.open_loops
 
 
 class LateCall(Value):
-    """A function whose frame goes on where a followed call of it is, as soon as it starts."""
+    """A function whose frame starts where a followed call of it is."""
 
     def __init__(self, frame: Frame, found: Resumable) -> None:
         self.frame, self.found = frame, found
@@ -74,7 +74,7 @@ def go_back_to_call(caller: Frame, called: Frame) -> None:
 
 
 def _in_place_of(value: Value, called: Frame) -> Value:
-    """The callable in which a frame that goes on takes the place of the function that was called."""
+    """The callable that starts the called frame in place of the called function."""
     match value:
         case FunctionValue(code=code) if code is called.code:
             return LateCall(called, resumable(called))
@@ -90,7 +90,7 @@ def resumable(frame: Frame) -> Resumable:
     code, function, ask = frame.code, frame.function.function, frame.tx.options.resumable
     if code.co_cellvars:
         raise NoContinuation("the loop's function has closure variables of its own")
-    if function is None:  # the stretch has made it
+    if function is None:  # the captured code has made it
         cells = tuple(types.CellType() for _ in code.co_freevars)
         function = types.FunctionType(code, frame.function.globals, code.co_name, None, cells)
     found = None if ask is None else ask(function)
@@ -101,7 +101,7 @@ def resumable(frame: Frame) -> Resumable:
 
 
 def go_to_resume_point(frame: Frame, rewritten: Rewritten | None) -> None:
-    """Moves a frame to a resume point that leads to where it is, or to the next one before which nothing is computed.
+    """Moves a frame to a resume point that leads to where it is, or to the next one with no computation between.
 
     Raises NoContinuation where there is none.
     """
@@ -129,7 +129,7 @@ def _method_load(frame: Frame, rewritten: Rewritten) -> int | None:
 
 
 def _go_to_method_load(frame: Frame, load: int) -> None:
-    """Goes back over what only moves arguments to the load of the method, from an object that has nothing else."""
+    """Goes back over moves of arguments to the load of the method, from an object that has nothing else."""
     slot = frame.callee_slot()
     assert slot is not None
     method = LateOwner(frame.decoded.instructions[load].argval, frame.stack[slot])
@@ -173,7 +173,7 @@ class LateNumber(Value):
 class LateIterator(Value):
     """An iterator that has given its next items to a loop. ``per_iteration`` of them go to one iteration of the node.
 
-    Where ``absolute``, the parameter is the position that a scalar loop keeps, and not the number of iterations.
+    Where ``absolute``, the parameter is the position of a scalar loop, and not the number of completed iterations.
     """
 
     def __init__(self, tx: Context, items: Counted, per_iteration: int = 1, absolute: bool = False) -> None:
@@ -181,7 +181,7 @@ class LateIterator(Value):
         self.iterations = iterations_of(tx)
 
     def taken(self, program: Rebuilder) -> str:
-        """Code for the number of items that are gone."""
+        """Code for the number of items that were taken."""
         given = program.load(self.iterations)
         if not self.absolute:
             return f"(({self.items.iterations}) + {self.per_iteration} * {given})"
@@ -189,12 +189,12 @@ class LateIterator(Value):
         return given if values is None else f"(({given} - ({values.start})) // ({values.step}))"
 
     def rebuild(self, program: Rebuilder) -> str:
-        """A new iterator of the items that are left."""
+        """A new iterator over the remaining items."""
         return _advanced(program, self.items, self.taken(program))
 
 
 class LateSpan(ListSlice):
-    """Items of a list that a loop has appended to in all iterations so far, ``count`` in each."""
+    """Items of a list that a loop has appended in all completed iterations, ``count`` in each."""
 
     def __init__(self, whole: ListSlice, count: int, items: LateIterator | None) -> None:
         super().__init__(whole.tx, whole.array, whole.kind, whole.final)
@@ -210,7 +210,7 @@ class LateSpan(ListSlice):
 
 
 def _advanced(program: Rebuilder, items: Counted, taken: str) -> str:
-    """Code for an iterator whose first ``taken`` items are gone."""
+    """Code for an iterator without its first ``taken`` items."""
     match items:
         case RangeIterator(values=values):
             code = f"({values.start}), ({values.stop}), ({values.step})"
@@ -247,7 +247,7 @@ def rows_from(taken: int, array: Any, backwards: bool) -> Iterator[Any]:
 
 
 def iterations_of(tx: Context) -> ParameterSource:
-    """The parameter that says how many iterations are done."""
+    """The parameter with the number of completed iterations."""
     return ParameterSource(tx.options.arity, "iterations")
 
 
@@ -256,7 +256,7 @@ def go_to_next_iteration(f: Frame, at: int, advanced: LateIterator | None) -> No
     made: dict[int, LateIterator] = {}
     if advanced is not None:
         if advanced.items.source is not None:
-            raise NoContinuation("others hold its iterator")
+            raise NoContinuation("its iterator has other references")
         made[id(advanced.items)] = advanced
     for frame in f.tx.frames:
         for held in (frame.stack, frame.before):
@@ -267,7 +267,7 @@ def go_to_next_iteration(f: Frame, at: int, advanced: LateIterator | None) -> No
 
 
 def _as_it_is(value: Value, made: dict[int, LateIterator]) -> Value:
-    """A value that a frame holds; iterators of which some items are gone can be made again, too."""
+    """A value that a frame holds. Iterators that have given items are made again, too."""
     if not isinstance(value, Counted) or value.source is not None or value.unknown:
         return value
     return made.setdefault(id(value), LateIterator(value.tx, value, 0))

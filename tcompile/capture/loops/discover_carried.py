@@ -1,7 +1,8 @@
-"""What a look at one iteration of a loop tells: what has to be carried.
+"""Discovers the loop-carried values from a trial trace of one iteration.
 
-Input: what variables and slots held where the iteration began, and hold where it ends. Output: the loop's plan with all
-this, and capture starts anew. Why: what an iteration hands on is known only when it has been followed.
+Input: the values of variables and slots at the start of the traced iteration, and at its end.
+Output: the loop's plan with the carried values, and a restart of capture.
+Why: an iteration's carried values are known only when it has been traced.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from tcompile.graph.sizes import Size, same
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
 
-_MOST_AT_ONCE = 6  # iterations that are one iteration of the node, for arrays that change places
+_MOST_AT_ONCE = 6  # the largest unroll factor, for arrays that change places
 
 
 def look(
@@ -32,7 +33,7 @@ def look(
     written: Iterable[Memory],
     slots: dict[str, tuple[AttributeSlot, Value | None, Value]],
 ) -> None:
-    """Notes what has to be carried, and starts anew. ``slots`` are those that were not known to be stored to."""
+    """Notes the carried values, and restarts capture. ``slots`` are the slots whose stores were not known."""
     f, tx, plan, given = loop.f, loop.tx, loop.plan, loop.given
     places = dict(plan.written)
     for memory in written:
@@ -46,7 +47,7 @@ def look(
     changed = {name for name in names if not unchanged(tx, given.get(name), f.locals.get(name))}
     found = {**plan.slots, **{name: slot for name, (slot, *_) in slots.items()}}
     unroll_factor = _exchange(f.locals, changed, given) if plan.unroll_factor == 1 else 1
-    if unroll_factor > 1 and not loop.is_for:  # how many iterations are left over would have to be known
+    if unroll_factor > 1 and not loop.is_for:  # the number of odd iterations is not known
         raise CannotCapture("loop-mismatch", "arrays change places in a `while` loop")
     if unroll_factor > 1:
         loop.again(unroll_factor=unroll_factor, written=places, slots=found)
@@ -67,7 +68,7 @@ def look(
 
 
 def unchanged(tx: Capture, start: Value | None, end: Value | None) -> bool:
-    """Whether a variable holds the same after an iteration as before it: the same object, or the same constant."""
+    """Whether a variable has the same object, or the same constant, before and after an iteration."""
     if start is None or end is None:
         return start is end
     start, end = settled(tx, start), settled(tx, end)
@@ -75,7 +76,7 @@ def unchanged(tx: Capture, start: Value | None, end: Value | None) -> bool:
 
 
 def same_constant(a: Any, b: Any) -> bool:
-    """Whether two values are constants, of the same object, number or text; ints may depend on the iteration."""
+    """Whether two values are constants, of one object, number or text. Ints may depend on the induction variable."""
     if isinstance(a, IntegerValue) and isinstance(b, IntegerValue):
         return same(a.size, b.size)
     if not (isinstance(a, Constant) and isinstance(b, Constant)) or type(a.value) is not type(b.value):
@@ -84,12 +85,12 @@ def same_constant(a: Any, b: Any) -> bool:
 
 
 def growth(name: str, start: Value, end: Value, counter: str) -> Size:
-    """By how much an int grows in each iteration. Raises Unsettled where that is not the same in all iterations."""
+    """By how much an int grows in each iteration. Raises Unsettled where the amount differs."""
     before, last = int_of(start), int_of(end)
     amount: Size = last - before
     if not isinstance(amount, SymInt) or counter not in amount.counters():
         return amount
-    if isinstance(last, SymInt):  # it was bound to what grows with the iterations itself
+    if isinstance(last, SymInt):  # its new value is linear in the induction variable
         first = last.at(counter, 0)
         slope: Size = last.at(counter, 1) - first
         number = SymInt(last.env, {(counter,): 1})
@@ -99,7 +100,7 @@ def growth(name: str, start: Value, end: Value, counter: str) -> Size:
 
 
 def _place_of(tx: Capture, memory: Memory, before: dict[str, Value]) -> tuple[Any, Any]:
-    """How an array that the body writes is found before the loop."""
+    """The place of an array before the loop that the body writes."""
     if memory.owner is not None and memory.owner.source is not None:
         source = memory.owner.source
         return ("source", source), tx.objects[source]
@@ -110,7 +111,7 @@ def _place_of(tx: Capture, memory: Memory, before: dict[str, Value]) -> tuple[An
 
 
 def _exchange(held: dict[str, Value], changed: set[str], given: dict[str, Value]) -> int:
-    """After how many iterations arrays that change places are back; 1 where none do."""
+    """After how many iterations arrays that change places are back; 1 where no arrays do."""
     moves: dict[str, str] = {}
     homes = {id(value): name for name, value in given.items() if isinstance(value, ArrayValue)}
     for name in sorted(changed):

@@ -1,8 +1,9 @@
-"""Where the interpreter comes to a loop, or to a jump that may be one of its exits.
+"""The handlers of instructions at which loops begin, and of jumps that may leave them.
 
-Input: a frame at such an instruction. Output: the frame after the loop or the branch that became a node, or at the
-instruction that plain interpretation leads to. Why: the interpreter knows no loops, so the handlers of these
-instructions are here. They load the files that make nodes when the first loop is met: most functions have none.
+Input: a frame at such an instruction.
+Output: the frame after the loop or the branch that became a node, or after the plain instruction.
+Why: the interpreter knows no loops, so these handlers are here. They import the files that make nodes with the first
+loop: most functions have none.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tcompile.frontends.base import CannotCapture
 @handler("FOR_ITER")
 def _for_iter(f: Frame, i: Instruction) -> None:
     items = f.peek(D.iterator_items)
-    if isinstance(items, OpaqueValue):  # the running frame's own, which only it can move on
+    if isinstance(items, OpaqueValue):  # the running frame's own: only that frame can advance it
         raise CannotCapture("frame-step", f.tx.current_text())
     if isinstance(items, Counted):
         from tcompile.capture.loops import scalar, whole_loop
@@ -43,7 +44,7 @@ def _for_iter(f: Frame, i: Instruction) -> None:
 
 @handler(AT_HEADER)
 def _at_header(f: Frame, i: Instruction) -> None:
-    """Where an iteration of a ``while`` loop begins, or the loop is entered; then the instruction itself."""
+    """Begins an iteration of a ``while`` loop, or enters the loop; then handles the instruction itself."""
     from tcompile.capture.loops import scalar, whole_loop
 
     at = f.at - 1

@@ -1,12 +1,14 @@
-"""Loops that are left where the graph's own values say so: parts of an iteration, and what comes after the loop.
+"""Early exits: parts of an iteration that a test of the graph's values ends, and the frame after the loop.
 
-Input: a frame in an iteration of a loop, at a jump on a value that the graph computes. Output: the end of a part of the
-iteration, with the flag that ends it; and after the loop, the frame where it goes on, whichever way the loop was left.
+Input: a frame in an iteration of a loop, at a jump on a value that the graph computes.
+Output: the end of a part of the iteration, with the flag that ends it. After the loop: the frame where it goes on,
+whichever exit was taken.
+Why: ``while error > tolerance`` and ``break`` depend on values that only the graph has.
 
-A jump that leads out of the loop, or to its next iteration, ends a part: what variables hold goes on in the next part,
-and what the loop's way out reads is noted. Where several ways lead out, what each does up to where they meet is
-followed, and what the variables hold there is selected by the way that was taken. A way that ends in ``raise`` is plain
-Python's.
+A jump out of the loop, or to its next iteration, ends a part. The values of variables are carried to the next part, and
+variables that are read after the exit are noted. Where a loop has several exits, each one is followed up to where they
+meet. There, the values of variables are selected by the exit that was taken. An exit that ends in ``raise`` is left to
+plain Python.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from tcompile.records import dataclass
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
 
-_MOST_STEPS = 400  # that are followed where ways out of a loop differ
+_MOST_STEPS = 400  # that are followed after an exit, where a loop has several
 _COMPARE = {
     "<": "less", "<=": "less_equal", "==": "equal", "!=": "not_equal", ">": "greater", ">=": "greater_equal",
 }  # fmt: skip
@@ -52,18 +54,21 @@ class Left(CannotCapture):
 
 @dataclass
 class Way:
-    """One way out of a loop: by which part (0: all iterations are done), where the frame goes on, and what it holds."""
+    """One exit of a loop: the number of the part that it ends, the frame's next instruction, and its values.
+
+    Number 0 is the exit after all iterations.
+    """
 
     number: int
     at: int
     values: dict[str, Any]
     stack: list[Value]
-    shown: list[Leaf]  # the leaves that had at the start of the iteration what it reads
-    iteration: Size | None = None  # in which it is taken, where that is known and it is taken at all
+    shown: list[Leaf]  # the leaves that had its values at the start of the iteration
+    iteration: Size | None = None  # in which it is taken, where it is taken and that is known
 
 
 class Exits:
-    """The ways out of one loop, and the parts of its iterations."""
+    """The exits of one loop, and the parts of its iterations."""
 
     def __init__(self, f: Frame, carried: Carried, header: Header, loop: Any) -> None:
         self.f, self.carried, self.header, self.loop = f, carried, header, loop
@@ -73,15 +78,15 @@ class Exits:
         self.leaves: list[bool] = []
         self.ways: list[Way] = []
         self.known: list[Size | None] = []  # for each test, the iteration in which it leaves, where that is known
-        self._iteration: Size | None = None  # the same of the comparison just made
+        self._iteration: Size | None = None  # the same for the last comparison
         self._nexts: list[dict[str, Any]] = []
-        self._seen: list[tuple[set[str], dict[str, Value]]] = []  # what is read after each test, and what there is
-        # The first half of `a and b`, where the test goes without it, and how much had changed before the second half.
+        self._seen: list[tuple[set[str], dict[str, Value]]] = []  # for each test: variables read later, values
+        # The first half of `a and b`, the target where it fails, and the number of changes before the second half.
         self._pending: tuple[Node, int, int] | None = None
 
     # -- tests ---------------------------------------------------------------------------------------------------------
     def take(self, at: int, i: Instruction, looking: bool) -> bool:
-        """Follows an instruction where it is part of a test of a value of the graph; False where it is none."""
+        """Follows an instruction of a test of the graph's values; False for other instructions."""
         f, tx, name = self.f, self.tx, i.opname
         if name in ("TO_BOOL", "UNARY_NOT"):
             flag = self._truth(f.peek(1))
@@ -103,7 +108,7 @@ class Exits:
         return True
 
     def _is_open(self, size: Size) -> bool:
-        """Whether a test of an int that depends on the induction variable is the graph's."""
+        """Whether the graph tests an int that depends on the induction variable."""
         return self.carried.plan.open_tests or (isinstance(size, SymInt) and size.varies_unevenly())
 
     def _truth(self, value: Value) -> Node | None:
@@ -119,7 +124,7 @@ class Exits:
         return None
 
     def _compare(self, at: int, i: Instruction) -> bool:
-        """A comparison: of ints that differ from iteration to iteration, or one whose result is asked for its truth."""
+        """A comparison: of ints that differ from iteration to iteration, or one whose result is tested."""
         f, tx = self.f, self.tx
         left, right = settled(tx, f.stack[-2]), settled(tx, f.stack[-1])
         sign = i.argval.removeprefix("bool(").removesuffix(")")
@@ -139,7 +144,7 @@ class Exits:
             stays = stays_while(self.flow, self.header, at, i) if leads else None
             found = course(distance, str(self.carried.counter)) if stays is not None else None
             self._iteration = trip_count_while(*found, stays) if found is not None and stays is not None else None
-            if self._iteration is not None and not self._iteration < self.loop.left:  # no iteration comes to that
+            if self._iteration is not None and not self._iteration < self.loop.left:  # no iteration leaves by it
                 f.pop_many(2)
                 f.at, _ = ways_of_test(self.flow, self.header, at)
                 return True
@@ -154,7 +159,7 @@ class Exits:
         return True
 
     def _kind(self, way: int) -> str | None:
-        """Where a jump leads: out of the loop, to the next iteration, or None: on in this one."""
+        """The target of a jump: out of the loop ("leave"), its next iteration ("next"), or this iteration (None)."""
         if way not in self.header.inside:
             return "leave"
         return "next" if self._through(way) in self.starts else None
@@ -163,14 +168,14 @@ class Exits:
         return self.flow.through(at, self.starts)
 
     def _branch(self, at: int, i: Instruction, flag: Node, looking: bool) -> None:
-        """Goes the way that stays in the iteration; the other one ends a part of it."""
+        """Follows the way that stays in the iteration; the other one ends a part of it."""
         op, f = self.tx.builder.op, self.f
         target, on = self.flow.target(at), at + 1
         yes, no = (target, on) if i.opname.endswith("TRUE") else (on, target)
         pairs = ((yes, no, flag), (no, yes, op("logical_not", flag)))
         if self._pending is not None:
             (came, other, changes), self._pending, self._iteration = self._pending, None, None
-            if self.tx.mutations != changes:  # which happens only where the first half does not decide
+            if self.tx.mutations != changes:  # the second half is done only where the first half does not decide
                 self.loop.again(split_short_circuit=True)
             for way, stay, holds in pairs:
                 if self._through(stay) == other and self._kind(way):
@@ -195,7 +200,7 @@ class Exits:
         leaves = self._kind(way) == "leave"
         known, self._iteration = self._iteration, None
         self.known.append(known)
-        loop.slots.note()  # what is stored back after the test
+        loop.slots.note()  # slots may have their old values back after the test
         loop.slots.show()
         loop.marks.note(loop.given)
         read = loop.live_at(way) if leaves else loop.live_before
@@ -213,7 +218,7 @@ class Exits:
             if name in read:
                 if name not in f.locals:
                     raise Unsettled(f"`{name}` has no value where a test ends the iteration")
-                carried.hand_on(name, tree, f.locals[name])
+                carried.set_end(name, tree, f.locals[name])
         if not leaves:
             self._check_given(plan)
         self.flags.append(flag)
@@ -234,7 +239,7 @@ class Exits:
         self.ways.append(Way(len(self.flags), way, held, list(f.stack), shown, known))
 
     def _check_given(self, plan: Any) -> None:
-        """What the next iteration is given must be what this one was, but for what is carried."""
+        """The next iteration must begin with the values of this one, except for carried values."""
         f, loop = self.f, self.loop
         for name in loop.needed - self.carried.trees.keys():
             start, end = loop.given.get(name), f.locals.get(name)
@@ -245,21 +250,21 @@ class Exits:
                 loop.again(carried=plan.carried | {name})
 
     def check_halves(self) -> None:
-        """Refuses an iteration that ends before the second half of an ``a and b`` has come."""
+        """Refuses an iteration that ends before the second half of an ``a and b``."""
         if self._pending is not None:
             raise CannotCapture("data-dependent-branch", self.tx.current_text())
 
     @property
     def tests(self) -> bool:
-        """Whether a look at the iteration has come to a test."""
+        """Whether the trial trace of the iteration has met a test."""
         return bool(self._seen)
 
     def asked(self, given: dict[str, Value]) -> set[str]:
-        """The variables read after a test that the iteration has not bound before it."""
+        """The variables that are read after a test and not bound before it."""
         return {n for read, held in self._seen for n in read if held.get(n) is given.get(n)}
 
     def check_next(self, results: dict[str, Any]) -> None:
-        """What variables hold when all iterations are done must not depend on how the last one has ended."""
+        """The values of variables after all iterations must not depend on the end of the last iteration."""
         late = {name for name, tree in results.items() if tree is not None}
         for held in self._nexts:
             for name in held.keys() | late:
@@ -273,11 +278,10 @@ class Exits:
 
     # -- after the loop -----------------------------------------------------------------------------------------------
     def allow(self, node: Node, ways: Sequence[Way], after: AfterLoop | None = None) -> None:
-        """Notes in the loop's node by which ways it may be left, each after how many iterations at the least.
+        """Notes in the loop's node the exits that it may take, each with a least number of iterations.
 
-        Which object an array is that others may hold is left open, until someone asks: then the iterations keep account
-        of it. Where they cannot, the loop has to have made it, and a branch, which may not be taken for long, is
-        refused.
+        The identity of an array with other aliases is left open until it matters. Then iterations record it in marks.
+        Where they cannot, the loop must have made the array. A branch is refused, as its side may never be taken.
         """
         plan = self.carried.plan
         least: list[int | None] = [None] * (len(self.flags) + 1)
@@ -289,11 +293,11 @@ class Exits:
         if any(least) and plan.is_branch:
             raise CannotCapture("loop-mismatch", "which array a variable holds depends on it")
         if any(foreign is not None and foreign >= FOREVER for foreign in least):
-            raise Unsettled("an array that something else may hold is handed on from iteration to iteration")
+            raise Unsettled("an array that something else may hold is carried from iteration to iteration")
         node.attrs["least"] = tuple(least)
 
     def _tell_new(self, after: AfterLoop, which: Node, ways: Sequence[Way]) -> None:
-        """Says of the arrays of marked variables whether they are new."""
+        """Sets for the arrays of marked variables whether they are new."""
         select = Select(self.tx, after, which, [way.number for way in ways])
         for mark in self.loop.marks.by_name.values():
             if ways and all(mark in way.values for way in ways):
@@ -301,7 +305,7 @@ class Exits:
         self.loop.marks.tell(self.carried, after)
 
     def _tells_new(self, ways: Sequence[Way]) -> bool:
-        """Whether it does not matter, or can be told, which arrays are new."""
+        """Whether marks say which arrays are new, or it does not matter."""
         plan = self.carried.plan
         if not plan.exact or plan.made:
             return not plan.made
@@ -316,7 +320,7 @@ class Exits:
     def leave(self, made: Sequence[Node], end: Way | None) -> Value | None:
         """Moves the frame to where it goes on; the value where the function returns there.
 
-        ``end`` is the way by which all iterations are done.
+        ``end`` is the exit after all iterations.
         """
         try:
             return self._leave(made, end)
@@ -351,12 +355,12 @@ class Exits:
             return None
         meet = next((at for at in chains[0] if all(at in chain for chain in chains)), None)
         if meet is None and not all(self._returns(chain) for chain in chains):
-            raise CannotCapture("loop-mismatch", "what comes after it depends on how it is left")
+            raise CannotCapture("loop-mismatch", "the code after it depends on how it is left")
         self._go_to(ways[0])
         slots = self.loop.slots
         start = slots.values()
-        after.before = before = state_of(tx)  # of what lives on: the ways hold it
-        written = tx.written()  # also what lists and dicts from outside hold
+        after.before = before = state_of(tx)  # of live values: the exits hold them
+        written = tx.written()  # also the contents of lists and dicts from outside
         stored = {key: effect.value for key, effect in tx.effects.items()}  # a store to a global makes another effect
         held = [way.values for way in ways]
         returned = [self._follow(way, meet) for way in ways]
@@ -367,11 +371,11 @@ class Exits:
         now = tx.written()
         same_globals = same_globals and all(now.get(memory, count) == count for memory, count in written.items())
         if not same_globals or any(found != now_held[0].get(key, found) for key, found in before[0].items()):
-            raise CannotCapture("loop-mismatch", "what comes after it, depending on how it is left, changes something")
+            raise CannotCapture("loop-mismatch", "the code after one of its exits has side effects")
         select = Select(tx, after, which, [way.number for way in ways])
         names = self.loop.live(meet) if meet is not None else set(start)
         if meet is not None and len({len(way.stack) for way in ways}) != 1:
-            raise CannotCapture("loop-mismatch", "what comes after it depends on how it is left")
+            raise CannotCapture("loop-mismatch", "the code after it depends on how it is left")
         found = {n: [way.values.get(n) for way in ways] for n in names if any(n in way.values for way in ways)}
         ways[0].values = {name: select.merged(f"`{name}`", values) for name, values in found.items()}
         if meet is None:
@@ -384,9 +388,9 @@ class Exits:
         return None
 
     def meet(self, made: Sequence[Node], ways: Sequence[Way], names: set[str]) -> None:
-        """Moves the frame to where all ways lead that do not end in an exception; ``names`` are read there.
+        """Moves the frame to where all exits lead that do not end in an exception. ``names`` are read there.
 
-        What only some ways have bound is bound anew in any case before it is read.
+        A variable that only some exits have bound is bound anew before it is read.
         """
         *_, iterations, which = made
         after = AfterLoop(self.carried, iterations)
@@ -421,7 +425,7 @@ class Exits:
         f.at = way.at
 
     def _follow(self, way: Way, meet: int | None) -> Value | None:
-        """Follows what comes after one way out, up to where all ways meet; the value where it returns."""
+        """Follows the instructions after one exit, up to where all exits meet; the value where it returns."""
         f, tx = self.f, self.tx
         self._go_to(way)
         for _ in range(_MOST_STEPS):
@@ -440,7 +444,7 @@ class Exits:
             except Returned as returned:
                 way.values = self.loop.slots.values()
                 return settled(tx, returned.value)
-        raise CannotCapture("too-long", "what comes after a loop")
+        raise CannotCapture("too-long", "the code after a loop")
 
 
 def _is_test(name: str) -> bool:

@@ -1,10 +1,10 @@
-"""Which arrays are new after a loop: an account that its iterations keep, where the graph's own values decide.
+"""Marks: variables in which iterations record whether a variable's array is new, where the graph's values decide that.
 
-Input: what variables hold where an iteration began, and hold where it ends. Output: for each variable that asks for it
-a *mark*, a variable of the iterations' own that is carried as all others are, and after the loop a ``Choice`` for its
-array.
-Why: an iteration may hand on an array as it was given it (``if test: x = x * 0.5``): what the caller gets back is
-then the very object that was passed in, or another one.
+Input: the values of variables at the start of an iteration and at its end.
+Output: for each variable that needs it a *mark*, which is carried like any other variable. After the loop, the
+variable's array has a ``Choice``.
+Why: an iteration may carry an array unchanged (``if test: x = x * 0.5``). The caller then gets the very object that was
+passed in, or another one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tcompile.capture.loops.after_loop import AfterLoop
     from tcompile.capture.loops.carried import Carried
 
-_MARK = " is new"  # in the name of a mark: no variable of the user's has spaces in its name
+_MARK = " is new"  # in the name of a mark: the user's variables have no spaces in their names
 
 
 class Marks:
@@ -33,14 +33,14 @@ class Marks:
         self.f = f
         self.by_name = {name: f"{name}{_MARK} {len(f.tx.open_loops)}" for name in names}
         self.all = {name for name in f.locals if _MARK in name}.union(self.by_name.values())
-        self.noted: set[tuple[str, Choice]] = set()  # what each mark has taken account of
+        self.noted: set[tuple[str, Choice]] = set()  # the choices that each mark includes
 
     def begin(self) -> None:
-        """Before the loop nothing is new."""
+        """Sets all marks to False: before the loop no array is new."""
         self.f.locals.update(dict.fromkeys(self.by_name.values(), Constant(False)))
 
     def note(self, given: Mapping[str, Value]) -> None:
-        """Notes which of the variables hold other arrays than they did where the iteration began."""
+        """Notes variables whose array is not the one that they had at the start of the iteration."""
         f = self.f
         for name, mark in self.by_name.items():
             start, value = given.get(name), f.locals.get(name)
@@ -51,7 +51,7 @@ class Marks:
                 f.locals[mark] = either(f.tx, f.locals[mark], flag)
 
     def _new_since(self, mark: str, start: Value, value: Value) -> list[Value] | None:
-        """What says, beside the mark, whether a value is another array than ``start``; None where it is one."""
+        """Flags that say, beside the mark, whether a value is another array than ``start``; None: it certainly is."""
         flags: list[Value] = []
         while value is not start:
             choice = value.memory.choice if isinstance(value, ArrayValue) and value.memory is not None else None
@@ -65,7 +65,7 @@ class Marks:
         return flags
 
     def tell(self, carried: Carried, after: AfterLoop) -> None:
-        """Says of the variables' arrays after the loop whether they are new, and takes the marks away."""
+        """Gives each variable's array after the loop its ``Choice``, and removes the marks."""
         for name, mark in self.by_name.items():
             tree, is_new = carried.trees.get(name), self.f.locals.pop(mark, None)
             if not isinstance(tree, Leaf) or not tree.foreign or is_new is None:

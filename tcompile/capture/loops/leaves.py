@@ -1,7 +1,8 @@
-"""The values that a loop carries: one operand and one result of its node each, and what they are parts of.
+"""The loop-carried values: each is one operand and one result of the loop's node; and the trees of them.
 
-Input: nothing. Output: ``Leaf``, the trees that variables hold of them, and what is raised where iterations do not fit.
-Exists as data of its own, for all who put loops together.
+Input: nothing.
+Output: ``Leaf``, the trees of leaves that variables hold, and the errors for iterations that do not fit.
+Why: all files that assemble loops share this data.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from tcompile.records import dataclass
 
 
 class Unsettled(Exception):
-    """An iteration does not hand on what it was given."""
+    """An iteration changes the kind, dtype, shape or identity of a carried value."""
 
 
 class Parted(Unsettled):
-    """Two names of one array are names of two after an iteration; ``name`` is one of them."""
+    """Two aliases of one array are two arrays after an iteration; ``name`` is one of them."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"`{name}` and another variable are one object in some iterations only")
@@ -40,11 +41,10 @@ class Uneven(Unsettled):
 class Leaf:
     """One carried value: an ``array``, a ``scalar`` object of the library, or a Python number that the graph computes.
 
-    ``given`` is the node outside that the first iteration starts with, ``inside`` the input of the part that is
-    followed now, ``ends`` what each part hands on, ``result`` the value after the loop. ``shows`` is the leaf that had
-    at the start of the iteration what this one has in the part that is followed now. In the first ``foreign``
-    iterations it may have an array there that others hold. ``is_free`` says that a loop inside relies on that there are
-    no such iterations.
+    ``given`` is the node outside with the first iteration's value, ``inside`` the input of the part that is followed
+    now. ``ends`` are the values at the end of each part, ``result`` is the value after the loop. ``shows`` is the leaf
+    that had this leaf's value at the start of the iteration. In the first ``foreign`` iterations it may have an array
+    with other aliases there. ``is_free`` says that a loop inside relies on there being no such iterations.
     """
 
     kind: Any
@@ -54,8 +54,8 @@ class Leaf:
     inputs: list[Node] = field(default_factory=list)
     ends: list[Node] = field(default_factory=list)
     result: Node | None = None
-    start: Value | None = None  # what an iteration is given
-    end: Value | None = None  # the array object that an iteration hands on
+    start: Value | None = None  # the value at the start of an iteration
+    end: Value | None = None  # the array object at the end of an iteration
     shows: Leaf | None = None
     foreign: int = 0
     is_free: bool = False
@@ -77,7 +77,7 @@ class TupleNode:
 
 @dataclass(eq=False)
 class ViewLeaf:
-    """An array that shows a part of what is there before the loop."""
+    """A view of a memory from before the loop."""
 
     memory: Memory
     path: Any
@@ -85,7 +85,7 @@ class ViewLeaf:
 
 @dataclass(eq=False)
 class Count:
-    """An int that depends on the induction variable in which the loop is left."""
+    """An int that depends on the iteration in which the loop is left."""
 
     size: SymInt
 

@@ -1,11 +1,12 @@
-"""Lists that each iteration of a loop appends to: an array holds what they get, one row an iteration.
+"""Lists that each iteration of a loop appends to: an array holds their items, one row an iteration.
 
-Input: the lists that an iteration was seen to append to. Output: the array, which iterations write as any other, and
-after the loop the lists, with a ``ListSlice`` of items that are rows of it. Why: a list has a length for each
-iteration, and what it is made for is most often an array (``xs.append(x)`` … ``np.array(xs)``).
+Input: the lists that an iteration was seen to append to.
+Output: the array, which iterations write like any other; and after the loop the lists, with a ``ListSlice`` of items
+that are its rows.
+Why: a list's length differs in each iteration, and most such lists become arrays (``xs.append(x)`` … ``np.array(xs)``).
 
-Only fresh objects are appended: numbers, and arrays that the iteration has made and nobody writes to any more. The
-array that the last iteration appends may be held by a variable too, which is then the list's last item.
+Only fresh objects are appended: numbers, and arrays that the iteration has made and that are not written later. A
+variable may hold the array of the last iteration, too; it is then the list's last item.
 """
 
 from __future__ import annotations
@@ -32,13 +33,13 @@ if TYPE_CHECKING:
     from tcompile.capture.loops.after_loop import AfterLoop
     from tcompile.capture.loops.carried import Carried
 
-_COLLECTED = " collected"  # in the name of an array's variable: no variable of the user's has spaces in its name
+_COLLECTED = " collected"  # in the name of an array's variable: the user's variables have no spaces in their names
 _NUMBERS = (bool, int, float)
 
 
 @dataclass(frozen=True)
 class AccumulatorRow:
-    """What a list gets in an iteration: so many items of one ``kind``, as ``Leaf`` has them, of one type."""
+    """The items of one iteration for a list: ``count`` items of one ``kind``, as in ``Leaf``, and of one type."""
 
     kind: Any
     type: TensorType
@@ -46,10 +47,10 @@ class AccumulatorRow:
 
 
 class Collected:
-    """The lists of one loop. ``rows`` says what an iteration appends to them, by the name of a variable that holds
-    each.
+    """The lists of one loop.
 
-    ``all`` are the variables of the arrays, of this loop and of those around it.
+    ``rows`` has the items of an iteration, by the name of a variable that holds the list. ``all`` are the variables of
+    the arrays, for this loop and the loops around it.
     """
 
     def __init__(self, f: Frame, rows: Mapping[str, AccumulatorRow]) -> None:
@@ -57,8 +58,8 @@ class Collected:
         self.all = {name for name in f.locals if _COLLECTED in name}.union(map(self.variable, rows))
         self.lists: dict[str, SequenceValue] = {}
         self.arrays: dict[str, ArrayValue] = {}
-        self.last: dict[str, ArrayValue] = {}  # the array that an iteration has appended last,
-        self.others: set[int] = set()  # and the identities of those before it
+        self.last: dict[str, ArrayValue] = {}  # the array of an iteration's last append,
+        self.others: set[int] = set()  # and the identities of arrays appended before it
 
     @staticmethod
     def variable(name: str) -> str:
@@ -80,15 +81,15 @@ class Collected:
             self.f.locals[self.variable(name)] = made
 
     def open(self) -> None:
-        """From now on what is appended is collected."""
+        """Collects items that are appended from now on."""
         for found in self.lists.values():
             found.collecting = []
 
     def learn(self, known: Mapping[int, Any], whole: bool) -> dict[str, AccumulatorRow]:
-        """What the iteration has appended to lists, as they were ``known`` before it or are collected.
+        """The items that the iteration has appended to lists.
 
-        ``whole``: whether each iteration is done to its end. Raises CannotCapture for what is not the same in each
-        iteration.
+        ``known`` has the lists as they were before it. ``whole``: no iteration has an early exit. Raises CannotCapture
+        for items that differ from iteration to iteration.
         """
         rows: dict[str, AccumulatorRow] = {}
         seen: set[int] = set()
@@ -98,14 +99,14 @@ class Collected:
             assert isinstance(value, SequenceValue)
             added = value.collecting
             if added is not None and name not in self.lists:
-                continue  # the loop around collects it, and is to be told of a change
+                continue  # the loop around collects it, and has to learn of a change
             if added is None:
                 before, now = known[id(value)]["_items"], list(map(id, value.held))
                 if now == before or now[: len(before)] != before:
                     continue
                 added = value.held[len(before) :]
             computed = [isinstance(settled(self.tx, item), ArrayValue | ScalarValue) for item in added]
-            if added and (all(computed) or value.collecting is not None):  # what is known is followed for being known
+            if added and (all(computed) or value.collecting is not None):  # known items are better followed
                 if not whole:
                     raise CannotCapture("loop-mismatch", f"`{name}` is appended to in iterations that a test may end")
                 seen.add(id(value))
@@ -123,7 +124,7 @@ class Collected:
         return AccumulatorRow(kind, TensorType(node.tensor.dtype, node.tensor.shape), len(added))
 
     def _item(self, name: str, item: Value) -> tuple[Any, Node]:
-        """The kind and the node of an item. Raises CannotCapture for what is not new in each iteration."""
+        """The kind and the node of an item. Raises CannotCapture for an item that is not new in each iteration."""
         item = settled(self.tx, item)
         kind = self._kind(item)
         if kind is None:
@@ -141,7 +142,7 @@ class Collected:
         return type(item.value) if isinstance(item, Constant) and type(item.value) in _NUMBERS else None
 
     def _is_new(self, item: Value) -> bool:
-        """Whether the iteration has made an array, which nobody may hold another part of."""
+        """Whether the item is an array that the iteration has made, without views of it elsewhere."""
         memory = item.memory if isinstance(item, ArrayValue) else None
         if memory is None or memory.graph is not self.tx.builder.graph or not memory.is_new:
             return False
@@ -149,7 +150,7 @@ class Collected:
         return not (item.path or memory.kept or memory.choice or memory.may_alias_input) and bool(item.traced.type.ndim)
 
     def store(self, number: Size) -> None:
-        """Writes what the iteration of this number has appended to the arrays."""
+        """Writes the items of iteration ``number`` to the arrays."""
         arrays: set[int] = set()
         for name, found in self.lists.items():
             added = found.collecting or []
@@ -181,7 +182,7 @@ class Collected:
                 raise CannotCapture("loop-mismatch", "a variable holds an item of a list that is not its last")
 
     def put(self, carried: Carried, after: AfterLoop, so_far: bool = False) -> None:
-        """Gives the lists their items after the loop, or those of the iterations so far."""
+        """Gives the lists their items after the loop, or after the iterations so far."""
         for name, found in self.lists.items():
             array = self.f.locals.pop(self.variable(name))
             assert isinstance(array, ArrayValue)
@@ -194,7 +195,7 @@ class Collected:
 
 
 def alike(a: Mapping[str, AccumulatorRow], b: Mapping[str, AccumulatorRow]) -> bool:
-    """Whether two attempts at a loop have seen the same."""
+    """Whether two attempts at a loop have collected items of the same types."""
     return a.keys() == b.keys() and all(
         (row.kind, row.type.dtype, row.count) == (b[name].kind, b[name].type.dtype, b[name].count)
         and str(row.type.shape) == str(b[name].type.shape)

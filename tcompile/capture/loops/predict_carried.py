@@ -1,9 +1,12 @@
-"""What a loop will hand on, and what varies in it, told from its instructions before an iteration is followed.
+"""Predicts the loop-carried values from a loop's instructions, before an iteration is traced.
 
-Input: a loop's instructions, and what variables hold where it begins. Output: the variables and arrays that it
-carries, or nothing where only a look at an iteration can tell; the variables that it counts with. Why: each look
-costs another capture of the whole function, and each int that was taken for one that stays as it is another compile.
-What is foreseen need not be so: an iteration that hands on something else is looked at after all.
+Input: a loop's instructions, and the values of variables at its start.
+Output: the variables and arrays that the loop carries, or nothing where only a trial trace can show them; and the
+induction variables.
+Why: each trial trace costs another capture of the whole function. Each int that was taken for a constant costs another
+compile.
+
+A prediction may be wrong. An iteration that carries other values gets a trial trace after all.
 """
 
 from __future__ import annotations
@@ -23,11 +26,11 @@ from tcompile.capture.values.scalar import ScalarValue
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
 
-_STORES = {"STORE_SUBSCR": 1, "STORE_SLICE": 2}  # how many values lie on the container
+_STORES = {"STORE_SUBSCR": 1, "STORE_SLICE": 2}  # how many stack items are above the container
 _BINDS = ("STORE_FAST", "STORE_FAST_STORE_FAST", "STORE_FAST_LOAD_FAST")
 _BINDS_ELSEWHERE = ("STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 _OPEN = ("POP_JUMP", "STORE_ATTR", "STORE_GLOBAL", "STORE_DEREF")  # a test, or an object that is changed
-_ELSEWHERE = ("POP_JUMP", "JUMP", "FOR_ITER", "STORE", "RETURN")  # what lies beneath is not of this expression
+_ELSEWHERE = ("POP_JUMP", "JUMP", "FOR_ITER", "STORE", "RETURN")  # stack items below belong to another expression
 _DEEPEST = 3  # calls in calls that are looked through
 _MAKES = ("CALL", "CALL_KW", "BINARY_OP", "UNARY_NEGATIVE")
 
@@ -35,7 +38,7 @@ _MAKES = ("CALL", "CALL_KW", "BINARY_OP", "UNARY_NEGATIVE")
 def foresee(f: Frame, inside: Iterable[int], needed: set[str]) -> tuple[set[str], set[str]] | None:
     """The variables that each iteration of a ``for`` loop binds for the next one, and those whose arrays it writes."""
     instructions = f.decoded.instructions
-    made: dict[str, list[Instruction]] = {}  # what comes before each binding
+    made: dict[str, list[Instruction]] = {}  # the instructions before its bindings
     for at in sorted(inside):
         i = instructions[at]
         if i.opname.startswith(_OPEN):
@@ -84,7 +87,7 @@ def targets(instructions: Sequence[Instruction]) -> frozenset[str]:
 def _written(
     instructions: Sequence[Instruction], inside: Iterable[int], names: Mapping[str, Any], deep: int
 ) -> set[str] | None:
-    """The variables whose arrays some instructions write, or functions do that are called with them; None: unknown."""
+    """The variables whose arrays instructions write, or called functions write; None: unknown."""
     found: set[str] = set()
     for at in inside:
         i = instructions[at]
@@ -111,13 +114,13 @@ def _written(
 
 
 def _variable(instructions: Sequence[Instruction], at: int, beneath: int) -> str | None:
-    """The local variable that lies beneath so many values before an instruction; None where that is no variable."""
+    """The local variable ``beneath`` so many stack items before an instruction; None where it is no variable."""
     i, number = _pushed_by(instructions, at, beneath)
     return _names(i)[number] if i is not None and i.opname.startswith("LOAD_FAST") else None
 
 
 def _pushed_by(instructions: Sequence[Instruction], at: int, beneath: int) -> tuple[Instruction | None, int]:
-    """The instruction that pushed what lies beneath so many values, and which of its values that is: 0, or -1.
+    """The instruction that pushed the item ``beneath`` so many others, and which of its items that is: 0, or -1.
 
     None where control may come from elsewhere.
     """

@@ -1,12 +1,14 @@
-"""Loops over elements: scalar code with loops in it becomes one ``scalar_loop`` node.
+"""Scalar loops: scalar code with loops in it becomes one ``scalar_loop`` node.
 
-Input: a frame at the start of a loop. Output: the node in the graph, and the frame after the loop. Why:
-``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` is no operation on arrays. Such loops cost the time of single loads and
-additions, and they branch on what they have read. Following them would make a graph of arrays of rank 0. So they are
-translated as they stand (``scalar_loops.translator``), all loops of a nest at once, with their branches.
+Input: a frame at the start of a loop.
+Output: the node in the graph, and the frame after the loop.
+Why: ``d[i, j] = min(d[i, j], d[i, k] + d[k, j])`` is no operation on arrays.
 
-The stretch goes from the loop's first instruction to the one where all ways out of the loop meet again. Where anything
-in it is no scalar code, or an array is read in parts, the loop is followed as all others are.
+Such loops cost the time of single loads and additions, and they branch on elements. A trace of them would be a graph of
+arrays of rank 0. So all loops of a nest are translated at once, with their branches (``scalar_loops.translator``).
+
+The translated code goes from the loop's first instruction to the one where all exits of the loop meet. Where anything
+in it is not scalar code, or an array is read in parts, the loop is traced like all others.
 """
 
 from __future__ import annotations
@@ -56,18 +58,18 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
     from tcompile.capture.interpreter.loop_info import Header
 
-FEW_ITERATIONS = 4  # of straight code: as many are unrolled
-# Items that a list may get from a loop whose iterations nobody counts, and from one in which some iterations append: if
-# more come, all is left to Python.
+FEW_ITERATIONS = 4  # of straight code: trip counts up to this one are unrolled
+# The most items of a list in a loop without a trip count, and in a loop where only some iterations append. If there
+# are more, Python runs the call.
 ROOM, MOST_ROOM = 1 << 14, 1 << 22
-MANY_INSIDE = 16  # iterations with loops inside that need nothing but their own numbers: as many are followed
-FEW_APPENDING = 16  # iterations that append to lists: as many cost less than the arrays that keep the items
+MANY_INSIDE = 16  # trip counts of outer loops over numbers alone: up to this one, iterations are traced
+FEW_APPENDING = 16  # trip counts of loops that append to lists: up to this one, arrays of items cost more
 
 
 def enter(f: Frame, header: Header) -> bool:
-    """Makes a node of the loop that begins at the frame's last instruction; False where it is no such loop.
+    """Makes a node of the loop that begins at the frame's last instruction; False where it is not a scalar loop.
 
-    The frame then is where the loop ends, or has returned.
+    The frame is then after the loop, or has returned.
     """
     tx, at = f.tx, f.at - 1
     refused = tx.loops.refused
@@ -78,7 +80,7 @@ def enter(f: Frame, header: Header) -> bool:
         found = f.analysis()
         if tx.differentiated:
             raise Refused("a derivative is taken of it, for which scalar code has no rule")
-        if found is None or f.code.co_flags & 0x2A0:  # generators and coroutines are left in the middle
+        if found is None or f.code.co_flags & 0x2A0:  # generators and coroutines suspend in the middle
             raise Refused("its code is not understood")
         stretch = _Stretch(f, found, at, header)
         try:
@@ -88,17 +90,17 @@ def enter(f: Frame, header: Header) -> bool:
     except Refused as reason:
         refused[key] = str(reason)
         return False
-    except CannotCapture as error:  # in the middle of what cannot be taken back
+    except CannotCapture as error:  # in the middle of changes that cannot be undone
         refused[key] = error.detail
         raise Restart from error
     return True
 
 
 def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], int | None]:
-    """The instructions of the stretch that a loop begins, and where it ends (None: with the function)."""
+    """The instructions of the translated code that a loop begins, and its end (None: the end of the function)."""
     last = {at: end - 1 for at, end in pairwise([*found.blocks, found.stream.size])}
     last.setdefault(start, last[found.blocks[bisect(found.blocks, start) - 1]])  # a test before a `while` loop
-    order: list[int] = []  # blocks, by their first instructions, most after those that they lead to
+    order: list[int] = []  # blocks, by their first instructions, most after their successors
     leads: dict[int, tuple[int, ...]] = {}
     waiting = [start]
     while waiting:
@@ -109,7 +111,7 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
             leads[at] = found.next_of(last[at])
             waiting.append(~at)
             waiting.extend(leads[at])
-    # What every way from a block to the end of the function passes, as bits.
+    # The blocks on every path from a block to the end of the function, as bits (post-dominators).
     place = {at: number for number, at in enumerate(order)}
     everything = (1 << len(order)) - 1
     after = dict.fromkeys(order, everything)
@@ -139,9 +141,10 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
 
 @dataclass(eq=False)
 class Room:
-    """Where the items of a list go: the arrays, and the one that counts them, by their numbers, and the items' kind.
+    """The arrays for the items of a list, and the array with their count, by number; and the items' kind.
 
-    ``places`` are the instructions that append. ``counts``: each may do so in some iterations only, or several times.
+    ``places`` are the instructions that append. ``counts``: an instruction may append in some iterations only, or
+    several times.
     """
 
     count: int
@@ -157,7 +160,7 @@ class Room:
 
 
 class _Stretch:
-    """One loop on its way to become a node."""
+    """One loop on its way to become a node, with the code up to where its exits meet."""
 
     def __init__(self, f: Frame, found: Analysis, start: int, header: Header) -> None:
         self.f, self.tx, self.found, self.start, self.header = f, f.tx, found, start, header
@@ -167,7 +170,7 @@ class _Stretch:
         self.lists: list[SequenceValue] = []
         self.rooms: dict[int, Room] = {}
         self.items: Counted | None = None
-        self.held: dict[str, Any] | None = None  # the variables that an iteration begins with, and their kinds
+        self.held: dict[str, Any] | None = None  # the variables at the start of an iteration, and their kinds
         self.by_identity: dict[int, V] = {}
         self.inside, self.end = _ways(found, start, header.inside)
         bound = {name for at in self.inside for name in _stored(f.decoded.instructions[at]) if name in found.fast_bit}
@@ -179,7 +182,7 @@ class _Stretch:
         self.t.lines = f.lines
 
     def run(self) -> None:
-        """Translates the stretch and adds the node. Raises Refused where it is no scalar code."""
+        """Translates the code and adds the node. Raises Refused where it is not scalar code."""
         f, t = self.f, self.t
         header = f.decoded.instructions[self.start]
         stack: list[V] = []
@@ -208,11 +211,11 @@ class _Stretch:
         self._add(exit, results, depth, items)
 
     def close(self) -> None:
-        """Lets go of the translator, which asks this object: what keeps each other is left to the collector."""
+        """Drops the translator, whose callbacks refer to this object: a cycle would be left to the collector."""
         del self.t
 
     def _iterator(self, items: Counted, iterations: Any) -> V:
-        """An iterator of the frame's, so many of whose iterations are done."""
+        """An iterator of the frame's, after so many ``iterations``."""
         t = self.t
         if isinstance(items, RangeIterator):
             values = items.values
@@ -232,7 +235,7 @@ class _Stretch:
         raise Refused("a loop over something else than a range, a text, or the elements of an array")
 
     def _check_worth(self, left: Any) -> None:
-        """Straight code of few iterations is better followed: it fuses with what comes before and after."""
+        """Refuses straight code of few iterations: traced, it fuses with the code before and after."""
         if isinstance(left, int) and left <= FEW_ITERATIONS and self._is_straight():
             raise Refused("few iterations of straight code are unrolled")
 
@@ -243,7 +246,7 @@ class _Stretch:
         return jumps <= 2 and not loops
 
     def _check_appending(self) -> None:
-        """The same for iterations that append to lists; but not where a graph break, as at a test, is an error."""
+        """Refuses few iterations that append to lists, except where a graph break (as at a test) is an error."""
         left = self.items.left if self.items is not None else None
         if isinstance(left, int) and left <= FEW_APPENDING and (self._is_straight() or not self.tx.profile.whole):
             raise Refused("few iterations that append to a list are followed")
@@ -251,8 +254,10 @@ class _Stretch:
             raise Refused("a tuple for each iteration, which Python makes as fast")
 
     def _is_long(self, items: Any) -> bool:
-        """Whether a loop over numbers alone is better done than followed: what it computes is then known to the graph
-        only, and may be no size. Iterations with loops inside are soon too many to be followed.
+        """Whether a loop over numbers alone is translated, not traced.
+
+        Its results are then known to the graph only, and may not be sizes. Iterations with loops inside are soon too
+        many to be traced.
         """
         most = MANY_INSIDE if self._has_loops_inside() else MANY_ITERATIONS
         if not isinstance(items, RangeIterator) or not (isinstance(items.left, SymInt) or items.left > most):
@@ -261,12 +266,12 @@ class _Stretch:
         return floats or sum(self.found.goes[at] >= 0 for at in self.inside) > 2
 
     def _has_loops_inside(self) -> bool:
-        """Whether a jump goes back to elsewhere than where an iteration begins."""
+        """Whether a jump goes back to elsewhere than the start of an iteration."""
         return any(0 <= self.found.goes[at] <= at and self.found.goes[at] != self.start for at in self.inside)
 
-    # -- what the stretch finds ----------------------------------------------------------------------------------------
+    # -- values that the code reads ------------------------------------------------------------------------------------
     def _attribute(self, module: types.ModuleType, name: str) -> Any:
-        """What a library's module holds under a name, as long as it does."""
+        """The value of a library module's attribute, under a guard."""
         if not self.tx.is_library_name(module.__name__):
             raise Refused(f"the attribute {name}")
         try:
@@ -290,13 +295,13 @@ class _Stretch:
         return self._read(t, value)
 
     def _read(self, t: Translator, value: Value) -> V:
-        """A variable's value. Of a str from outside only the characters are asked for."""
+        """A variable's value. A str from outside is read by its characters only."""
         if isinstance(value, LazyValue) and type(value.value) is str:
             return self._text(value.value, value.source)
         return self._value(t, settled(self.tx, value))
 
     def _text(self, text: str, source: Source) -> V:
-        """A str by its code points, as the array that ``code_points`` makes of it."""
+        """A str by its code points, as the array that ``code_points`` returns."""
         if not isinstance(source, ConstantSource):
             self.tx.prologue.guard(source, "type({}) is str", f"type({source.text}) is str", "str", "type")
         array = self.tx.wrap(code_points(text), ComputedSource("{1}({0})", (source,), (code_points,)))
@@ -309,7 +314,7 @@ class _Stretch:
         return self._text(text, ConstantSource.of(repr(text), text))
 
     def _callee(self, t: Translator, function: Any, arguments: list[V]) -> Translator | None:
-        """What translates the code of a function of the user's that ``t`` calls."""
+        """The translator for the code of a user's function that ``t`` calls."""
         from tcompile.capture.interpreter.frame import Frame
 
         if not isinstance(function, FunctionValue):
@@ -334,18 +339,18 @@ class _Stretch:
         return made
 
     def _generator(self, t: Translator, generator: Any) -> V:
-        """The generator whose method a known object is."""
+        """The generator whose method is a known object."""
         return self._value(t, known_generator(self.tx, generator))
 
     def _spare(self, value: RandomGeneratorValue) -> tuple[int, ...]:
-        """The arrays with what a generator keeps beside its state."""
+        """The arrays of a generator's data beside its state."""
         for array in value.spare(self.tx):
             if array not in self.arrays:
                 self.arrays.append(array)
         return tuple(self.arrays.index(array) for array in value.spare(self.tx))
 
     def _size(self, t: Translator, size: Any) -> V:
-        """A Python int that is known, or known when the graph runs."""
+        """A Python int that is constant, or known when the graph runs."""
         if isinstance(size, SymInt):
             return t.operand("int", size)
         return t.constant(size)
@@ -392,7 +397,7 @@ class _Stretch:
 
     # -- lists ---------------------------------------------------------------------------------------------------------
     def _is_written_out(self) -> bool:
-        """Whether a loop around this one is followed iteration by iteration: each would have a program of its own."""
+        """Whether a loop around this one is traced iteration by iteration: each would have a program of its own."""
         held = (value for frame in self.tx.frames for value in frame.stack)
         return any(isinstance(value, IteratorValue) and value is not self.items for value in held)
 
@@ -405,7 +410,7 @@ class _Stretch:
         return value
 
     def _room(self, t: Translator, number: int, item: V | None) -> Sequence[int]:
-        """The arrays that such items of a list go to, and before them that of their number."""
+        """The arrays for such items of a list, and before them the array with their count."""
         room = self.rooms.get(number)
         if room is None:
             room = self.rooms[number] = Room(self._new_array("full", 1, "int64", fill_value=0))
@@ -421,14 +426,14 @@ class _Stretch:
                 raise Refused("a list of other items than numbers, or tuples of them, of one kind")
             room.kind = item.kind
             size = self._most_items(always)
-            # Without contents: filling it would take long before the first iteration, where it may hold many items.
+            # Uninitialised: filling a large array before the first iteration would take long.
             room.arrays = [self._new_array("empty", size, dtype_of(part).name) for part in parts]
         room.places.add(t.at)
         room.counts |= not always
         return (room.count, *room.arrays)
 
     def _fill(self, found: SequenceValue, room: Room, so_far: LateIterator | None = None) -> None:
-        """Gives a list what the loop has appended to it, in all iterations or before that one."""
+        """Gives a list the items of all iterations, or those of the iterations before the next one."""
         if room.kind is None:
             return
         tx = self.tx
@@ -456,7 +461,7 @@ class _Stretch:
         return len(self.arrays) - 1
 
     def _most_items(self, always: bool) -> Any:
-        """How many items a list may get, which each iteration appends to ``always``, or in some iterations."""
+        """The most items that a list may get, to which ``always`` each iteration appends, or else some."""
         instructions = (self.f.decoded.instructions[at] for at in self.inside)
         appends = sum(i.argval == "append" or i.opname == "LIST_APPEND" for i in instructions)
         most = ROOM if self._has_loops_inside() or self.f.decoded.flow.is_left_early(self.header) else MOST_ROOM
@@ -465,14 +470,14 @@ class _Stretch:
         return self.items.left * appends if always or self.items.left * appends <= most else most
 
     def _is_in_each_iteration(self, at: int) -> bool:
-        """Whether each iteration comes to an instruction once, and none is the last one before its time."""
+        """Whether each iteration executes an instruction once, and the loop has no early exit."""
         if self.items is None:
             return False
         before, after = (self._reached(begin, {at, self.start}) for begin in (self.start + 1, at + 1))
         return self.start not in before and at not in after and before | after <= self.header.inside | {self.start}
 
     def _reached(self, begin: int, stops: set[int]) -> set[int]:
-        """The instructions that may follow, up to where it stops."""
+        """The instructions that may follow, up to ``stops``."""
         met, waiting = set[int](), [begin]
         while waiting:
             here = waiting.pop()
@@ -481,16 +486,19 @@ class _Stretch:
                 waiting.extend(self.found.next_of(here) if here not in stops and here in self.inside else ())
         return met
 
-    # -- the way out ---------------------------------------------------------------------------------------------------
+    # -- the exit ------------------------------------------------------------------------------------------------------
     def _exit(self) -> Exit:
-        """The way out that is taken: that with most variables, in their last kinds. All others are plain Python's."""
+        """The exit that the node takes: the one with most variables, in their last kinds.
+
+        All other exits are plain Python's.
+        """
         exits = list(self.t.exits.values())
         if not exits:
             raise Refused("it never ends")
         return max(reversed(exits), key=lambda exit: len(exit.state[2]))
 
     def _finish_blocks(self, exit: Exit) -> list[tuple[str | None, Any, tuple[int, ...]]]:
-        """Ends all ways out; returns what the variables hold after the loop: names, kinds, places of the results."""
+        """Ends all exits; returns the variables after the loop: names, kinds, places of the results."""
         t = self.t
         variables = exit.state[2]
         if exit.state[0] < 0:
@@ -511,9 +519,9 @@ class _Stretch:
         return results
 
     def _kept(self) -> dict[str, Any] | None:
-        """The variables with which iterations begin but the first, and their kinds; None where these are not certain.
+        """The variables at the start of all iterations but the first, and their kinds; None: these are not certain.
 
-        The loop may be left where such an iteration begins, because something that it reads has changed.
+        The loop may be left at the start of such an iteration, because an object that it reads has changed.
         """
         t = self.t
         envs = [iteration.env for iteration in t.iterations if iteration.block.state in t.repeated]
@@ -527,8 +535,8 @@ class _Stretch:
     def _hold(self, iteration: Iteration, held: Mapping[str, Any]) -> None:
         """Has a block hold these variables, after the iterator's position.
 
-        It does not where their kinds need other words. A first iteration may begin with other kinds of the same words:
-        no loop is left before it, but its blocks may be those of all iterations.
+        The block holds nothing where their kinds need other words. A first iteration may begin with other kinds of the
+        same words. No loop is left before it, but its blocks may be those of all iterations.
         """
         t, env = self.t, iteration.env
         if env.keys() != held.keys():
@@ -572,7 +580,7 @@ class _Stretch:
             raise Returned(self._result(exit.state[1][0], values))
         for bound in sorted(t.bound):
             if bound in f.locals and not any(bound == row[0] for row in results):
-                del f.locals[bound]  # nobody reads it any more, or it has no value
+                del f.locals[bound]  # it is dead, or it has no value
         for row in results:
             variable, kind, numbers = row
             assert variable is not None
@@ -584,7 +592,7 @@ class _Stretch:
         """Ends the capture where the next iteration begins, with variables that are not known yet."""
         f, tx, items = self.f, self.tx, self.items
         if self.held is None:
-            raise NoContinuation("what an iteration begins with is not kept")
+            raise NoContinuation("the variables at the start of an iteration are not kept")
         tx.late_is_scalar = True
         for bound in self.t.bound:
             if bound in f.locals and bound not in self.held:
@@ -602,7 +610,7 @@ class _Stretch:
         go_to_next_iteration(f, self.start if items is not None else self.header.at, advanced)
 
     def _late(self, kind: Any, place: int, name: str) -> Value:
-        """The value of a variable of which the program gets the numbers from the loop that it goes on with."""
+        """The value of a variable whose numbers the program gets from the loop that it continues."""
         if isinstance(kind, str):
             return LateNumber(self.tx, place, name)
         if kind[0] == "tuple":
@@ -614,7 +622,7 @@ class _Stretch:
         return self._result(kind, [])
 
     def _tell(self, iterations: str) -> None:
-        """Notes for the reports what became of the loop."""
+        """Notes the loop's outcome for reports."""
         f, plans = self.f, self.tx.loops.plans
         key = ("elements", *((id(frame.code), frame.at) for frame in self.tx.frames), len(self.tx.open_loops))
         line = dataclasses.replace(f.user_line(), end_line=0, end_column=None)

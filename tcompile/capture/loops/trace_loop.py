@@ -1,22 +1,22 @@
-"""Loops that stay loops: ``for`` over a range or an array, or ``while``, becomes one node, its body followed once.
+"""Loops that stay loops: ``for`` over a range or an array, or ``while``, becomes one node; its body is traced once.
 
-Input: a frame where a loop begins. Output: the node in the graph, and the frame as the loop leaves it. Exists so that
-a thousand time steps compile as fast as ten.
+Input: a frame where a loop begins.
+Output: the node in the graph, and the frame after the loop.
+Why: a thousand time steps compile as fast as ten.
 
-The body is followed in a graph of its own, with a symbol for the induction variable, which gives the loop variable and
-every int that grows by the same amount each iteration. What one iteration hands to the next is carried: arrays that are
-written, and variables that are bound anew. An iteration must hand on what it was given, in kind, dtype and shape; where
-it does not, a first iteration or two are done apart (``x = None`` before the loop, an int that becomes a float). Where
-two arrays change places (``u, v = v, u``), as many iterations as bring them back are one iteration of the node, and
-every array keeps its place.
+The body is traced in a graph of its own, with a symbol for the induction variable. The loop variable, and every int
+that grows by the same amount in each iteration, are expressions of it. Arrays that are written, and variables that are
+bound anew, are loop-carried. A carried value keeps its kind, dtype and shape. Where it does not, one or two iterations
+are peeled (``x = None`` before the loop, an int that becomes a float). Where two arrays change places (``u, v = v,
+u``), the loop is unrolled by the number of iterations that brings them back. Then every array keeps its place.
 
-A test of a value that the graph computes may lead out of the loop (``while err > tol``, ``if done: break``), or to the
-next iteration (``continue``). It ends a part of the iteration, as ``exits`` says; the node is then an ``exit_loop``. A
-test of ints where an iteration of a ``while`` loop begins gives the number of its iterations.
+A test of a computed value may leave the loop (``while err > tol``, ``if done: break``), or start the
+next one (``continue``). It ends a part of the iteration (``exits``), and the node is an ``exit_loop``. A test of
+ints at the start of a ``while`` loop's iteration gives the trip count.
 
-What has to be carried is seen only when the body has been followed. So a loop is looked at once, and then capture
-starts anew with what was learned: nothing that was done to captured values has to be taken back. A body that cannot be
-captured, or that does not settle, is noted in the same way, and the loop is then unrolled as far as that goes.
+Carried values are known only when the body has been traced. So a loop gets a trial trace, and then capture starts anew
+with the plan: no changes to captured values have to be undone. A body that cannot be captured, or that does not settle,
+is noted in the plan too. The loop is then unrolled as far as possible.
 """
 
 from __future__ import annotations
@@ -55,18 +55,18 @@ from tcompile.graph.sizes import ShapeEnv, Size, VariesInLoop, VariesUnevenly, c
 from tcompile.graph.verify import fits
 from tcompile.observe.source_location import UserLine
 
-FEW_OPERATIONS = 64  # a loop of a known trip count that comes to no more is unrolled
+FEW_OPERATIONS = 64  # trip count x operations: a loop of no more is unrolled
 _MOST_TRIES = 12  # of one loop
 _MOST_RESTARTS = 64  # of one capture
-_MANY_RESTARTS, _MOST_FOLLOWED = 4, 10_000  # beyond both no branch becomes a node any more: a second is gone
-# What has its place in the program, whatever the induction variable.
+_MANY_RESTARTS, _MOST_FOLLOWED = 4, 10_000  # beyond both, no branch becomes a node: capture has taken a second
+# Reasons for breaks that depend on the place in the program, not on the induction variable.
 _IN_THE_FRAME = frozenset({
     "input-output", "side-effect", "graph-break-call", "disabled-function", "compiled-by-itself", "with-statement",
 })  # fmt: skip
 
 
 def plan_of(f: Frame, items: Counted | WhileLoop, iterations: str, unrolled: bool, side: str = "") -> LoopPlan | None:
-    """What is known of the loop, or of a branch's ``side``; None where it is to be unrolled."""
+    """The plan of the loop, or of a branch's ``side``; None where it is to be unrolled."""
     tx = f.tx
     key = (*((id(frame.code), frame.at) for frame in tx.frames), side, len(tx.open_loops))
     if isinstance(items, WhileLoop) and items.plan is not None:  # it may have been entered at another place
@@ -79,7 +79,7 @@ def plan_of(f: Frame, items: Counted | WhileLoop, iterations: str, unrolled: boo
             return None
         plan = tx.loops.plans[key] = LoopPlan(_first_line(f.user_line()), iterations, is_branch=bool(side))
     if plan.is_branch and tx.loops.restarts > _MANY_RESTARTS and tx.loops.followed > _MOST_FOLLOWED:
-        plan.outcome, plan.reason = "unrolled", "to find out what branches in branches do takes too long"
+        plan.outcome, plan.reason = "unrolled", "tracing branches in branches takes too long"
     plan.met = True
     items.plan = plan
     if plan.outcome == "unrolled":
@@ -89,12 +89,12 @@ def plan_of(f: Frame, items: Counted | WhileLoop, iterations: str, unrolled: boo
 
 
 def is_known(env: ShapeEnv, size: Size) -> bool:
-    """Whether a size of another attempt is made of symbols that this one has met as well."""
+    """Whether a size of another attempt consists of symbols that this attempt has, too."""
     return isinstance(size, int) or set(re.findall(r"\bs\d+\b", str(size))) <= env.hints.keys()
 
 
 def make(loop: Loop) -> bool:
-    """Makes the node, or notes why there is none. Says whether the frame is where it goes on."""
+    """Makes the node, or notes why there is none. Returns whether the frame is where it goes on after the loop."""
     try:
         elsewhere, returned = loop.run()
     except (CannotCapture, VariesInLoop, Returned, Yielded, Unsettled) as error:
@@ -113,7 +113,7 @@ def _first_line(where: UserLine) -> UserLine:
 class Loop:
     """One loop, or a side of a branch, on its way to become a node: ``whole_loop`` and ``branches`` say which."""
 
-    most_apart = 2  # iterations that are done before the node
+    most_apart = 2  # iterations that may be peeled
 
     def __init__(self, f: Frame, items: Counted | WhileLoop, plan: LoopPlan, header: Header, sure: bool) -> None:
         self.f, self.items, self.plan, self.header, self.sure = f, items, plan, header, sure
@@ -121,7 +121,7 @@ class Loop:
         self.left = items.left
         self.is_for = isinstance(items, Counted)
         self.finds_limits = not self.is_for and not plan.unknown_trip_count and plan.unroll_factor == 1
-        self.number = 0  # of the iteration that is followed, where the node does several at once
+        self.number = 0  # of the iteration that is traced, where the node's loop is unrolled
         self.bound = _bound(f.decoded.instructions[at] for at in header.inside)
         found = f.analysis()
         assert found is not None
@@ -138,23 +138,23 @@ class Loop:
         self.live_before = self.needed | after
 
     def live_at(self, way: int) -> set[str]:
-        """The variables that are read where a test leads out of the loop."""
+        """The variables that are live where a test leaves the loop."""
         return self.live(way)
 
     def live(self, at: int) -> set[str]:
-        """The variables that are read from an instruction on, and those that hold what slots, marks and lists do."""
+        """The variables that are live at an instruction, and the variables of slots, marks and lists."""
         found = self.analysis
         bits = found.live[found.stream.index[self.f.decoded.instructions[at].start]]
         return {name for name, bit in found.fast_bit.items() if bits >> bit & 1} | self.hidden
 
     @property
     def hidden(self) -> set[str]:
-        """The variables that hold what slots, marks and lists do."""
+        """The variables of slots, marks and lists."""
         return self.slots.known.keys() | self.marks.all | self.collected.all
 
-    # -- what is learned -----------------------------------------------------------------------------------------------
+    # -- restarts ------------------------------------------------------------------------------------------------------
     def refuse(self, error: Exception) -> None:
-        """The loop is unrolled, once another iteration done apart does not help either."""
+        """Peels another iteration where that may help, else has the loop unrolled."""
         plan = self.plan
         if isinstance(error, Parted) and plan.tested and error.name not in plan.split_aliases:
             self.again(split_aliases=plan.split_aliases | {error.name})
@@ -172,15 +172,15 @@ class Loop:
         self.again(outcome="unrolled", reason=why(error), interpreted_loop=stepped)
 
     def compute(self, names: set[str], **more: Any) -> None:
-        """Starts anew with ints that the graph computes, for they do not grow by the same amount in each iteration."""
+        """Starts anew with ints that the graph computes: they do not grow by the same amount in each iteration."""
         self.look_again(non_affine=self.plan.non_affine | names, **more)
 
     def look_again(self, **learned: Any) -> None:
-        """Starts anew, and forgets what the iterations were like: they are others now."""
+        """Starts anew with another trial trace, as the iterations have changed."""
         self.again(induction_steps={}, looked=False, carried=set(), limit=None, limit_at=-1, **learned)
 
     def again(self, **learned: Any) -> None:
-        """Starts capture anew with what was learned."""
+        """Starts capture anew with changes to the plan."""
         self.plan.learn(learned)
         self.plan.tries += 1
         if self.plan.tries > _MOST_TRIES:
@@ -190,9 +190,9 @@ class Loop:
 
     # -- the node ------------------------------------------------------------------------------------------------------
     def run(self) -> tuple[bool, Value | None]:
-        """Follows the body, and adds the node.
+        """Traces the body, and adds the node.
 
-        Says whether the frame is where it goes on after the loop, and what the function returns where it does so.
+        Returns whether the frame is where it goes on after the loop, and the function's result where it returns there.
         """
         f, tx = self.f, self.tx
         self._predict()
@@ -217,7 +217,7 @@ class Loop:
         return self._resume(made, iterations, before, results, stack)
 
     def _predict(self) -> None:
-        """Takes over what the bytecode alone tells of the carried variables, in the first attempt."""
+        """Takes over the prediction of the carried variables from the bytecode, in the first attempt."""
         f, plan = self.f, self.plan
         foreseen = foresee(f, self.header.inside, self.needed) if self.is_for and not plan.tries else None
         if foreseen is not None:
@@ -227,7 +227,7 @@ class Loop:
     def _count(self, iterations: Size) -> SymInt:
         """The induction variable, once the ints that grow with it are known. Raises Unsettled where they are not."""
         f, tx, plan, env = self.f, self.tx, self.plan, self.tx.graph.env
-        for name in sorted(self.needed & f.locals.keys()):  # by their symbols other ints may be known
+        for name in sorted(self.needed & f.locals.keys()):  # other ints may be expressions of their symbols
             value = f.locals[name]
             if name in self.bound or (isinstance(value, LazyValue) and type(value.value) is int):
                 f.locals[name] = settled(tx, value)
@@ -236,7 +236,7 @@ class Loop:
         if not all(is_known(env, amount) for amount in plan.induction_steps.values()):
             raise Unsettled("by how much an int grows is not known where the loop begins")
         counter = env.counter(iterations - 1, id(plan))
-        # What another attempt has learned is in that attempt's symbols.
+        # The plan's steps are in the symbols of the attempt that found them.
         plan.induction_steps = {name: env.adopt(amount) for name, amount in plan.induction_steps.items()}
         self.counter, self.last = str(counter), iterations - 1
         return counter
@@ -244,7 +244,7 @@ class Loop:
     def _prepare(
         self, before: dict[str, Value], counter: SymInt, known: Collection[int]
     ) -> dict[Memory, tuple[Node, Node, Graph]]:
-        """Finds what is carried, by the plan; returns what the carried memories hold outside of the loop."""
+        """Finds the carried values of the plan; returns the contents of the carried memories outside the loop."""
         f, tx, plan = self.f, self.tx, self.plan
         self.name = f"loop_{plan.where.line}"
         self.carried = Carried(
@@ -257,7 +257,7 @@ class Loop:
         return outside
 
     def _trace(self, before: dict[str, Value], counter: SymInt, known: Any) -> dict[str, Any]:
-        """Follows the body in the open region; returns what the carried variables hold after an iteration."""
+        """Traces the body in the open region; returns the values of the carried variables after an iteration."""
         f, tx, plan = self.f, self.tx, self.plan
         self.carried.begin()
         f.locals.update(self.carried.first_values())
@@ -280,12 +280,14 @@ class Loop:
         return self._results(before)
 
     def _reconcile(self, results: dict[str, Any], shared: bool) -> None:
-        """Gives each leaf the node that it ends with. Raises Unsettled where an iteration changes a leaf's type."""
+        """Gives each leaf its node at the end of the iteration. Raises Unsettled where an iteration changes a leaf's
+        type.
+        """
         carried = self.carried
         self.collected.close(carried)
         left = bool(self.changed_slots or self.collected.lists or self.exits.flags or shared)
         if not self.sure and (left or any(x is not None for x in results.values())):
-            raise CannotCapture("loop-mismatch", "what it leaves behind where it has no iterations is not known")
+            raise CannotCapture("loop-mismatch", "its results are not known where it has no iterations")
         outputs = [*(memory.node for memory in carried.memories), *carried.ends()[len(carried.memories) :]]
         for leaf, output in zip(carried.leaves, outputs, strict=True):
             leaf.ends.append(output)
@@ -307,10 +309,10 @@ class Loop:
             self.again(outcome="unrolled", reason=f"{min(sizes)} iterations of {count} operations are few")
         many = not isinstance(iterations, int) or iterations > MANY_ITERATIONS
         if not many and not tx.open_loops and computes_constants(self.carried):
-            self.again(outcome="unrolled", reason="what it computes depends on nothing else")
+            self.again(outcome="unrolled", reason="it computes constants")
 
     def _take_results(self, outside: dict[Memory, tuple[Node, Node, Graph]]) -> None:
-        """Has the carried memories show what the node results in."""
+        """Has the carried memories show the node's results."""
         for memory, leaf in zip(self.carried.memories, self.carried.leaves, strict=False):
             memory.root, node, memory.graph = outside[memory]
             memory.version += 1
@@ -327,7 +329,7 @@ class Loop:
         results: dict[str, Any],
         stack: list[Value],
     ) -> tuple[bool, Value | None]:
-        """Puts the frame to where it goes on after the loop, as ``run`` says."""
+        """Moves the frame to where it goes on after the loop; returns as ``run`` does."""
         f, plan = self.f, self.plan
         after = AfterLoop(self.carried, None, whole=self.sure and not self.exits.flags)
         if made and is_wanted(f, made[0].inputs[0].name):
@@ -352,7 +354,7 @@ class Loop:
         return True, None
 
     def _hold(self, held: dict[str, Any], after: AfterLoop) -> None:
-        """Gives variables and slots what they hold after the loop."""
+        """Gives variables and slots their values after the loop."""
         f = self.f
         for name, tree in held.items():
             if tree is None:
@@ -378,7 +380,7 @@ class Loop:
         go_to_next_iteration(f, self.header.at, advanced)
 
     def _collect(self, known: Any, counter: Size) -> None:
-        """Keeps what the iteration has appended to lists, where that is known; else capture starts anew with it."""
+        """Stores the items that the iteration has appended to lists, where the plan has them; else starts anew."""
         plan = self.plan
         if plan.is_branch:
             return
@@ -393,49 +395,48 @@ class Loop:
         return self.exits.leave(made, end)
 
     def _is_shared(self, name: str, tree: Any, value: Value) -> bool:
-        """Whether others see an array that a variable still holds after no iteration, and binds anew elsewhere."""
+        """Whether an array of a variable has other aliases, where no iteration may bind the variable."""
         if not any(leaf.kind == "array" for leaf in leaves_of([tree])):
             return False
         value = settled(self.tx, value)
         return not (isinstance(value, ArrayValue) and self.carried.is_alone(name, value))
 
     def _stores_apart(self, nodes: Sequence[Node]) -> bool:
-        """Whether iterations only store to parts of arrays, each to its own: there is nothing to fuse."""
+        """Whether iterations only store to parts of arrays, each to its own: nothing can be fused."""
         stored = [node.attrs["path"] for node in nodes if node.op is ops.ASSIGN]
         return not self.carried.trees and bool(stored) and all(self.counter in counters_in(path) for path in stored)
 
     def _end(self, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way | None:
-        """The way by which all iterations are done; None where that never happens."""
+        """The exit after all iterations; None where the loop never ends by itself."""
         if self.is_for:
             return self.way(self.f.decoded.flow.target(self.header.at), before, results, stack[: -D.iterator_items])
         return None if self.plan.limit is None else self.way(self.way_out(), before, results, stack)
 
     def way(self, at: int, before: dict[str, Value], results: dict[str, Any], stack: list[Value]) -> Way:
-        """The way by which all iterations are done, where it leads to ``at``."""
+        """The exit after all iterations, where it leads to ``at``."""
         held = {**before, **self._after(before, results)}
         shown = leaves_of(tree for name, tree in held.items() if name in self.live_after)
         return Way(0, at, held, stack, shown)
 
     def _after(self, before: dict[str, Value], results: dict[str, Any]) -> dict[str, Any]:
-        """What variables hold when all iterations are done, as values or trees of leaves; or None."""
+        """The values of variables after all iterations, as values or trees of leaves; or None."""
         steps = {n: amount for n, amount in self.plan.induction_steps.items() if n in before}
         ints = {name: integer(int_of(before[name]) + amount * (self.last + 1)) for name, amount in steps.items()}
         return {**self.carried.trees, **results, **ints}
 
     def way_out(self) -> int:
-        """Where the test that limits the trip count leaves the loop."""
+        """The target of the test that limits the trip count, outside the loop."""
         return ways_of_test(self.f.decoded.flow, self.header, self.plan.limit_at)[1]
 
     def _iterations(self) -> Size:
-        """How many iterations the node has; the odd ones that arrays changing places leave are unrolled after it."""
+        """The trip count of the node. The odd iterations of an unrolled loop are done after it."""
         unroll_factor = self.plan.unroll_factor
         if unroll_factor == 1:
             return self.left
         odd = self.left % unroll_factor
         return (self.left - (odd if isinstance(odd, int) else odd.specialise())) // unroll_factor
 
-    # -- following an iteration
-    # ---------------------------------------------------------------------------------------------
+    # -- tracing an iteration ------------------------------------------------------------------------------------------
     def branch(self, at: int, yes: int, no: int, flag: Node) -> None:
         """Follows both ways of a jump on a value of the graph, up to where they meet in this iteration."""
         raise NotImplementedError
@@ -478,7 +479,7 @@ class Loop:
         f.at = at + 1
         f.refuse_step(i)
         tx.builder.location = f.location(at)
-        if at == self.plan.limit_at:  # the iterations of the node are those in which it holds
+        if at == self.plan.limit_at:  # it holds in all iterations of the node
             self._check_limit(*f.pop_many(2))
             f.at, _ = ways_of_test(f.decoded.flow, self.header, at)
             return
@@ -492,7 +493,7 @@ class Loop:
         run(f, i)
 
     def _look_for_limit(self, at: int, i: Instruction) -> None:
-        """Whether a comparison of ints, with nothing done before it in this iteration, gives the trip count."""
+        """Starts anew with a trip count, where a comparison of ints at the start of the iteration gives it."""
         left, right = settled(self.tx, self.f.stack[-2]), settled(self.tx, self.f.stack[-1])
         if not (is_int(left) and is_int(right)):
             return
@@ -506,45 +507,44 @@ class Loop:
             self.again(limit=limit, limit_at=at, limit_by=found)
 
     def _check_limit(self, left: Value, right: Value) -> None:
-        """Starts anew without a limit where the ints are not those that it was found for: the loop is come to again."""
+        """Starts anew without a trip count, where the ints differ from those that it was found for."""
         found = course(int_of(left) - int_of(right), self.counter) if is_int(left) and is_int(right) else None
         (start, by), unroll_factor = self.plan.limit_by, self.plan.unroll_factor
         first = self.tx.graph.env.adopt(start) + self.number * by
         if found is None or found[1] != by * unroll_factor or not same(found[0], first):
-            self.look_again(unknown_trip_count=True, reason="how often it is done differs from one time to the next")
+            self.look_again(unknown_trip_count=True, reason="its trip count differs from one entry to the next")
 
     def _nothing_done(self) -> bool:
-        """Whether all variables and arrays are as the iteration was given them."""
+        """Whether all variables and arrays are as at the start of the iteration."""
         f, carried = self.f, self.carried
-        if self.tx.mutations != self.changes:  # also in a part of the iteration that is done
+        if self.tx.mutations != self.changes:  # also in the earlier parts of the iteration
             return False
         same_names = all(f.locals.get(name) is self.given.get(name) for name in self.live_before | self.bound)
         return same_names and all(
             memory.node is leaf.inside for memory, leaf in zip(carried.memories, carried.leaves, strict=False)
         )
 
-    # -- what an iteration hands on
-    # -----------------------------------------------------------------------------------------
+    # -- values after an iteration -------------------------------------------------------------------------------------
     def _results(self, before: dict[str, Value]) -> dict[str, Any]:
-        """What each variable holds after the loop, as a value or a tree of carried ones."""
+        """The value of each variable after the loop, as a value or a tree of leaves."""
         f, tx, plan, given, carried = self.f, self.tx, self.plan, self.given, self.carried
         results: dict[str, Any] = {}
         late: dict[int, Any] = {}
         trees = carried.trees
         names = sorted(given.keys() | f.locals.keys(), key=lambda name: (name not in trees, name))
-        for name in names:  # what is carried first: other names may hold the same arrays
+        for name in names:  # carried variables first: others may be aliases of their arrays
             start, end = given.get(name), f.locals.get(name)
             if name in trees:
                 if end is None:
                     raise Unsettled(f"`{name}` has no value after an iteration")
-                carried.hand_on(name, trees[name], end)
+                carried.set_end(name, trees[name], end)
                 continue
             if name not in plan.induction_steps and unchanged(
                 tx, start, end
-            ):  # an iteration that was done apart may have told steps
+            ):  # the steps may be those of a peeled iteration
                 continue
             if name not in self.live_before:
-                results[name] = None  # nobody reads it any more
+                results[name] = None  # it is dead
                 continue
             if end is None:
                 raise Unsettled(f"`{name}` has no value after an iteration")
@@ -570,11 +570,11 @@ class Loop:
         for key, before in known[0].items():
             after = now[0].get(key, before)
             if before != after and key not in planned and not self.slots.is_but_for_slots(key, before, after):
-                raise CannotCapture("loop-mismatch", "an iteration changes an object in another way than what it holds")
+                raise CannotCapture("loop-mismatch", "an iteration changes an object other than by a store to it")
         if known[1][:-1] != now[1][:-1]:
             raise CannotCapture("loop-mismatch", "an iteration deletes or adds globals")
         if tx.break_is_error != policy:
-            raise CannotCapture("loop-mismatch", "an iteration changes what breaks mean")
+            raise CannotCapture("loop-mismatch", "an iteration changes the policy for graph breaks")
 
     @staticmethod
     def _result(leaf: Leaf) -> Node:
@@ -583,7 +583,7 @@ class Loop:
 
 
 def why(error: Exception) -> str:
-    """Why a loop is no node, in words."""
+    """The reason why a loop is no node, in words."""
     if isinstance(error, Left | Returned | Yielded):
         return "it is left from inside"
     if isinstance(error, VariesInLoop):

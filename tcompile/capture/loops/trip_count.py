@@ -1,7 +1,8 @@
 """The trip count of a ``while`` loop that compares an int which grows by the same amount in each iteration.
 
-Input: the comparison, where it stands, and how its sides differ in each iteration. Output: the trip count. Exists so
-that ``while i < n`` is a loop over a range: everything that depends on ``i`` is then known in all iterations.
+Input: the comparison, its place, and the difference of its sides in each iteration.
+Output: the trip count.
+Why: ``while i < n`` becomes a loop over a range, so values that depend on ``i`` are known in all iterations.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ _OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
 
 
 def ways_of_test(flow: Flow, header: Header, at: int) -> tuple[int, int]:
-    """Where the jump after the comparison at an instruction stays in the loop, and where it leaves it."""
+    """The targets of the jump after a comparison: the one in the loop, and the one outside."""
     while "POP_JUMP" not in flow.instructions[at].opname:
         at += 1
     stays, leaves = sorted(flow.ways(at), key=lambda way: way not in header.inside)
@@ -28,7 +29,7 @@ def ways_of_test(flow: Flow, header: Header, at: int) -> tuple[int, int]:
 
 
 def stays_while(flow: Flow, header: Header, at: int, i: Instruction) -> str | None:
-    """The sign for which the loop goes on; None where it is not left right after the comparison."""
+    """The comparison sign for which the loop goes on; None where the jump after it does not leave the loop."""
     test = at + 1
     while flow.instructions[test].opname == "TO_BOOL":
         test += 1
@@ -44,7 +45,7 @@ def stays_while(flow: Flow, header: Header, at: int, i: Instruction) -> str | No
 
 
 def course(size: Size, counter: str) -> tuple[Size, int] | None:
-    """A size in the first iteration, and by how much more it is in each further one; None where that is not one number.
+    """A size in the first iteration, and its growth in each further one; None where the growth is not constant.
 
     >>> from tcompile.graph.sizes import ShapeEnv
     >>> i = ShapeEnv().counter(100)
@@ -64,7 +65,7 @@ def course(size: Size, counter: str) -> tuple[Size, int] | None:
 
 
 def trip_count_while(start: Size, by: int, sign: str) -> Size | None:
-    """In how many iterations, from the first on, ``start + by * iteration sign 0`` holds; None where that is not known.
+    """In how many iterations, from the first on, ``start + by * iteration sign 0`` holds; None: unknown.
 
     >>> trip_count_while(-9, 2, "<"), trip_count_while(7, -1, ">="), trip_count_while(7, 0, "<")
     (5, 8, None)
@@ -79,7 +80,7 @@ def trip_count_while(start: Size, by: int, sign: str) -> Size | None:
 
 
 def int_of(value: Value) -> Any:
-    """The int after a value. Raises Unsettled where it is something else."""
+    """The int of a captured value. Raises Unsettled for other values."""
     if isinstance(value, IntegerValue):
         return value.size
     if isinstance(value, Constant) and type(value.value) is int:
@@ -88,7 +89,7 @@ def int_of(value: Value) -> Any:
 
 
 def is_int(value: Value) -> bool:
-    """Whether a value is an int that ``int_of`` gives."""
+    """Whether a value is an int that ``int_of`` returns."""
     return isinstance(value, IntegerValue) or (isinstance(value, Constant) and type(value.value) is int)
 
 

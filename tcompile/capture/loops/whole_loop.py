@@ -1,8 +1,8 @@
-"""Loops of a frame's own code, where the interpreter comes to one.
+"""Loops of a frame's own code, at the start of an iteration.
 
-Input: a frame where an iteration of a ``for`` or ``while`` begins. Output: whether the frame is already after the loop,
-which has become a node. Why: a branch inside a loop is captured as a loop of its own, so ``branches`` builds on
-``trace_loop``, and what follows both is here.
+Input: a frame where an iteration of a ``for`` or ``while`` begins.
+Output: whether the frame is after the loop, which has become a node.
+Why: a branch in a loop is captured as a loop of its own, so ``branches`` builds on ``trace_loop``. This file uses both.
 """
 
 from __future__ import annotations
@@ -18,16 +18,15 @@ from tcompile.capture.values.counted import Counted
 from tcompile.graph import Node
 from tcompile.graph.sizes import VariesInLoop
 
-FEW_ITERATIONS = 4  # as many are always unrolled
+FEW_ITERATIONS = 4  # trip counts up to this one are always unrolled
 _COLLECTS = ("LIST_APPEND", "SET_ADD", "MAP_ADD")
 
 
 def enter_for(f: Frame, items: Counted) -> bool:
-    """Makes a node of the loop whose FOR_ITER the frame is at; the iterator then has nothing left, or the odd
-    iterations.
+    """Makes a node of the loop whose FOR_ITER the frame is at. The iterator keeps no items, or the odd iterations.
 
-    Where the loop is to be unrolled nothing is done. Says whether the frame is already where it goes on after the
-    loop. Raises Restart where capture has to start anew.
+    Does nothing where the loop is to be unrolled. Returns whether the frame is where it goes on after the loop. Raises
+    Restart where capture has to start anew.
     """
     if items.decided:
         return False
@@ -40,7 +39,7 @@ def enter_for(f: Frame, items: Counted) -> bool:
     try:
         if not items.left > plan.unroll_factor - 1:
             return False
-    except VariesInLoop:  # of the loop around: there are iterations in some of its iterations only
+    except VariesInLoop:  # the trip count is zero in some iterations of the loop around
         if plan.unroll_factor > 1:
             raise
         sure = False
@@ -48,29 +47,29 @@ def enter_for(f: Frame, items: Counted) -> bool:
 
 
 def enter_while(f: Frame, header: Header, iterations: WhileLoop) -> bool:
-    """The same for a ``while`` loop, at the start of an iteration."""
+    """Makes a node of a ``while`` loop, at the start of an iteration; returns as ``enter_for`` does."""
     if iterations.decided:
         return False
     plan = plan_of(f, iterations, "any number of", bool(f.code.co_flags & 0x20))
     if plan is None or _is_apart(f, header, plan, iterations.taken):
         return False
     if plan.limit is not None:
-        for name, value in f.locals.items():  # the limit may be known by their symbols
+        for name, value in f.locals.items():  # the limit may be an expression of their symbols
             if isinstance(value, LazyValue) and type(value.value) is int:
                 f.locals[name] = value.settle(f.tx)
         if not is_known(f.tx.graph.env, plan.limit):
-            plan.outcome, plan.reason = "unrolled", "how often it is done is not known where it begins"
+            plan.outcome, plan.reason = "unrolled", "its trip count is not known where it begins"
             iterations.decided = True
             return False
         iterations.left = plan.limit = f.tx.graph.env.adopt(plan.limit)
         plan.iterations = f"at most {plan.limit}"
-        if not iterations.left > 0:  # no iteration is done: the test says so
+        if not iterations.left > 0:  # the trip count is zero, as the test will find
             return False
     return _make(f, iterations, header, plan)
 
 
 def _is_apart(f: Frame, header: Header, plan: LoopPlan, taken: int) -> bool:
-    """Whether an iteration is done before the node; the frame then knows."""
+    """Whether this iteration is peeled. Notes it in the frame."""
     f.peeled.pop(header.at, None)
     if taken < plan.peeled:
         f.peeled[header.at] = header, plan
@@ -78,7 +77,7 @@ def _is_apart(f: Frame, header: Header, plan: LoopPlan, taken: int) -> bool:
 
 
 def _make(f: Frame, items: Counted | WhileLoop, header: Header, plan: LoopPlan, sure: bool = True) -> bool:
-    """The same as ``make``; ``sure`` says that an iteration is done at all."""
+    """Makes the node; ``sure`` says that at least one iteration is done."""
     items.decided = True
     return make(WholeLoop(f, items, plan, header, sure))
 

@@ -1,8 +1,9 @@
-"""How many places hold an array: whether what is written to it can be seen under another name.
+"""The alias count of an array: a write to it may be seen under another name.
 
-Input: the captured objects as they are, and the memory of an array. Output: how many variables, attributes, items and
-so on lead to it. Why: a variable that a loop's iterations write to and then bind anew can be carried only where
-nothing else sees the array that the first iteration writes to.
+Input: the captured objects as they are, and the memory of an array.
+Output: the number of variables, attributes, items and so on that lead to it.
+Why: iterations may write to a variable's array and then bind the variable anew. It can be carried only if the array
+that the first iteration writes to has no other alias.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ _PARTS = (list, tuple, set, frozenset)
 
 
 def holders(tx: Context, memory: Memory) -> int | None:
-    """How many places hold an array, or a view of it; None where an iterator may, which nobody can look into."""
+    """The number of references to an array or its views; None where an iterator, which is opaque, may have one."""
     found, known = 0, set[int]()
     waiting: list[Any] = [*tx.effects.values(), *tx.mutated.values()]
     for frame in tx.frames:
         waiting += [*frame.locals.values(), *frame.cells.values(), *frame.stack]
-    for value in waiting:  # which grows
+    for value in waiting:  # the list grows in the loop
         if isinstance(value, ArrayValue):
             found += value.memory is memory
         elif isinstance(value, Value | Effect) and id(value) not in known:

@@ -1,7 +1,8 @@
-"""Attributes and iteration, as instructions and built-in functions ask for them.
+"""Attributes and iteration, for instructions and built-in functions.
 
-Input: captured values. Output: the attribute, the iterator, the next value. Exists so that ``x.y`` and
-``getattr(x, 'y')``, a ``for`` loop and ``next`` mean the same.
+Input: captured values.
+Output: the attribute, the iterator, the next value.
+Why: ``x.y`` and ``getattr(x, 'y')`` have one meaning, as have a ``for`` loop and ``next``.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _PLAIN_CLASSES = (
 
 
 class _Join(BuiltinMethod):
-    """``"…".join``, which asks for the iterator of the parts."""
+    """``"…".join``, which takes an iterator of the parts."""
 
     def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """Joins the parts."""
@@ -43,7 +44,7 @@ class _Join(BuiltinMethod):
 
 
 def attribute_name(value: Value) -> str:
-    """The name that ``getattr`` and its like are given, which may be anything."""
+    """The name argument of ``getattr`` and its like, which may be any object."""
     name = constant_of(value, "an attribute's name")
     if type(name) is not str:
         raise CannotCapture("operation-raises", "attribute name must be string")

@@ -1,7 +1,9 @@
 """Calls of built-in functions, classes and library functions.
 
-Input: a constant callable and captured arguments. Output: the value of the result. Exists as one table from callable
-to meaning; array libraries are asked through their frontend; pure functions of constants are simply run.
+Input: a constant callable and captured arguments.
+Output: the value of the result.
+Why: one table leads from callables to their meanings. Frontends have those of array libraries; pure functions of
+constants are simply run.
 """
 
 from __future__ import annotations
@@ -140,7 +142,7 @@ def call_constant(tx: Context, function: Constant, args: Sequence[Value], kwargs
 
 
 def takes_texts(function: Value) -> bool:
-    """Whether a function is called with texts as they are: it only hands them on, or makes others of them."""
+    """Whether a function takes texts unchanged: it only returns them, or makes others of them."""
     if isinstance(function, BuiltinMethod):
         return function.name == ("format" if isinstance(function.owner, Constant) else "append")
     if not isinstance(function, Constant):
@@ -154,7 +156,7 @@ _MATH = {math.sqrt, math.exp, math.log, math.sin, math.cos, math.tan, math.tanh,
 
 
 def _math(tx: Context, function: Callable[..., Any], value: Value) -> Value:
-    """A function of a run-time number, left to plain Python before the graph."""
+    """A function of a run-time number, which plain Python calls before the graph."""
     source = tx.number_source(value)
     assert source is not None
     hint = value.hint if isinstance(value, FloatValue) else value.size.hint  # type: ignore[attr-defined]
@@ -163,7 +165,7 @@ def _math(tx: Context, function: Callable[..., Any], value: Value) -> Value:
     except Exception as error:
         raise CannotCapture("operation-raises", str(error)) from error
     made = ComputedSource("{1}({0})", (source,), (function,))
-    tx.prologue.load(made)  # it may raise, whether or not somebody reads it
+    tx.prologue.load(made)  # it may raise, even where it is dead
     return FloatValue(made, result)
 
 
@@ -289,7 +291,7 @@ def _callable(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -
     if isinstance(value, Constant):
         return Constant(callable(value.value))
     found = lookup(value.python_type, "__call__") is not MISSING
-    if isinstance(value, ObjectValue | OpaqueValue) and value.source is not None:  # a class may get the method
+    if isinstance(value, ObjectValue | OpaqueValue) and value.source is not None:  # its class may get the method
         found = tx.decide(value.source, "callable({})", f"callable({value.source.text})", found)
     return Constant(found)
 
@@ -510,20 +512,20 @@ def is_instance(tx: Context, value: Value, classes: Any) -> bool:
     """``isinstance(value, classes)``."""
     cls = value.python_type
     if isinstance(value, ObjectValue | OpaqueValue) and not _has_own_class(cls):
-        first = next(_each_class(classes), None)  # the object says what its class is once this one is not
+        first = next(_each_class(classes), None)  # the object is asked for its class where this one does not match
         if first is None or not _subclass(cls, first):
             raise CannotCapture("unsupported-object", f"isinstance() is asked of {value.describe()}.")
     return _subclass(cls, classes)
 
 
 def _has_own_class(cls: type) -> bool:
-    """Whether objects say ``__class__`` of their class, as proxies and mocks do not."""
+    """Whether the ``__class__`` of objects is their class, which is not so for proxies and mocks."""
     plain = object.__dict__["__class__"]
     return lookup(cls, "__class__") is plain and lookup(cls, "__getattribute__") is object.__getattribute__
 
 
 def _subclass(cls: type, classes: Any) -> bool:
-    """``issubclass(cls, classes)`` where no code of the user's is asked."""
+    """``issubclass(cls, classes)`` where none of the user's code runs."""
     for one in _each_class(classes):
         if not isinstance(one, type) or type(one).__instancecheck__ is type.__instancecheck__:
             continue
@@ -537,7 +539,7 @@ def _subclass(cls: type, classes: Any) -> bool:
 
 
 def _each_class(classes: Any) -> Iterator[Any]:
-    """The classes in a tuple or a union, in nested ones too."""
+    """The classes in a tuple or a union, also in nested ones."""
     if isinstance(classes, tuple | types.UnionType):
         for one in classes if isinstance(classes, tuple) else classes.__args__:
             yield from _each_class(one)
@@ -623,7 +625,7 @@ def _register_operators() -> None:
 
 
 _register_operators()
-# The keywords that a function takes, where it takes any; None: its handler says.
+# The keywords of functions that take any; None: the handler checks them.
 _KEYWORDS: dict[Any, Sequence[str] | None] = {
     dict: None, functools.partial: None, int: None, float: None, round: None, pow: None, enumerate: ("start",),
     zip: ("strict",), sum: ("start",), min: ("key", "default"), max: ("key", "default"), sorted: ("key", "reverse"),

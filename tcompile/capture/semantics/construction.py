@@ -1,7 +1,8 @@
-"""Making instances of Python classes, and what ``object`` and ``super`` do to them.
+"""The construction of instances of Python classes; ``object`` and ``super``.
 
-Input: a class, or a function of ``object``, and captured arguments. Output: a new captured object, or the effect on
-one. Why: ``type.__call__``, ``object.__new__`` and their like run no bytecode to follow.
+Input: a class, or a function of ``object``, and captured arguments.
+Output: a new captured object, or the effect on one.
+Why: ``type.__call__``, ``object.__new__`` and their like have no bytecode to follow.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _METACLASS_CALL = lookup(type, "__call__")
 
 
 def makes_instances(cls: Any) -> bool:
-    """Whether calling ``cls`` gives an instance as ``type.__call__`` does, with no state but its attributes."""
+    """Whether calling ``cls`` makes an instance as ``type.__call__`` does, with no state but its attributes."""
     if not isinstance(cls, type) or lookup(type(cls), "__call__") is not _METACLASS_CALL:
         return False
     if not cls.__flags__ & (1 << 9) or cls.__flags__ & _ABSTRACT or lookup(cls, "__del__") is not MISSING:
@@ -37,7 +38,7 @@ def makes_instances(cls: Any) -> bool:
 
 
 def _only_attributes(cls: type) -> bool:
-    """Whether all that instances hold is in attributes: no built-in class but ``object`` is a base."""
+    """Whether instances have no state but attributes: no built-in class but ``object`` is a base."""
     return all(base is object or _by_class_statement(base) for base in cls.__mro__)
 
 
@@ -119,7 +120,7 @@ def _object_setattr(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Val
 
 def _object_getattribute(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     owner, name = args
-    if not isinstance(owner, ObjectValue) or hasattr(owner.cls, "__getattr__"):  # which it does not ask
+    if not isinstance(owner, ObjectValue) or hasattr(owner.cls, "__getattr__"):  # object's function does not call it
         raise CannotCapture("unknown-function", "`object.__getattribute__`")
     return owner.attribute(tx, attribute_name(name))
 
@@ -145,7 +146,7 @@ class SuperValue(Value):
         return super
 
     def attribute(self, tx: Context, name: str) -> Value:
-        """What the classes after ``cls`` in the owner's resolution order define, bound to the owner."""
+        """The attribute that the classes after ``cls`` in the owner's resolution order define, bound to the owner."""
         owner = self.owner
         class_ = owner.value if isinstance(owner, Constant) and isinstance(owner.value, type) else None
         through_class = class_ is not None and issubclass(class_, self.cls)
@@ -178,7 +179,7 @@ class SuperValue(Value):
         return function if through_class else MethodValue(owner, function)
 
     def rebuild(self, program: Rebuilder) -> str:
-        """A new object that looks from the same class on."""
+        """A new object with the same classes."""
         return f"{program.constant(super)}({program.constant(self.cls)}, {program.rebuild(self.owner)})"
 
     def _guard(self, tx: Context, start: type, name: str, found: Any) -> None:
@@ -189,7 +190,7 @@ class SuperValue(Value):
 
 
 def _after(start: type, cls: type, name: str) -> Any:
-    """What ``super(cls, start)`` finds under ``name``, unbound."""
+    """The unbound attribute ``name`` of ``super(cls, start)``."""
     order = start.__mro__
     for owner in order[order.index(cls) + 1 :]:
         if name in owner.__dict__:
@@ -220,7 +221,7 @@ def make_super(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) 
 
 
 def _plain_order(owner: Value) -> bool:
-    """Whether ``super`` finds the owner's class without asking the owner."""
+    """Whether ``super`` finds the owner's class without calling the owner's code."""
     if isinstance(owner, Constant):
         return isinstance(owner.value, type)
     return isinstance(owner, ObjectValue)

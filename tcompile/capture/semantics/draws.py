@@ -1,8 +1,9 @@
-"""Random numbers where they are drawn in a loop that becomes a node, and many of them anywhere.
+"""Random numbers that are drawn in a loop that becomes a node, and large draws anywhere.
 
-Input: a generator's method, and captured arguments. Output: the number or the array that it gives, drawn by a loop
-over elements from the generator's state. Outside of loops a draw of few is plain Python's, unless a break would be an
-error: NumPy's own call costs less than to hand the state in and out.
+Input: a generator's method, and captured arguments.
+Output: the number or array of the method, drawn by a scalar loop from the generator's state.
+Why: outside of loops, NumPy's own call draws a few numbers faster than a graph loads and stores the state. So plain
+Python draws them, unless a break would be an error.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 def call(
     tx: ArrayContext, owner: RandomGeneratorValue, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
-    """What the method gives. Raises CannotCapture for what is plain Python's."""
+    """The result of the method. Raises CannotCapture for draws that are left to plain Python."""
     if name == "choice" and not is_legacy(owner.value):
         return _choice(tx, owner, args, kwargs)
     row = method_of(owner.python_type, name)
@@ -48,7 +49,7 @@ def call(
 
 
 def _choice(tx: ArrayContext, owner: RandomGeneratorValue, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    """Elements of an array, or numbers below an int, each of which may be taken several times: places are drawn."""
+    """Elements of an array, or ints below a bound, drawn with replacement: positions are drawn."""
     given = {**dict(zip(("a", "size", "replace", "p", "axis"), args, strict=False)), **kwargs}
     source = given.pop("a", None)
     size = given.pop("size", None)
@@ -70,10 +71,10 @@ def _is(value: Value, usual: object) -> bool:
 
 
 def _pays(owner: RandomGeneratorValue, row: str, shape: Sequence[Any] | None) -> bool:
-    """Whether a draw outside of loops belongs in the graph: NumPy takes no less for that many numbers.
+    """Whether a draw outside of loops belongs in the graph, because NumPy's own call is no faster.
 
-    The state of a RandomState, and what it keeps beside it, are too large to be handed in and out. What is little more
-    than the bits of a bit generator takes less where these are not drawn by calls.
+    A RandomState's state, and the data beside it, are too large to load and store. For draws of little more than the
+    generator's bits, the graph is faster only where it calls no functions for the bits.
     """
     assert owner.family is not None
     what = DRAWS[row]
@@ -87,7 +88,7 @@ def _pays(owner: RandomGeneratorValue, row: str, shape: Sequence[Any] | None) ->
 def _size(
     row: str, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> tuple[Value | None, Sequence[Value]]:
-    """How many numbers are asked for, and the other arguments without a name."""
+    """The size argument, and the other positional arguments."""
     if name in ("rand", "randn"):
         return (SequenceValue(list(args), tuple) if args else None), ()
     count = len(DRAWS[row].parameters)

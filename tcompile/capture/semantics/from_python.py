@@ -1,8 +1,9 @@
-"""From an object that exists to the value that captures it, with its guards.
+"""From an existing object to its captured value, with guards.
 
-Input: an object and its source. Output: a ``Value``; the guards its kind needs are in the prologue. Exists as the one
-place that decides what is guarded on first sight: the type of everything, the value of constants, the layout of
-arrays, the length of containers. Contents are guarded when they are read.
+Input: an object and its source.
+Output: a ``Value``; the guards that its kind needs are in the prologue.
+Why: one place decides on the guards at first sight: types, values of constants, layouts of arrays, lengths of
+containers. Contents are guarded when they are read.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ _BY_IDENTITY = (
     types.MethodDescriptorType, types.GenericAlias, enum.Enum,
     operator.itemgetter, operator.attrgetter, operator.methodcaller,
 )  # fmt: skip
-_KEYS = (str, int, bytes, bool, type(None), type)  # whose equality and hash run no user's code
+_KEYS = (str, int, bytes, bool, type(None), type)  # their equality and hash run none of the user's code
 _MAX_ITEMS = 1000
 
 
 def wrap(tx: Context, value: Any, source: Source) -> Value:
     """The captured value of ``value``, found at ``source``."""
     cls = type(value)
-    if isinstance(source, StateSource):  # the generator's class says all
+    if isinstance(source, StateSource):  # the guard on the generator's class is enough
         return tx.array_input(TensorType(value.dtype, value.shape), False, source)
     if _is_foreign(value):
         return _moved(tx, value, source)
@@ -93,7 +94,7 @@ def wrap(tx: Context, value: Any, source: Source) -> Value:
         usual = frontend.copied_dtype(value)
         if usual is not None:
             return _copied_dtype(tx, usual, frontend, source)
-    # From here on nothing is asked of the object itself, which may answer in Python.
+    # From here on the object's own methods are not called: they may run Python code.
     if issubclass(cls, _BY_IDENTITY) or (not _by_class_statement(cls) and tx.is_fixed(value)) or tx.is_special(value):
         return _identical(tx, value, source, shown(value))
     if cls is error_on_graph_break:
@@ -107,7 +108,7 @@ def _by_class_statement(cls: type) -> bool:
 
 
 def _is_foreign(value: Any) -> bool:
-    """Whether hardly anything can be asked of an object that does not run code of the user's."""
+    """Whether almost any access to an object may run the user's code."""
     cls = type(value)
     if class_answers_in_python(cls) or (issubclass(cls, type) and class_answers_in_python(value)):
         return True
@@ -115,7 +116,7 @@ def _is_foreign(value: Any) -> bool:
 
 
 def _moved(tx: Context, value: Any, source: Source) -> Value:
-    """An object that is only passed on."""
+    """An object that is only moved: it is neither read nor called."""
     name = type_name(value)
     held = tx.prologue.constant(type(value))
     tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {name}", name, "type")
@@ -240,7 +241,7 @@ def _sequence(tx: Context, value: Any, source: Source) -> Value:
 
 
 def _dict(tx: Context, value: dict[Any, Any], source: Source) -> Value:
-    if "__builtins__" in value or "__name__" in value:  # a module's globals, which are read and stored as such
+    if "__builtins__" in value or "__name__" in value:  # a module's globals are read and stored as globals
         return _object(tx, value, source)
     if len(value) > _MAX_ITEMS or not all(type(type(key)) is type and type(key) in _KEYS for key in value):
         return _object(tx, value, source)
@@ -299,8 +300,8 @@ def _bounds(tx: Context, value: Any, source: Source) -> Value:
 def _function(tx: Context, value: types.FunctionType, source: Source) -> Value:
     if tx.frontend_of(value) is not None or tx.is_special(value):
         return _identical(tx, value, source, shown(value))
-    # The code and the globals are the function; what else it holds is read, and guarded, through it. Arguments, and
-    # what hangs on them, may be a new function at each call; a global is one function until it is redefined.
+    # A function is its code and its globals; its other contents are read, and guarded, through it. Arguments, and
+    # objects found through them, may be a new function at each call. A global is one function until it is redefined.
     code = tx.prologue.constant(value.__code__)
     if isinstance(source, GlobalSource):
         test = f"{{}} is {tx.prologue.constant(value)} and {{}}.__code__ is {code}"

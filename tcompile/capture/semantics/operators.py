@@ -1,7 +1,8 @@
 """Python's operators on captured values.
 
-Input: an operator sign and two values. Output: the value of the result. Exists so that the interpreter, the built-in
-``operator`` functions and comparisons inside built-ins agree on what ``+`` means for each kind of value.
+Input: an operator sign and two values.
+Output: the value of the result.
+Why: the interpreter, the built-in ``operator`` functions and comparisons in built-ins use one meaning of ``+``.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ def _equal_plain(tx: Context, left: Value, right: Value) -> bool:
 
 
 def _combine_objects(tx: Context, sign: str, left: Value, right: Value) -> Value | None:
-    """``left sign right`` where a Python class may say what it means; None where neither side does."""
+    """``left sign right`` where a Python class may define the operator; None where neither side does."""
     name, reflected = f"__{_NAMES[sign]}__", f"__r{_NAMES[sign]}__"
     refused = CannotCapture("unsupported-operands", f"`{sign}` of {left.describe()} and {right.describe()}")
     if _extends_builtin(left) or _extends_builtin(right):
@@ -134,7 +135,7 @@ def _combine_objects(tx: Context, sign: str, left: Value, right: Value) -> Value
     turned = False
     if isinstance(left, ObjectValue):
         if isinstance(right, ObjectValue) and right.cls is not left.cls and issubclass(right.cls, left.cls):
-            turned = lookup(right.cls, reflected) is not lookup(left.cls, reflected)  # a subclass comes first
+            turned = lookup(right.cls, reflected) is not lookup(left.cls, reflected)  # a subclass is asked first
             found = right.call_operator(tx, reflected, [left]) if turned else None
             if found is not None:
                 return found
@@ -157,7 +158,7 @@ _DECLINING = (
 
 
 def _declines(value: Value) -> bool:
-    """Whether an operator of this object and of an instance of a Python class says NotImplemented, if there is one."""
+    """Whether the operator returns NotImplemented for this object and an instance of a Python class."""
     cls = value.python_type
     return isinstance(value, ObjectValue) or cls in _DECLINING or _compares_by_identity(cls)
 
@@ -167,7 +168,7 @@ def _extends_builtin(value: Value) -> bool:
 
 
 def _compare_objects(tx: Context, sign: str, left: Value, right: Value) -> Value | None:
-    """A comparison where a Python class may say what it means."""
+    """A comparison where a Python class may define it."""
     name, reflected = f"__{_NAMES[sign]}__", f"__{_NAMES[_REFLECTED[sign]]}__"
     refused = CannotCapture("unsupported-operands", f"`{sign}` of {left.describe()} and {right.describe()}")
     if _extends_builtin(left) or _extends_builtin(right):
@@ -191,7 +192,7 @@ def inplace_object(tx: Context, sign: str, left: ObjectValue, right: Value) -> V
 
 
 def _fold_operator(tx: Context, sign: str, left: Value, right: Value) -> Value:
-    """An operator of constants, done now; one that an enumeration of the user's defines is not."""
+    """An operator of constants, done now, unless an enumeration of the user's defines it."""
     for side in (left, right):
         if isinstance(side, Constant) and isinstance(side.value, enum.Enum):
             for name in (f"__{_NAMES[sign]}__", f"__r{_NAMES[sign]}__"):
@@ -201,13 +202,13 @@ def _fold_operator(tx: Context, sign: str, left: Value, right: Value) -> Value:
     return tx.fold(BINARY.get(sign) or COMPARE[sign], [left, right], {})
 
 
-_HUGE = 4096  # bits of ints that are in no text: Python writes few of so many digits
+_HUGE = 4096  # bits of ints that are not written in a program's text: Python limits the digits
 
 
 def _numbers(tx: Context, sign: str, left: Value, right: Value) -> Value:
-    """Arithmetic of Python numbers of which at least one is known at run time only."""
+    """Arithmetic of Python numbers, at least one of them known at run time only."""
     if any(isinstance(side, Constant) and isinstance(side.value, enum.Enum) for side in (left, right)):
-        return _fold_operator(tx, sign, left, right)  # whose classes say what comes out
+        return _fold_operator(tx, sign, left, right)  # their classes define the result
     for side in (left, right):
         if isinstance(side, Constant) and not isinstance(side.value, _NUMBERS):
             if sign in ("==", "!=") and type(side.value) in _NEVER_NUMBERS:
@@ -230,7 +231,7 @@ def _numbers(tx: Context, sign: str, left: Value, right: Value) -> Value:
             for _ in range(b):
                 power = power * a
             return integer(power)
-        if sign == "**" and counted:  # an int without bounds
+        if sign == "**" and counted:  # the result is an int without bounds
             return scalar.combine(tx, sign, left, right)
         if sign != "/":
             fixed = [x if isinstance(x, int) else x.specialise() for x in (a, b)]
@@ -239,7 +240,7 @@ def _numbers(tx: Context, sign: str, left: Value, right: Value) -> Value:
 
 
 def _size_of(value: Value) -> Any:
-    """The int, maybe symbolic, after a value; None for anything else."""
+    """The int of a value, maybe symbolic; None for other values."""
     if isinstance(value, IntegerValue):
         return value.size
     if isinstance(value, Constant) and isinstance(value.value, int):
@@ -290,7 +291,7 @@ def _equal_dicts(tx: Context, left: DictValue, right: DictValue) -> bool:
 
 
 def equal(tx: Context, left: Value, right: Value) -> bool:
-    """``left == right`` as a Python truth, as container comparison asks it (identical objects are equal)."""
+    """``left == right`` as a Python bool, as containers compare their items (identical objects are equal)."""
     if left is right:
         return True
     if isinstance(left, SequenceValue) and isinstance(right, SequenceValue):
@@ -385,7 +386,7 @@ def identical(tx: Context, left: Value, right: Value) -> bool:
                 return left.value is right.value
             if isinstance(left.value, str | bytes | int) and left.value != right.value:
                 return False
-        raise refused  # which equal numbers and strings are one object is Python's own business
+        raise refused  # equal numbers and strings may or may not be one object
     for one, two in ((left, right), (right, left)):
         if isinstance(one, SequenceValue) and one.original is not None and isinstance(two, SequenceValue):
             if two.original is not None:
@@ -406,23 +407,23 @@ def identical(tx: Context, left: Value, right: Value) -> bool:
         if _is_alike(left) is not None and _is_alike(left) is _is_alike(right):
             raise refused  # one object in the first iteration of a loop
         if not any(_may_be_copied(side) for side in (left, right)):
-            return False  # made in here: no object from outside, and no other object made in here
+            return False  # made by captured code: it is no object from outside, and no other new object
     raise refused
 
 
 def _is_alike(value: Value) -> object:
-    """The array that a variable of a loop begins with, where another does so, too."""
+    """The array with which a variable of a loop begins, where another variable begins with it, too."""
     memory = value.memory if isinstance(value, ArrayValue) and not value.path else None
     return None if memory is None else memory.alike
 
 
 def _may_be_copied(value: Value) -> bool:
-    """Whether Python is free to give one object for two equal ones of this type."""
+    """Whether Python may use one object for two equal ones of this type."""
     return value.traced.scalar if isinstance(value, ArrayValue) else value.python_type in (tuple, frozenset)
 
 
 def _is_singleton(value: Any) -> bool:
-    """Whether an object is the only one that is equal to it, whoever made it."""
+    """Whether an object is the only one that is equal to it."""
     return value is None or value is Ellipsis or value is NotImplemented or isinstance(value, bool | type | enum.Enum)
 
 

@@ -1,7 +1,8 @@
-"""What functions of itertools, operator and math mean on captured values.
+"""Functions of itertools, operator and math on captured values.
 
-Input: captured arguments. Output: an iterator, an object that calls, or the value. Exists as a table beside that of
-the built-ins; what is not in it is called in plain Python.
+Input: captured arguments.
+Output: an iterator, a callable object, or the value.
+Why: this table extends that of the built-ins. Functions that it lacks are called in plain Python.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _NONE, _ZERO, _ONE = Constant(None), Constant(0), Constant(1)
 
 
 def _means(function: Any, fewest: int, most: int, *names: str) -> Callable[[Handler], Handler]:
-    """Registers the meaning of ``function``, which takes ``fewest`` to ``most`` positional arguments, and ``names``."""
+    """Registers the meaning of ``function``: ``fewest`` to ``most`` positional arguments, keywords ``names``."""
 
     def register(handler: Handler) -> Handler:
         def checked(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -45,7 +46,7 @@ def _means(function: Any, fewest: int, most: int, *names: str) -> Callable[[Hand
 
 
 def _iterates(function: Any, fewest: int, most: int, *names: str) -> Callable[[Callable[..., Iterator[Value]]], Any]:
-    """Registers a function that gives an iterator: ``make`` gives the values, one by one."""
+    """Registers a function that returns an iterator: ``make`` yields the values."""
 
     def register(make: Callable[..., Iterator[Value]]) -> Callable[..., Iterator[Value]]:
         def made(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -198,7 +199,7 @@ GETTERS = (operator.itemgetter, operator.attrgetter, operator.methodcaller)
 
 
 def call_getter(tx: Context, getter: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    """What ``itemgetter(…)``, ``attrgetter(…)`` or ``methodcaller(…)`` gives for one object."""
+    """The result of ``itemgetter(…)``, ``attrgetter(…)`` or ``methodcaller(…)`` for one object."""
     made = getter.__reduce__()
     if len(args) != 1 or kwargs or made[0] is not type(getter) or not made[1]:
         raise CannotCapture("unknown-function", f"`{type(getter).__name__}`")

@@ -1,8 +1,9 @@
-"""Capturing a function as a region: the sub-graph of a control-flow node.
+"""Captures a function as a region: the sub-graph of a control-flow node.
 
-Input: a captured function, and the types of the arrays that the region is called with. Output: the region's graph and
-result, and the outer values that it reads, which become inputs of it too. A region is pure: where following the
-function changes anything that exists outside of it, or returns what is no array, the call is not captured.
+Input: a captured function, and the types of the arrays that the region is called with.
+Output: the region's graph and result, and the outer values that it reads, which become inputs of it too.
+Why: a region is pure. So the call is not captured where the function changes an object outside of it, or returns a
+value that is no array.
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ _NUMBERS = (bool, int, float, complex)
 class Subgraph:
     """A captured function: its graph, its result, and the outer nodes that it reads.
 
-    ``leaves`` and ``spec`` are the result's arrays and structure. ``existing`` names, by identity, what the captured
-    code had made before.
+    ``leaves`` and ``spec`` are the result's arrays and structure. ``existing`` has, by identity, the objects from
+    before the call.
     """
 
     graph: Graph
@@ -48,7 +49,7 @@ class Subgraph:
 
 
 def mismatch(what: str) -> CannotCapture:
-    """The call is left to plain Python, which raises a clear error or simply does it."""
+    """The error that leaves the call to plain Python, which raises a clear error or does the call."""
     return CannotCapture("loop-mismatch", what)
 
 
@@ -62,8 +63,8 @@ def capture_region(
 ) -> Subgraph:
     """Follows ``call`` on one new array for each of ``types``, in a graph of its own called ``name``.
 
-    ``finish`` gives the region's outputs; the operations that it adds are part of the region. ``tree`` says that the
-    result must be a tree of arrays and numbers.
+    ``finish`` returns the region's outputs; the operations that it adds are part of the region. ``tree``: the result
+    must be a tree of arrays and numbers.
     """
     graph = Graph(name, tx.graph.env)
     inside: list[Value] = []
@@ -92,7 +93,7 @@ def capture_region(
 
 @contextlib.contextmanager
 def open_region(tx: Context, graph: Graph) -> Iterator[None]:
-    """Follows what comes in ``graph``, the region of a loop, which may write to arrays that the loop carries."""
+    """Opens the graph of a loop's region, for code that may write to arrays that the loop carries."""
     outside = tx.builder.graph
     tx.builder.graph = graph
     tx.open_loops.append((outside, graph))
@@ -127,7 +128,7 @@ def lift(regions: Sequence[Subgraph]) -> tuple[list[Node], list[list[Node]]]:
 def control_node(
     tx: Context, op: Op, operands: Sequence[Operand], types: Sequence[Type], regions: Sequence[Graph], **attrs: Any
 ) -> list[Node]:
-    """A control-flow node in the graph being built, and the values that it results in."""
+    """A control-flow node in the graph being built, and the values of its results."""
     graph, location = tx.builder.graph, tx.builder.location
     node = graph.append(op, operands, attrs, tuple(types), location=location, regions=tuple(regions))
     return [
@@ -139,7 +140,7 @@ def control_node(
 
 
 def as_node(tx: Context, leaf: Value) -> Node:
-    """The array after a leaf; a number becomes a 0-d array."""
+    """The array of a leaf; a number becomes a 0-d array."""
     if isinstance(leaf, ArrayValue):
         return leaf.traced.node
     if isinstance(leaf, Constant) and type(leaf.value) in _DTYPES:
@@ -148,7 +149,7 @@ def as_node(tx: Context, leaf: Value) -> Node:
 
 
 def node_of(tx: Context, value: Value) -> Node:
-    """The same for what a loop may hand on: ints are of 64 bits, whatever computes them."""
+    """The same for values that a loop may carry: ints have 64 bits."""
     if isinstance(value, ScalarValue):
         return value.array.traced.node
     if isinstance(value, IntegerValue):
@@ -164,16 +165,16 @@ def in_c_order(tx: Context, node: Node) -> Node:
 
 
 def own_copy(tx: Context, node: Node) -> Node:
-    """A new array in C order that nothing else can see."""
+    """A new array in C order without aliases."""
     return node if node.op is ops.FULL else tx.builder.op("copy_c", node)
 
 
 def settle_outputs(
     tx: Context, graph: Graph, nodes: Sequence[Node], passed_on: Sequence[Node | None] = ()
 ) -> list[Node]:
-    """The outputs of a region as arrays in C order, none seen through another name.
+    """The outputs of a region as arrays in C order, without aliases.
 
-    ``passed_on[i]`` is the input that output ``i`` may hand on as it is.
+    ``passed_on[i]`` is the input that output ``i`` may be unchanged.
     """
     taken: set[Node] = set()
     made = set(graph.nodes)
@@ -237,9 +238,9 @@ def unflatten(spec: Any, leaves: Iterator[Value]) -> Value:
 
 
 def state_of(tx: Context) -> tuple[dict[int, Any], list[Any], list[Any]]:
-    """A fingerprint of all captured state that exists, to see whether following a function changed it.
+    """A fingerprint of all captured state, to find whether following a function has changed it.
 
-    The last item only keeps alive what the others name by identity.
+    The last item only keeps objects alive whose identities the others have.
     """
     seen: dict[int, Any] = {}
     alive: list[Any] = []
@@ -251,7 +252,7 @@ def state_of(tx: Context) -> tuple[dict[int, Any], list[Any], list[Any]]:
         if id(value) in seen or not isinstance(value, _STATE):
             continue
         if isinstance(value, SequenceValue | DictValue) and value.source is not None:
-            continue  # its changes are counted, and reading an item of it changes what we remember of it
+            continue  # its changes are counted, and reading an item changes its record
         parts = {key: part for key, part in vars(value).items() if key not in NOT_STATE}
         seen[id(value)] = {key: _shallow(part) for key, part in parts.items()}
         alive.append(parts)

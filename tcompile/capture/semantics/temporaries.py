@@ -1,11 +1,13 @@
-"""Temporaries: operands of an operator that nobody else holds.
+"""Temporaries: operands of an operator that have no other reference.
 
-Input: an operator's operands, and the frames being followed. Output: the operand whose memory the library takes for
-the result (NumPy: where it is large), which then lies in memory as that operand does. Why: this depends on
-who else holds the operand: ``x.T * 2 + y`` and ``t + y`` may differ in their strides, though ``t`` is ``x.T * 2``.
+Input: an operator's operands, and the frames being followed.
+Output: the operand whose memory the library takes for the result (NumPy: where it is large). The result then has the
+operand's memory layout.
+Why: the layout depends on other references to the operand. ``x.T * 2 + y`` and ``t + y`` may differ in their strides,
+though ``t`` is ``x.T * 2``.
 
-Whether an operand is held is read off the frames' variables, and off the instruction that left it on the stack. Where
-that says nothing (it came through a container, or out of a function), the graph ends before the operator.
+References are read off the frames' variables, and off the instruction that left the operand on the stack. Where that is
+not conclusive (it came through a container, or out of a function), the graph ends before the operator.
 """
 
 from __future__ import annotations
@@ -20,11 +22,11 @@ from tcompile.capture.values.callable import ClosureCell
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.op import Aliasing
 
-_VARIABLES = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_GLOBAL", "LOAD_NAME")  # those of a frame are looked at themselves
+_VARIABLES = ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_GLOBAL", "LOAD_NAME")  # a frame's own variables are read directly
 
 
 def reused(tx: Context, operands: list[Value], taken: list[int]) -> ArrayValue | None:
-    """The first operand, of those at the places ``taken``, that nobody else holds."""
+    """The first operand, of those at the places ``taken``, that has no other reference."""
     for place in taken:
         operand = operands[place]
         assert isinstance(operand, ArrayValue)
@@ -37,7 +39,7 @@ def reused(tx: Context, operands: list[Value], taken: list[int]) -> ArrayValue |
 
 
 def _is_held(tx: Context, array: ArrayValue, last: bool) -> bool | None:
-    """Whether an operand is held by more than the stack, or does not own its memory; None where that is not known."""
+    """Whether an operand has a reference beside the stack, or does not own its memory; None: unknown."""
     memory, source = array.memory, array.source
     if memory is None or array.path:
         return True
@@ -47,7 +49,7 @@ def _is_held(tx: Context, array: ArrayValue, last: bool) -> bool | None:
     left_by = _producer(frame, last)
     if left_by is not None and frame.instructions[left_by].opname in _VARIABLES:
         return True
-    if memory.owner is not None:  # what it was found in holds it, unless that is the stack alone
+    if memory.owner is not None:  # its source has a reference, unless that is the stack alone
         return None if source is None or isinstance(source, ParameterSource) else True
     made_here = left_by is not None and array.traced.node.location is frame.location(left_by)
     owning = memory.root.op.memory is Aliasing.FRESH
@@ -55,7 +57,7 @@ def _is_held(tx: Context, array: ArrayValue, last: bool) -> bool | None:
 
 
 def _variables(tx: Context) -> list[Value]:
-    """What the variables and stacks of all frames hold."""
+    """The values of the variables and stacks of all frames."""
     found: list[Value] = []
     for frame in tx.frames:
         found += frame.locals.values()
@@ -66,13 +68,13 @@ def _variables(tx: Context) -> list[Value]:
 
 
 def _producer(frame: FrameView, last: bool) -> int | None:
-    """The number of the instruction that left an operand of the operator being followed; None where it is not clear."""
+    """The number of the instruction that left an operand of the current operator; None where it is not clear."""
     instructions, at = frame.instructions, frame.at - 2
     if instructions[frame.at - 1].opname != "BINARY_OP":
         return None
     if last:
         return at
-    missing = 1  # how many items the instructions after ``at`` still have to find on the stack
+    missing = 1  # how many stack items the instructions after ``at`` still need
     while missing > 0:
         if at < 0 or instructions[at].opcode in JUMPS or instructions[at + 1].is_jump_target:
             return None

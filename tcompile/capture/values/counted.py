@@ -36,7 +36,7 @@ class Counted(IteratorValue):
         self.plan: LoopPlan | None = None
         self.decided = decided
         self.scalar = False  # whether it has to be scalar code
-        self.unknown = ""  # why nobody knows how far it is, where that is so: it is not asked for another item then
+        self.unknown = ""  # why its position is unknown, where it is: no further item is taken then
 
     def at(self, position: Size) -> Value:
         """The item with this number, from 0."""
@@ -143,7 +143,7 @@ class TextIterator(Counted):
 
 
 class Enumerated(Counted):
-    """``enumerate`` of such an iterator that nobody else has."""
+    """``enumerate`` of such an iterator without another reference."""
 
     def __init__(self, tx: Context, items: Counted, start: int) -> None:
         super().__init__(tx, items.count)
@@ -160,7 +160,7 @@ class Enumerated(Counted):
 
 
 class Zipped(Counted):
-    """``zip`` of such iterators of equal length that nobody else has."""
+    """``zip`` of such iterators of equal length, without other references."""
 
     def __init__(self, tx: Context, columns: Sequence[Counted]) -> None:
         super().__init__(tx, columns[0].count)
@@ -178,7 +178,7 @@ class Zipped(Counted):
 
 
 def counted(tx: Context, value: Value) -> Counted | None:
-    """An iterator for nobody else of a value whose items are known by their numbers; None where they are not."""
+    """A new iterator over a value whose items are known by their positions; None where they are not."""
     if isinstance(value, Constant | LazyValue) and type(value.value) is str:
         return TextIterator(tx, value)
     value = settled(tx, value)

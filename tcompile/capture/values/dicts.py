@@ -83,7 +83,7 @@ class DictValue(Value):
 
     @property
     def waiting(self) -> int:
-        """How much was stored under keys that nobody has looked at."""
+        """How many stores there were under keys that have not been read."""
         return len(self._later)
 
     def read(self) -> None:

@@ -22,10 +22,10 @@ _MOST = 1024  # items that are read one by one
 
 
 class ListSlice(Value):
-    """Items of a list that are the rows of ``array``, which nobody else has: what a loop's iterations appended.
+    """Items of a list that are the rows of ``array``, appended by a loop's iterations. The array has no alias.
 
-    ``kind`` says what they are: an ``array``, a ``scalar`` of the library, or a number's class. ``last`` is the array
-    object that is the last item, where a variable holds it as well.
+    ``kind`` is the kind of the items: an ``array``, a ``scalar`` of the library, or a number's class. ``last`` is the
+    array object that is the last item, where a variable holds it as well.
     """
 
     def __init__(self, tx: Context, array: ArrayValue, kind: Any, last: ArrayValue | None) -> None:
@@ -72,8 +72,7 @@ class ListSlice(Value):
 
 
 class CountedSpan(ListSlice):
-    """Items of a list that are the first elements of arrays, ``count`` of them: what some of a loop's iterations
-    appended.
+    """The first ``count`` elements of arrays as items of a list, appended by some of a loop's iterations.
 
     ``kinds`` are those of an element of each array (``graph.ops.scalar_loop``). There are several where the items are
     tuples.
@@ -87,7 +86,7 @@ class CountedSpan(ListSlice):
 
     @property
     def size(self) -> Size:
-        """Nobody knows."""
+        """Unknown: raises CannotCapture."""
         raise self._refusal("the length of")
 
     @property

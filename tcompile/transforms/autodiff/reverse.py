@@ -22,7 +22,7 @@ from tcompile.transforms.autodiff.emit import Emit, Library, is_float
 from tcompile.transforms.autodiff.table import NO_VJP, STOPPED, VJPS, Vjp
 
 Loop = Callable[["Walk", Node], None]
-LOOPS: dict[Op, Loop] = {}  # operations with several results, which hand on several cotangents
+LOOPS: dict[Op, Loop] = {}  # operations with several results and cotangents
 
 
 class Walk:
@@ -66,9 +66,9 @@ class Walk:
             rule_of = VJPS.get(node.op)
             if rule_of is None:
                 raise DerivativeError(self.why(node))
-            self._hand_on(node, rule_of, g)
+            self._propagate(node, rule_of, g)
 
-    def _hand_on(self, node: Node, rule: Vjp, g: Node) -> None:
+    def _propagate(self, node: Node, rule: Vjp, g: Node) -> None:
         try:
             pulls = rule(self.e, node, g)
             for operand, pull in zip(node.operands, pulls, strict=True):

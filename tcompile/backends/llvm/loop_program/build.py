@@ -175,7 +175,7 @@ class Iterations(LoopIR):
             elif not _is_result(step.node, program):
                 others = [other for other in program.schedule.steps[position:] if _is_call(other, program)]
                 if not others and step.kind == "view":
-                    raise NotNative("they hand on a part of an array")
+                    raise NotNative("they carry a part of an array")
                 raise NotNative(f"they call {_done_by((others or [step])[0])}")
 
     def _locate_carried(self) -> None:

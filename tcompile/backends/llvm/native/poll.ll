@@ -43,9 +43,9 @@ keep:
 define i32 @tc_poll() nounwind {
   %holder = call ptr @$THREAD_STATE()  ; in CPython 3.11 that of any thread
   %own = call ptr @PyGILState_GetThisThreadState()
-  %nobody = icmp eq ptr %holder, null
+  %unheld = icmp eq ptr %holder, null
   %other = icmp ne ptr %holder, %own
-  %free = or i1 %nobody, %other
+  %free = or i1 %unheld, %other
   br i1 %free, label %take, label %hold
 hold:
   %thread = call ptr @PyEval_SaveThread()

@@ -1,6 +1,8 @@
 """Instructions that build and take apart tuples, lists, dicts, slices and strings.
 
-Input: a frame with the parts on its stack. Output: the container, or the parts.
+Input: a frame with the parts on its stack.
+Output: the container, or the parts.
+Why: instructions with a common theme share helpers.
 """
 
 from __future__ import annotations

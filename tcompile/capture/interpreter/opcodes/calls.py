@@ -1,8 +1,8 @@
 """Instructions that make and call functions.
 
-Input: a frame with a callable and its arguments on the stack. Output: the value of the call, which may have run a
-frame of its own. CPython leaves an empty slot above or below the callable, as its version has it; either order is
-understood.
+Input: a frame with a callable and its arguments on the stack.
+Output: the value of the call, which may have run a frame of its own.
+Why: each version of CPython puts an empty slot above or below the callable. Either order is understood here alone.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _set_function_attribute(f: Frame, i: Instruction) -> None:
     function = f.pop()
     value = f.pop()
     if not isinstance(function, FunctionValue) or function.function is not None:
-        raise CannotCapture("frame-step", f.tx.current_text())  # the frame itself is in the middle of making it
+        raise CannotCapture("frame-step", f.tx.current_text())  # the running frame is making the generator
     f.tx.touch()
     if i.arg == 8:
         function.closure = tuple(_closure(value))
@@ -101,7 +101,7 @@ def _finish_call(f: Frame, count: int, names: tuple[str, ...]) -> None:
         function = first
         args = [second, *args]
     followed = function.function if type(function) is MethodValue else function
-    if type(followed) is not FunctionValue:  # which reads its arguments where it uses them
+    if type(followed) is not FunctionValue:  # followed functions read arguments at their uses
         args = list(map(partial(held if takes_texts(function) else settled, f.tx), args))
     positional = len(args) - len(names)
     try:

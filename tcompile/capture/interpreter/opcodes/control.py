@@ -1,6 +1,8 @@
-"""Instructions that decide what runs next: jumps, loops, raising, ``with``.
+"""Instructions of control flow: jumps, loops, raising, ``with``.
 
-Input: a frame. Output: the frame at its next instruction. A loop over known values is unrolled by walking it.
+Input: a frame.
+Output: the frame at its next instruction.
+Why: a loop over known values is unrolled by following its jumps; all other loops are in ``loops``.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ def _get_iter(f: Frame, i: Instruction) -> None:
 
 
 def _push_iterator(f: Frame, items: Value) -> None:
-    """With the empty slot above it, where an iterator has one."""
+    """Pushes an iterator, with the empty slot above it in versions that have one."""
     f.stack += [items, NULL][: D.iterator_items]
 
 
@@ -37,7 +39,7 @@ def _jump(f: Frame, i: Instruction) -> None:
 
 @handler("JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT")
 def _jump_back(f: Frame, i: Instruction) -> None:
-    """To another iteration, unless the loop has become too much already."""
+    """Jumps to another iteration, unless the unrolled loop has become too large."""
     now, most = len(f.tx.builder.graph.nodes), f.tx.options.max_unrolled
     if most is not None and now - f.first_iteration.setdefault(i.offset, now) > most:
         raise CannotCapture("too-long", f"A loop was unrolled into more than {most} operations.")
@@ -46,7 +48,7 @@ def _jump_back(f: Frame, i: Instruction) -> None:
 
 
 def jump_either_way(f: Frame, i: Instruction) -> None:
-    """Ahead, or to another iteration: 3.11 has tests that jump back."""
+    """Jumps ahead, or to another iteration: 3.11 has tests that jump back."""
     if "BACKWARD" in i.opname:
         _jump_back(f, i)
     else:
@@ -95,7 +97,7 @@ def _with(f: Frame, i: Instruction) -> None:
 
 @handler("LOAD_SPECIAL")
 def _load_special(f: Frame, i: Instruction) -> None:
-    """What enters or leaves a ``with`` block; from 3.14 on each is loaded by itself, the way out first."""
+    """Loads a method that enters or leaves a ``with`` block; from 3.14 on each has an instruction, the exit first."""
     shown, manager = f.stack[-1].describe(), f.pop()
     if isinstance(manager, PolicyValue):
         f.push(manager.way_out(f.tx) if i.argval == "__exit__" else manager.way_in(f.tx))

@@ -1,6 +1,8 @@
 """Instructions that read and write attributes and items.
 
-Input: a frame. Output: the frame with the value read; a write is done on the values that allow it, else it breaks.
+Input: a frame.
+Output: the frame with the value read. A write is done where the value allows it, else it is a graph break.
+Why: values have the meaning of items and attributes, and these handlers only move them to and from the stack.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
 """Instructions of match statements.
 
-Input: a frame with the subject on its stack. Output: what the pattern binds, or None where it does not match.
+Input: a frame with the subject on its stack.
+Output: the values that the pattern binds, or None where it does not match.
+Why: a pattern tests flags of the subject's type, which no other instruction does.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ def _match_kind(f: Frame, i: Instruction) -> None:
     subject = f.peek(1)
     cls = subject.python_type
     found = bool(cls.__flags__ & flag)
-    if isinstance(subject, ObjectValue):  # which a class joins by registering
+    if isinstance(subject, ObjectValue):  # its class may be registered as a sequence or mapping
         where, text = ConstantSource.of(cls.__qualname__, cls), f"{cls.__qualname__} is a {i.opname[6:].lower()}"
         f.tx.prologue.guard(where, f"bool({{}}.__flags__ & {flag}) is {found}", text, str(found))
     f.push(Constant(found))

@@ -1,6 +1,8 @@
 """Instructions that move values: constants, locals, cells, globals, and the stack itself.
 
-Input: a frame. Output: the frame with a value moved. A read of a global or a built-in is guarded.
+Input: a frame.
+Output: the frame with a value moved.
+Why: reads of globals and built-ins need guards, and moves between a frame's places do not.
 """
 
 from __future__ import annotations
@@ -49,7 +51,7 @@ def _push_null(f: Frame, i: Instruction) -> None:
 def _pop_top(f: Frame, i: Instruction) -> None:
     value = f.stack[-1]
     if type(value) is LazyValue and _ends_in_python(value.value):
-        raise CannotCapture("frame-step", f.tx.current_text())  # what it does as it ends has its place in the program
+        raise CannotCapture("frame-step", f.tx.current_text())  # its clean-up has its place in the program
     f.pop_unread()
 
 
@@ -60,7 +62,7 @@ def _pop_iterator(f: Frame, i: Instruction) -> None:
 
 
 def _ends_in_python(value: Any) -> bool:
-    """Whether the program's own code may run as an object ends that the frame alone holds (the iterator of a loop)."""
+    """Whether the program's own code may run as an object ends that only the frame holds (a loop's iterator)."""
     classes = type.__dict__["__mro__"].__get__(type(value))
     return type(value) in _SUSPENDED or any("__del__" in type.__dict__["__dict__"].__get__(cls) for cls in classes)
 

@@ -1,7 +1,8 @@
 """Instructions for operators, comparisons and truth.
 
-Input: a frame with the operands on its stack. Output: the result in their place; ``capture.operators`` says what each
-operator means.
+Input: a frame with the operands on its stack.
+Output: the result in their place.
+Why: ``semantics.operators`` has the meaning of each operator, and these handlers decode it from the instruction.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def _inplace(f: Frame, sign: str, left: Value, right: Value) -> Value:
     if isinstance(left, SequenceValue) and left.cls is list and not isinstance(right, ArrayValue):
         if sign == "+":
             found = right.call_operator(f.tx, "__radd__", [left]) if isinstance(right, ObjectValue) else None
-            if found is not None:  # which comes before the list's own method
+            if found is not None:  # it comes before the list's own method
                 return found
             left.method(f.tx, "extend", [right], {})
             return left

@@ -1,7 +1,9 @@
-"""Functions of tcompile itself that mean something inside a captured function: one file a theme.
+"""Functions of tcompile that have a meaning of their own in a captured function: one file a theme.
 
-Input: calls of them. Output: ``SPECIAL``, what each call means to capture, and the marks by which a user's function is
-excluded. What these functions do in plain Python is in ``tcompile.annotations``.
+Input: calls of them.
+Output: ``SPECIAL``, the meaning of each call to capture, and the marks by which a user's function is excluded.
+Why: in plain Python these functions do their work themselves (``tcompile.annotations``), but a graph needs nodes or
+breaks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,10 @@
-"""``cond``, ``while_loop``, ``scan``, ``map`` and ``associative_scan`` as one node of the graph each.
+"""``cond``, ``while_loop``, ``scan``, ``map`` and ``associative_scan``: each becomes one node of the graph.
 
-Input: calls of them with captured functions and arrays. Output: the results; the functions given are regions of the
-node. Arrays from outside that the functions read become operands of the node. What does not fit (structures, dtypes,
-shapes, a function that is not captured whole or changes something) leaves the call to plain Python.
+Input: calls of them with captured functions and arrays.
+Output: the results; the functions passed are regions of the node. Arrays from outside that the functions read become
+operands of the node.
+Why: these functions have no other form in the graph. A call is left to plain Python where structures, dtypes or shapes
+do not fit, or a function has side effects or breaks.
 """
 
 from __future__ import annotations
@@ -217,7 +219,7 @@ def _map(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping
     )  # fmt: skip
     types = [_stack_type(node, count) for node in region.graph.outputs]
     outer, (passed_on,) = lift([region])
-    if outer:  # a scan carries what every slice reads
+    if outer:  # a scan carries the values that every slice reads
         inputs = region.graph.inputs
         region.graph.inputs = [*inputs[len(columns) :], *inputs[: len(columns)]]
         region.graph.outputs = [*passed_on, *region.graph.outputs]
@@ -254,7 +256,7 @@ def _scanned(
     row_types = [_stack_type(node, count) for node in region.graph.outputs[len(state) :]]
     outer, (passed_on,) = lift([region])
     graph, fixed = region.graph, len(state)
-    # Inputs and outputs in the order: carry, what every step reads, slices (rows).
+    # Inputs and outputs in the order: carry, outer values, slices (rows).
     body = graph.inputs[fixed : len(graph.inputs) - len(outer)]
     graph.inputs = [*graph.inputs[:fixed], *passed_on, *body]
     graph.outputs = [*graph.outputs[:fixed], *passed_on, *graph.outputs[fixed:]]
@@ -273,7 +275,7 @@ def _carry(
     types: Sequence[TensorType],
     inputs: Sequence[Node],
 ) -> list[Node]:
-    """The next carried values of a loop's body, which must be as those before."""
+    """The next carried values of a loop's body, of the same types as before."""
     if spec != wanted:
         raise mismatch(f"{name} returns another structure than it is given.")
     nodes = [as_node(tx, leaf) for leaf in leaves]

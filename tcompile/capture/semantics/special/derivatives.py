@@ -1,12 +1,12 @@
-"""Derivatives of captured functions: ``tcompile.grad`` and its relatives, by way of ``reverse`` and ``forward``.
+"""Derivatives of captured functions: ``tcompile.grad`` and its relatives, through ``reverse`` and ``forward``.
 
 Input: calls of them with captured functions and arguments.
-Output: the function's value and its derivatives. The function is followed where it is called, so it has its effects,
-and its value has the bits, of the plain call. Its derivative is then added to the same graph.
+Output: the function's value and its derivatives. The function is followed where it is called. So it has its side
+effects, and its value has the bits of the plain call. Its derivative is then added to the same graph.
 Why: guards, open sizes, fusion and caches are those of any other code.
 
-What is differentiated goes in as a view of itself. So other names for the same array, a closure variable or the
-argument of a derivative around this one, are constants here.
+A differentiated array goes in as a view of itself. So its aliases are constants here: a closure variable, or the
+argument of a derivative around this one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def _refuse(text: str) -> CannotCapture:
 
 @dataclass
 class Leaf:
-    """A number or array that is differentiated: what stands for it inside, and its node there."""
+    """A number or array that is differentiated: its stand-in inside the function, and the stand-in's node."""
 
     outside: Value
     inside: Value
@@ -67,7 +67,7 @@ def _as_kind(tx: Context, node: Node, like: Value) -> Value:
 
 
 def _leaf(tx: Context, value: Value, name: str) -> Leaf:
-    """What stands for a differentiated number or array inside the function."""
+    """The stand-in for a differentiated number or array inside the function."""
     value = settled(tx, value)
     is_number = isinstance(value, FloatValue | ScalarValue) or (
         isinstance(value, Constant) and type(value.value) is float
@@ -102,7 +102,7 @@ class Argument:
 
     @property
     def inside(self) -> Value:
-        """What the function is passed."""
+        """The argument that the function gets."""
         return unflatten(self.spec, iter([leaf.inside for leaf in self.leaves]))
 
 
@@ -113,7 +113,7 @@ def _argument(tx: Context, value: Value, name: str) -> Argument:
 
 @contextlib.contextmanager
 def _followed(tx: Context, leaves: Sequence[Leaf]) -> Iterator[None]:
-    """While a function is followed of which derivatives are taken: refuses writes to what is differentiated."""
+    """Refuses writes to differentiated arrays while a function is followed of which derivatives are taken."""
     held: list[tuple[Memory, str]] = []
     for leaf in leaves:
         memory = leaf.inside.memory if isinstance(leaf.inside, ArrayValue) else None
@@ -141,7 +141,7 @@ def _plain(tx: Context, value: Value) -> Any:
 def _arguments(
     tx: Context, given: Value, named: Value, numbers: Sequence[int | str]
 ) -> tuple[list[Argument], list[Value], dict[str, Value]]:
-    """The arguments to differentiate, and all arguments as the function is passed them."""
+    """The arguments to differentiate, and all arguments that the function gets."""
     assert isinstance(given, SequenceValue) and isinstance(named, DictValue)
     positional, keywords = list(given.items), dict(named.items)
     chosen = []
@@ -181,7 +181,7 @@ def _reverse(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
 
 
 def _node(value: Value) -> Node | None:
-    """The node of a result that may depend on what is differentiated; None for numbers that do not."""
+    """The node of a result that may depend on differentiated arguments; None for numbers that do not."""
     if isinstance(value, ScalarValue):
         return value.array.traced.node
     if isinstance(value, ArrayValue):
@@ -283,8 +283,8 @@ def _forward(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
         result = settled(tx, called.call(tx, [argument.inside for argument in chosen], {}))
     middle = len(graph.nodes)
     values, spec = flatten(tx, result)
-    # The cotangents of the arguments are linear in those of the result, whatever these are: their derivative with
-    # respect to these is the forward derivative.
+    # The cotangents of the arguments are linear in those of the result. So their derivative with respect to the
+    # result's cotangents is the forward derivative.
     pairs, dummies = [], []
     for value in values:
         node = _node(value)

@@ -2,6 +2,7 @@
 
 Input: calls of ``is_compiling``, ``graph_break``, ``set_stance`` and functions marked by ``disable`` or by a stance.
 Output: constants and breaks.
+Why: capture knows the answers, and plain Python must do the rest.
 """
 
 from __future__ import annotations
@@ -86,5 +87,5 @@ def refuse_marked(tx: Context, function: Any) -> None:
 def is_marked(function: Any) -> bool:
     """Whether ``refuse_marked`` stops at ``function``."""
     if not issubclass(type(function), types.FunctionType):
-        return False  # and an object of a user's class is not asked: it might answer in Python
+        return False  # methods of a user's object are not called: they may run Python code
     return hasattr(function, "__tcompile_stance__") or hasattr(function, "__tcompile_disabled__")

@@ -1,7 +1,8 @@
 """``error_on_graph_break`` in captured code.
 
-Input: the class being called, an object of it being entered and left by ``with``, and calls of functions that it
-decorates. Output: whether a break from here on is an error (``Capture.break_is_error``).
+Input: calls of the class, objects of it that ``with`` enters and leaves, and calls of functions that it decorates.
+Output: whether a break from here on is an error (``Capture.break_is_error``).
+Why: the policy changes in the middle of captured code, and a break may come before plain Python has the block.
 """
 
 from __future__ import annotations
@@ -33,15 +34,15 @@ class PolicyValue(Value):
         return error_on_graph_break
 
     def describe(self) -> str:
-        """As it is written."""
+        """The text of the call that makes it."""
         return f"error_on_graph_break({self.errors})"
 
     def way_out(self, tx: Context) -> Value:
-        """What ``with`` keeps to leave the block."""
+        """The method that ``with`` keeps to leave the block."""
         return PolicyChange(tx.break_is_error, "end", tx.step)
 
     def way_in(self, tx: Context) -> Value:
-        """What ``with`` calls to enter the block."""
+        """The method that ``with`` calls to enter the block."""
         return PolicyChange(self.errors, "start", tx.step)
 
     def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
@@ -56,7 +57,10 @@ class PolicyValue(Value):
 
 
 class PolicyChange(Value):
-    """Enters a block, or leaves it. ``errors`` holds from then on, ``born`` is the step at which the block was met."""
+    """Enters a block, or leaves it.
+
+    ``errors`` holds from then on, ``born`` is the step at which the block was met.
+    """
 
     def __init__(self, errors: bool, side: str, born: int) -> None:
         self.errors = errors
@@ -92,7 +96,7 @@ def call_under_policy(
     """A call of a decorated function."""
     target = function.value.__wrapped__
     before, tx.break_is_error = tx.break_is_error, treatment.flag
-    # Where the call breaks, what holds inside it is what counts: so it is not put back then.
+    # Where the call breaks, the policy inside it counts: so it is not restored then.
     source = ConstantSource.of(getattr(target, "__qualname__", "function"), target)
     result = tx.wrap(target, source).call(tx, args, kwargs)
     tx.break_is_error = before

@@ -1,7 +1,8 @@
-"""The table of functions that mean something of their own to capture.
+"""The table of functions that have a meaning of their own to capture.
 
-Input: handlers, as the sibling files define them. Output: ``SPECIAL``, by the function's identity. Exists so that
-the file of one handler needs no other.
+Input: handlers, as the sibling files define them.
+Output: ``SPECIAL``, by the function's identity.
+Why: the file of one handler needs no other.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SPECIAL: dict[int, Handler] = {}
 
 
 def special(function: Any) -> Callable[[Handler], Handler]:
-    """Registers what a call of ``function`` means in a captured function."""
+    """Registers the meaning of a call of ``function`` in a captured function."""
 
     def register(handler: Handler) -> Handler:
         SPECIAL[id(function)] = handler
@@ -30,7 +31,7 @@ def special(function: Any) -> Callable[[Handler], Handler]:
 def bind(
     name: str, parameters: Mapping[str, Value | None], args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> list[Value]:
-    """The values of one of our own functions' parameters; None in ``parameters`` means that it must be given."""
+    """The values of the parameters of a function of tcompile; None in ``parameters``: the argument is required."""
     given = dict(zip(parameters, args, strict=False))
     if len(args) > len(parameters) or not set(kwargs) <= set(parameters) - set(given):
         raise CannotCapture("operation-raises", f"wrong arguments for {name}")

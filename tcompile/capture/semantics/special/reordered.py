@@ -1,8 +1,10 @@
 """Calls that only report something, kept in order without ending the graph: ``config.reorderable_functions``.
 
-Input: a call of such a function in captured code. Output: the call as an effect of the program, made with the values
-that its arguments had, after the graph and in the order of the program. Where an argument may have changed by then, the
-call is a graph break as always.
+Input: a call of such a function in captured code.
+Output: the call as a side effect of the program, with the values that its arguments had. These calls are made after the
+graph, in the order of the program.
+Why: a ``print`` need not end the graph. Where an argument may have changed by then, the call is a graph break as
+always.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from tcompile.config import config
 
 
 def is_reorderable(function: Any) -> bool:
-    """Whether the user says that calls of ``function`` may wait for the graph."""
+    """Whether the user has said that calls of ``function`` may be made after the graph."""
     found = config.reorderable_functions
     return bool(found) and any((f.__func__ if type(f) is types.MethodType else f) is function for f in found)
 
@@ -43,7 +45,7 @@ class LaterCall(Value):
 
 
 def call_later(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
-    """Notes the call; None where it cannot wait."""
+    """Notes the call; None where it cannot be made after the graph."""
     given = [_as_it_is_now(tx, arg) for arg in args]
     named = {name: _as_it_is_now(tx, value) for name, value in kwargs.items()}
     if None in given or None in named.values():

@@ -1,8 +1,10 @@
-"""Calls of functions that a user has said something about: one handler for each kind of ``Treatment``.
+"""Calls of functions with a user's ``Treatment``: one handler for each kind.
 
-Input: a call of such a function. Output: its value: an operation that calls the function (``allow``), a break
-(``disallow``), the result of a call made now (``constant``), the result of following another function (``substitute``),
-or a call of a shared region (``region``).
+Input: a call of such a function.
+Output: its value, by the kind of treatment. ``allow``: an operation that calls the function. ``disallow``: a break.
+``constant``: the result of a call made now. ``substitute``: the result of following another function. ``region``: a
+call of a shared region.
+Why: each treatment replaces the plain following of a call.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _LITERALS = (bool, int, float, complex, str, bytes, type(None), type(Ellipsis), 
 
 
 def call_treated(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
-    """The value of a call, or None where nothing was said about the function."""
+    """The value of a call, or None where the function has no treatment."""
     treatment = treatment_of(function.value)
     if treatment is None:
         return None
@@ -61,7 +63,7 @@ def _constant(
     plain = [_object(tx, arg, function) for arg in args]
     named = {key: _object(tx, value, function) for key, value in kwargs.items()}
     key = (id(function.value), *map(_same, plain), *((name, _same(value)) for name, value in named.items()))
-    held = tx.profile.results.get(key)  # capture may come here more than once
+    held = tx.profile.results.get(key)  # capture may meet the call more than once
     if held is None:
         try:
             result = function.value(*plain, **named)
@@ -73,12 +75,12 @@ def _constant(
 
 
 def _same(value: Any) -> Any:
-    """What tells arguments apart: the text of a literal, the identity of everything else."""
+    """A key for equal arguments: the text of a literal, the identity of everything else."""
     return (type(value), repr(value)) if type(value) in _LITERALS else id(value)
 
 
 def _object(tx: Context, value: Value, function: Constant) -> Any:
-    """The object that an argument is now, where it is one that exists."""
+    """The object of an argument now, where it is one that exists."""
     if isinstance(value, ObjectValue) or (isinstance(value, ArrayValue) and value.source is not None):
         if value.source is not None and value.source in tx.objects and not tx.mutated.get(id(value)):
             return tx.objects[value.source]
@@ -112,7 +114,7 @@ def _allow(
     operands: list[Any] = []
 
     def template(value: Any) -> Any:
-        """An argument as the operation keeps it, with what varies among the operands."""
+        """An argument as the operation keeps it, with operands for its varying parts."""
         if isinstance(value, Traced) or (isinstance(value, TracedNumber) and value.at is None):
             operands.append(value.node)
             return slot(len(operands) - 1, value)
@@ -179,7 +181,7 @@ def _expected(
 
 
 def _examples(tx: Context, operands: Sequence[Any]) -> list[Any]:
-    """The values that operands have in the call that is being captured, computed by their libraries."""
+    """The values of operands in the call that is being captured, computed by their libraries."""
     hints = tx.graph.env.hints
     values = tx.examples
     inputs = dict(zip(tx.graph.inputs, tx.input_sources, strict=True))
@@ -205,7 +207,7 @@ def _examples(tx: Context, operands: Sequence[Any]) -> list[Any]:
 
 
 def _value_at(tx: Context, source: Source) -> Any:
-    """What is found at a source in the call that is being captured."""
+    """The object at a source in the call that is being captured."""
     if source in tx.objects:
         return tx.objects[source]
     if isinstance(source, SizeSource):
@@ -223,10 +225,10 @@ def _value_at(tx: Context, source: Source) -> Any:
 
 @dataclass
 class Shared:
-    """A captured region: for which arguments and state it is, and what its results are.
+    """A captured region: its arguments and state, and its results.
 
     ``passed`` maps a leaf of the result that is an argument itself to the argument's number; ``made`` are the leaves
-    that the region's node gives. ``alive`` holds what ``key`` and ``state`` name by identity.
+    that the region's node returns. ``alive`` keeps objects alive whose identities ``key`` and ``state`` have.
     """
 
     key: list[Any]
@@ -306,7 +308,7 @@ def _captured(
 
 
 def _key(value: Value, arrays: list[ArrayValue]) -> Any:
-    """What tells kinds of arguments apart; a part that is None fits no other call. Notes the arrays, each once."""
+    """A key for kinds of arguments; a part that is None fits no other call. Notes the arrays, each once."""
     if isinstance(value, ArrayValue):
         if value not in arrays:
             arrays.append(value)
@@ -328,7 +330,7 @@ def _is_unique(key: Any) -> bool:
 
 
 def _leaves(value: Value, existing: Collection[int]) -> Iterator[Value]:
-    """What a region returns, containers that it made itself opened."""
+    """The leaves of a region's result; containers that it made itself are opened."""
     if id(value) in existing or value.source is not None:
         return
     if isinstance(value, SequenceValue):
@@ -342,7 +344,7 @@ def _leaves(value: Value, existing: Collection[int]) -> Iterator[Value]:
 
 
 def _replaced(value: Value, new: Mapping[int, Value], existing: Collection[int] | None = None) -> Value:
-    """``value`` with other leaves, but for what is ``existing``; without that, lists and dicts stay as they are."""
+    """``value`` with other leaves, except in ``existing`` objects; without these, lists and dicts stay as they are."""
     found = new.get(id(value))
     if found is not None:
         return found
