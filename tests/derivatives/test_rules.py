@@ -153,6 +153,8 @@ CASES = {
     "norm": (np.linalg.norm, X),
     "norm of rows": (lambda m: np.linalg.norm(m, axis=1), M),
     "einsum": (lambda a, b: np.einsum("ij,jk->ki", a, b), M, B),
+    "einsum with an axis of size 1": (lambda a: np.einsum("ij,ij->i", a[:, :1], a), M),
+    "einsum with a summed axis of size 1": (lambda a, b: np.einsum("ij,jk->ik", a[:, :1], b), M, B),
     "matrix power": (lambda a: np.linalg.matrix_power(a, 3), A),
     "convolve": (np.convolve, X, C),
     "degrees": (np.rad2deg, X),

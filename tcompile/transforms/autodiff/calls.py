@@ -20,7 +20,7 @@ from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Node
 from tcompile.graph.ops.opaque import Slot, fill, resolve
-from tcompile.graph.sizes import Size
+from tcompile.graph.sizes import Size, is_one
 from tcompile.transforms.autodiff.emit import Emit, is_float
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
 from tcompile.transforms.autodiff.table import VJPS, Pull, derivative
@@ -346,8 +346,11 @@ def _einsum(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
         kept = "".join(label for label in own if label in known)
         parts = ",".join([output, *(labels[i] for i in others)])
         found = e.numpy(np.einsum, f"{parts}->{kept}", g, *(operands[i] for i in others))
-        shape = [n if label in known else 1 for label, n in zip(own, x.tensor.shape, strict=True)]
-        return e.broadcast(e.reshape(found, shape), x.tensor.shape)
+        # An axis may have size 1 in this operand, or in all others.
+        wanted, sizes = dict(zip(own, x.tensor.shape, strict=True)), dict(zip(kept, found.tensor.shape, strict=True))
+        sizes = {label: 1 if is_one(wanted[label]) else size for label, size in sizes.items()}
+        found = e.sum_to(found, [sizes[label] for label in kept])
+        return e.broadcast(e.reshape(found, [sizes.get(label, 1) for label in own]), x.tensor.shape)
 
     pulls: list[Pull | None] = [None] * len(node.operands)
     for number, slot in enumerate(slots):
