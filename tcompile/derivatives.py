@@ -19,6 +19,7 @@ import numpy as np
 from tcompile.annotations.derivatives import (
     COMPILE,
     PLAIN,
+    distinct,
     grad,
     hvp,
     jvp,
@@ -31,7 +32,7 @@ from tcompile.annotations.derivatives import (
     weighed,
 )
 from tcompile.api import compile
-from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, Unsupported
+from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, RecompileLimitError, Unsupported
 from tcompile.graph import Graph
 from tcompile.stance import set_stance
 
@@ -109,7 +110,10 @@ def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
     held, _conditions.seen = _conditions.seen, conditions
     try:
         with set_stance("default"):
-            answer = found(*rest)
+            try:
+                answer = found(*rest)
+            except RecompileLimitError:
+                answer = _evaluated.__wrapped__(kind, function, shared=False)(*rest)
     except _Failed as failed:
         raise failed.error from None
     except Unsupported as error:
@@ -124,10 +128,16 @@ def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
 
 
 @functools.lru_cache(maxsize=64)
-def _evaluated(kind: _Function, function: _Function) -> _Function:
+def _evaluated(kind: _Function, function: _Function, shared: bool = True) -> _Function:
+    """The derivative that ``kind`` computes, for any arguments; with entries of its own where it is not ``shared``."""
+
     def evaluated(*given: Any) -> Any:
         return kind(function, *given)
 
+    if shared:
+        distinct(evaluated, function)
+    else:
+        evaluated.__code__ = evaluated.__code__.replace()
     made: _Function = compile(evaluated, fullgraph=True, backend=_reference)
     return made
 

@@ -12,7 +12,9 @@ function all the same.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -187,8 +189,43 @@ def compiled(function: _Function, fun: _Function, kind: str) -> _Function:
     name = f"{kind}({getattr(fun, '__name__', type(fun).__name__)})"
     function.__name__ = function.__qualname__ = name
     function.__doc__ = getattr(fun, "__doc__", None)
-    made: _Function = COMPILE[0](function)
+    made: _Function = COMPILE[0](distinct(function, fun))
     return made
+
+
+def distinct(function: _Function, fun: _Function) -> _Function:
+    """``function`` with a code object that only derivatives of the code of ``fun`` have.
+
+    Compiled entries and their limit belong to a code object, so different functions must not share one. A lambda that a
+    loop makes anew has the same code each time, and shares its entries.
+    """
+    template, body = function.__code__, _body(fun)
+    key = (id(body), template)
+    found = _codes.get(key)
+    if found is None or found[0]() is not body:
+        drop = _codes.pop  # bound here: at exit the module's globals are cleared first
+        held = (lambda: body) if isinstance(body, np.ufunc) else weakref.ref(body, lambda _: drop(key, None))
+        found = _codes[key] = held, template.replace()
+    function.__code__ = found[1]
+    return function
+
+
+_MOST_WRAPPERS = 16  # an object may answer each attribute with another such object
+_codes: dict[tuple[int, CodeType], tuple[_Function, CodeType]] = {}
+
+
+def _body(fun: Any) -> Any:
+    """The code of a callable; for one without code a ufunc, or the class."""
+    for _ in range(_MOST_WRAPPERS):
+        inner = fun.func if isinstance(fun, functools.partial) else getattr(fun, "__func__", None)
+        inner = inner or getattr(fun, "__wrapped__", None)
+        if not callable(inner):
+            break
+        fun = inner
+    if isinstance(fun, np.ufunc):
+        return fun
+    code = getattr(fun, "__code__", None) or getattr(type(fun).__call__, "__code__", None)
+    return code if isinstance(code, CodeType) else type(fun)
 
 
 def remembered(make: Any, *key: Any) -> _Function:
@@ -235,7 +272,7 @@ def weighed(function: _Function, weights: Any) -> _Function:
     def slope(*args: Any) -> Any:
         return product(function(*args), weights)
 
-    return slope
+    return distinct(slope, function)
 
 
 def product(a: Any, b: Any) -> Any:
@@ -251,6 +288,7 @@ __all__ = [
     "COMPILE",
     "PLAIN",
     "compiled",
+    "distinct",
     "forward",
     "grad",
     "hvp",

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import collections
+import functools
 import re
+import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -346,6 +349,73 @@ def test_the_functions_own_exception():
         tcompile.grad(lambda x: np.sum(x @ np.ones((3, 3))))(X)
 
 
+# -- many functions, and many kinds of arguments ---------------------------------------------------------------------
+def _powers():
+    return [eval(f"lambda x: np.sum(x ** {k})", {"np": np}) for k in range(2, 22)]
+
+
+@pytest.mark.parametrize("stance", ["default", "force_eager"])
+@pytest.mark.filterwarnings("error")
+def test_functions_do_not_count_towards_each_others_limit(stance):
+    x = np.arange(1.0, 4.0)
+    with tcompile.set_stance(stance):
+        for _ in range(2):
+            gradients = [tcompile.grad(f) for f in _powers()]
+            for k, gradient in enumerate(gradients, 2):
+                np.testing.assert_allclose(gradient(x), k * x ** (k - 1))
+                assert len(gradient.entries) == (stance == "default")
+            for k, f in enumerate(_powers(), 2):
+                np.testing.assert_allclose(tcompile.jvp(f, (x,), (np.ones(3),))[1], np.sum(k * x ** (k - 1)))
+                tcompile.check_grads(f)(x)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_function_made_anew_shares_what_is_compiled():
+    for k in range(20):
+        y = X * k
+        gradient = tcompile.grad(lambda x: np.sum((x - y) ** 2))
+        np.testing.assert_allclose(gradient(X), 2 * (X - y))
+        assert len(gradient.entries) == 1
+
+
+@pytest.mark.parametrize("make", [
+    lambda f: functools.partial(f, scale=2.0),
+    lambda f: types.MethodType(lambda self, x: f(x, 2.0), object()),
+    lambda f: type("Scaled", (), {"__call__": lambda self, x: f(x, 2.0)})(),
+    lambda f: functools.wraps(f)(lambda x: f(x, 2.0)),
+    lambda f: tcompile.compile(lambda x: f(x, 2.0)),
+])  # fmt: skip
+def test_callables_of_all_kinds(make):
+    gradient = tcompile.grad(make(lambda x, scale=1.0: np.sum(x * x) * scale))
+    np.testing.assert_allclose(gradient(X), 4 * X)
+
+
+def test_an_object_that_has_every_attribute():
+    class Anything:
+        def __getattr__(self, name):
+            if name.startswith("__") and name not in ("__func__", "__wrapped__"):
+                raise AttributeError(name)
+            return Anything()
+
+        def __call__(self, x):
+            return np.sum(x * x)
+
+    np.testing.assert_allclose(tcompile.grad(Anything())(X), 2 * X)
+
+
+@pytest.mark.at_recompile_limit
+@pytest.mark.parametrize("stance", ["default", "force_eager"])
+def test_the_recompile_limit_changes_no_gradient(stance):
+    gradient = tcompile.grad(lambda x: np.sum(x * x))
+    with tcompile.set_stance(stance), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*was compiled .* times")
+        for rank in range(12):
+            for dtype in (np.float64, np.float32):
+                x = np.full((2,) * rank, 3.0, dtype)
+                np.testing.assert_array_equal(gradient(x), 2 * x)
+                assert gradient(x).dtype == dtype
+
+
 # -- bad input ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda: tcompile.grad(np.sum)(2), DerivativeError, r"argument 0 is the int 2, .*: pass 2\.0"),
@@ -355,6 +425,7 @@ def test_the_functions_own_exception():
     (lambda: tcompile.grad(np.sum)("text"), DerivativeError, "argument 0 is a str"),
     (lambda: tcompile.grad(lambda x, y: x * y, 2)(1.0, 2.0), DerivativeError, "no argument 2 .* passes 2 positional"),
     (lambda: tcompile.grad(lambda x: x, argnames="y")(1.0), DerivativeError, "no argument 'y'"),
+    (lambda: tcompile.grad(lambda x: x)(), DerivativeError, "no argument 0 .* passes 0 positional"),
     (lambda: tcompile.grad(lambda x: x * 2)(np.ones(3)), DerivativeError, "not a scalar; jacrev"),
     (lambda: tcompile.grad(lambda x: "no")(1.0), DerivativeError, "not a scalar"),
     (lambda: tcompile.grad(lambda x: x * x, has_aux=True)(1.0), DerivativeError, "has_aux asks for a pair"),
@@ -367,6 +438,7 @@ def test_the_functions_own_exception():
     (lambda: tcompile.vjp(np.sin, np.ones(3))[1](np.ones(4)), DerivativeError, "A cotangent has the shape"),
     (lambda: tcompile.check_grads(np.sum, order=3), InvalidArgument, "order must be 1 or 2, got 3"),
 ])  # fmt: skip
+@pytest.mark.filterwarnings("error")
 def test_bad_input(call, error, text):
     with pytest.raises(error, match=text):
         call()

@@ -147,6 +147,8 @@ def _arguments(
     chosen = []
     for number in numbers:
         held: Any = positional if isinstance(number, int) else keywords
+        if number >= len(held) if isinstance(number, int) else number not in held:
+            raise _refuse(f"There is no argument {number!r} to differentiate.")
         argument = _argument(tx, held[number], f"Argument {number!r}")
         held[number] = argument.inside
         chosen.append(argument)
