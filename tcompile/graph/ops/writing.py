@@ -23,7 +23,8 @@ from tcompile.graph.ops.rules import broadcast_shapes
 from tcompile.graph.ops.view import BROADCAST_TO, DIAGONAL, INDEX, WINDOWS, is_view_of_operand
 from tcompile.graph.types import TensorType
 
-Path: TypeAlias = tuple[tuple[str, tuple[tuple[str, Any], ...]], ...]
+Step: TypeAlias = tuple[str, tuple[tuple[str, Any], ...]]
+Path: TypeAlias = tuple[Step, ...]
 _PARTS: WeakKeyDictionary[Node, tuple[TensorType, Path, TensorType]] = WeakKeyDictionary()
 _READ_ONLY = (BROADCAST_TO, DIAGONAL, WINDOWS)  # several elements at one address, or a view that NumPy protects
 
@@ -48,6 +49,11 @@ def part_of(node: Node) -> TensorType:
     if known is None or known[0] is not base or known[1] is not path:
         known = _PARTS[node] = base, path, path_types(base, path)[-1]
     return known[2]
+
+
+def step_of(op: Op, attrs: dict[str, Any]) -> Step:
+    """A view op as one step of a path."""
+    return op.name, tuple(attrs.items())
 
 
 def _assign_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
@@ -83,4 +89,4 @@ ASSIGN = define(Op("assign", "opaque", 2, _assign_rule, _assign,
                    "``base`` with the elements that ``path`` shows replaced", QUIET, Aliasing.WRITES,
                    EVERYWHERE))  # fmt: skip
 
-__all__ = ["ASSIGN", "Path", "part_of", "path_types", "shown"]
+__all__ = ["ASSIGN", "Path", "part_of", "path_types", "shown", "step_of"]

@@ -8,6 +8,6 @@ graph.
 
 from tcompile.transforms.autodiff import calls, loops, pointwise, reductions, structure
 from tcompile.transforms.autodiff.reverse import backward
-from tcompile.transforms.autodiff.table import NO_VJP, STOPPED, VJPS
+from tcompile.transforms.autodiff.table import NO_VJP, VJPS
 
-__all__ = ["NO_VJP", "STOPPED", "VJPS", "backward", "calls", "loops", "pointwise", "reductions", "structure"]
+__all__ = ["NO_VJP", "VJPS", "backward", "calls", "loops", "pointwise", "reductions", "structure"]

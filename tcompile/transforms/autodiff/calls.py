@@ -21,9 +21,10 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Node
 from tcompile.graph.ops.opaque import Slot, fill, resolve
 from tcompile.graph.sizes import Size, is_one
-from tcompile.transforms.autodiff.emit import Emit, is_float
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
 from tcompile.transforms.autodiff.table import VJPS, Pull, derivative
+from tcompile.transforms.emit import Emit, is_float
+from tcompile.transforms.library_calls import argument, einsum_labels
 
 TARGETS: dict[str, Callable[[Emit, Node, Node], Sequence[Pull | None]]] = {}
 PARTS: dict[str, Callable[[Emit, Node, dict[int, Node]], Node]] = {}  # of one operand, with several results
@@ -63,7 +64,7 @@ def _call(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     rule = TARGETS.get(name)
     if rule is not None:
         return rule(e, node, g)
-    if name.removeprefix("numpy.") in _MOVES or (name == "numpy.pad" and _argument(node, 2, "mode") in _PADS):
+    if name.removeprefix("numpy.") in _MOVES or (name == "numpy.pad" and argument(node, 2, "mode") in _PADS):
         return [_moved(e, node, g, number) for number in range(len(node.operands))]
     raise DerivativeError(f"{name} has no derivative rule")
 
@@ -76,12 +77,6 @@ def _several(walk: Walk, node: Node) -> None:
 
 
 LOOPS[ops.CALL] = _several
-
-
-def _argument(node: Node, place: int, name: str, default: Any = None) -> Any:
-    """A constant argument of a call."""
-    args, kwargs = node.attrs["args"], dict(node.attrs["kwargs"])
-    return args[place] if len(args) > place else kwargs.get(name, default)
 
 
 # -- what only moves elements ------------------------------------------------------------------------------------------
@@ -149,7 +144,7 @@ def _none(e: Emit, x: Node) -> Node:
 
 @target("numpy.roll")
 def _roll(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    shift, axis = _argument(node, 1, "shift"), _argument(node, 2, "axis")
+    shift, axis = argument(node, 1, "shift"), argument(node, 2, "axis")
     if any(isinstance(part, Slot) for part in (shift if isinstance(shift, tuple) else (shift,))):
         return [_moved(e, node, g, 0), *(None for _ in node.operands[1:])]
     back = tuple(-part for part in shift) if isinstance(shift, tuple) else -shift
@@ -158,7 +153,7 @@ def _roll(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 
 @target("numpy.pad")
 def _pad(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    mode = _argument(node, 2, "mode", "constant")
+    mode = argument(node, 2, "mode", "constant")
     if mode in _PADS:
         return [_moved(e, node, g, 0), *(None for _ in node.operands[1:])]
     if mode != "constant" or len(node.operands) != 1:
@@ -166,7 +161,7 @@ def _pad(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 
     def pull() -> Node:
         shape = node.inputs[0].tensor.shape
-        widths = np.broadcast_to(np.asarray(_argument(node, 1, "pad_width")), (len(shape), 2)).tolist()
+        widths = np.broadcast_to(np.asarray(argument(node, 1, "pad_width")), (len(shape), 2)).tolist()
         key = tuple(slice(before, before + n) for (before, _), n in zip(widths, shape, strict=True))
         return e(ops.INDEX, g, key=key)
 
@@ -284,14 +279,14 @@ def _lower(e: Emit, node: Node, symmetric: Node) -> Node:
     n = both.tensor.shape[-1]
     eye = e(ops.EYE, n_rows=n, n_cols=n, k=0, dtype=both.tensor.dtype.name)
     both = e.subtract(both, e.multiply(both, e.multiply(eye, 0.5)))
-    upper = _argument(node, 1, "UPLO", "L") == "U"
+    upper = argument(node, 1, "UPLO", "L") == "U"
     return e.numpy(np.triu if upper else np.tril, both)
 
 
 @target("numpy.linalg.eigvalsh")
 def _eigvalsh(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     def pull() -> Node:
-        _, vectors = e.several(np.linalg.eigh, node.inputs[0], _argument(node, 1, "UPLO", "L"))
+        _, vectors = e.several(np.linalg.eigh, node.inputs[0], argument(node, 1, "UPLO", "L"))
         made = _mm(e, _mm(e, vectors, _diagonal(e, g)), _t(e, vectors))
         return _lower(e, node, made)
 
@@ -306,7 +301,7 @@ def _linear(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 @target("numpy.convolve")
 def _convolve(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     a, v = node.inputs
-    if _argument(node, 2, "mode", "full") != "full":
+    if argument(node, 2, "mode", "full") != "full":
         raise DerivativeError("numpy.convolve in another mode than 'full' has no derivative rule")
     return [lambda: e.numpy(np.correlate, g, v, "valid"), lambda: e.numpy(np.correlate, g, a, "valid")]
 
@@ -314,7 +309,7 @@ def _convolve(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 @target("numpy.correlate")
 def _correlate(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     a, v = node.inputs
-    if _argument(node, 2, "mode", "valid") != "valid":
+    if argument(node, 2, "mode", "valid") != "valid":
         raise DerivativeError("numpy.correlate in another mode than 'valid' has no derivative rule")
     return [lambda: e.numpy(np.convolve, g, v), lambda: e.numpy(np.correlate, a, g, "valid")]
 
@@ -327,14 +322,10 @@ def _matmul(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 @target("numpy.einsum")
 def _einsum(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     """Each operand's cotangent is the ``einsum`` of the result's with the other operands."""
-    spec, *slots = node.attrs["args"]
-    if not isinstance(spec, str) or "." in spec or not all(isinstance(slot, Slot) for slot in slots):
+    found = einsum_labels(node)
+    if found is None:
         raise DerivativeError("numpy.einsum with an ellipsis, or with lists of axes, has no derivative rule")
-    spec = spec.replace(" ", "")
-    inputs, _, output = spec.partition("->")
-    labels = inputs.split(",")
-    if "->" not in spec:
-        output = "".join(sorted(label for label in set(inputs) - {","} if inputs.count(label) == 1))
+    labels, output, slots = found
     if any(len(set(part)) != len(part) for part in labels):
         raise DerivativeError("numpy.einsum with a label twice in one operand has no derivative rule")
     operands = [node.inputs[slot.index] for slot in slots]
@@ -360,7 +351,7 @@ def _einsum(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 
 @target("numpy.linalg.matrix_power")
 def _matrix_power(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    n = _argument(node, 1, "n")
+    n = argument(node, 1, "n")
     if not isinstance(n, int) or not 0 <= n <= _MOST_FACTORS:
         raise DerivativeError(f"numpy.linalg.matrix_power with the exponent {n} has no derivative rule")
 

@@ -18,12 +18,12 @@ from typing import Any
 from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node, Operand, Type, ancestors
+from tcompile.graph.ops.writing import step_of
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt, replace_sizes
 from tcompile.graph.types import ScalarType, TensorType
-from tcompile.transforms.autodiff.emit import Emit, is_float
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk, backward
-from tcompile.transforms.autodiff.structure import step_of
-from tcompile.transforms.autodiff.table import STOPPED, refused
+from tcompile.transforms.autodiff.table import refused
+from tcompile.transforms.emit import STOPPED, Emit, is_float
 
 
 def _fori_loop(walk: Walk, node: Node) -> None:

@@ -15,8 +15,8 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Node, Operand
 from tcompile.graph.op import Op
 from tcompile.graph.types import TensorType
-from tcompile.transforms.autodiff.emit import Emit
 from tcompile.transforms.autodiff.table import Pull, constant, derivative
+from tcompile.transforms.emit import Emit
 
 Partial = Callable[[Emit, Node], Operand]
 

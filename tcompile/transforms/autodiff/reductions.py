@@ -14,8 +14,8 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
 from tcompile.graph.sizes import product
 from tcompile.graph.types import ScalarType, TensorType
-from tcompile.transforms.autodiff.emit import Emit
 from tcompile.transforms.autodiff.table import Pull, constant, derivative
+from tcompile.transforms.emit import Emit
 
 constant(ops.ANY, ops.ALL, ops.ARGMAX, ops.ARGMIN)
 

@@ -18,8 +18,8 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
 from tcompile.graph.op import Op
 from tcompile.graph.types import TensorType
-from tcompile.transforms.autodiff.emit import Emit, Library, is_float
-from tcompile.transforms.autodiff.table import NO_VJP, STOPPED, VJPS, Vjp
+from tcompile.transforms.autodiff.table import NO_VJP, VJPS, Vjp
+from tcompile.transforms.emit import STOPPED, Emit, Library, is_float
 
 Loop = Callable[["Walk", Node], None]
 LOOPS: dict[Op, Loop] = {}  # operations with several results and cotangents

@@ -9,15 +9,14 @@ written, and the other way round.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Node
-from tcompile.graph.op import Op
+from tcompile.graph.ops.writing import step_of
 from tcompile.graph.sizes import Size
-from tcompile.transforms.autodiff.emit import Emit
 from tcompile.transforms.autodiff.table import Pull, constant, derivative, refused
+from tcompile.transforms.emit import Emit
 
 constant(ops.EMPTY, ops.FULL, ops.ARANGE, ops.EYE, ops.LINSPACE, ops.ARGSORT)
 refused("complex numbers are not differentiated yet", ops.REAL, ops.IMAG)
@@ -51,11 +50,6 @@ def _flip(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 def _zeros(e: Emit, node: Node) -> Node:
     """Zeros of the first operand's shape."""
     return e.full(node, 0.0, _shape(node))
-
-
-def step_of(op: Op, attrs: dict[str, Any]) -> tuple[str, tuple[tuple[str, Any], ...]]:
-    """One step of the path of a write."""
-    return op.name, tuple(attrs.items())
 
 
 @derivative(ops.INDEX)

@@ -14,18 +14,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
-from weakref import WeakSet
 
 from tcompile.graph.ir import Node
 from tcompile.graph.op import Op
-from tcompile.transforms.autodiff.emit import Emit
+from tcompile.transforms.emit import Emit
 
 Pull: TypeAlias = Callable[[], Node]
 Vjp: TypeAlias = Callable[[Emit, Node, Node], Sequence[Pull | None]]
 
 VJPS: dict[Op, Vjp] = {}
 NO_VJP: dict[Op, str] = {}  # operations on floats without a rule, and why
-STOPPED: WeakSet[Node] = WeakSet()  # nodes that count as constants (``stop_gradient``)
 
 
 def derivative(*rows: Op) -> Callable[[Vjp], Vjp]:
@@ -51,4 +49,4 @@ def refused(reason: str, *rows: Op) -> None:
         NO_VJP[row] = reason
 
 
-__all__ = ["NO_VJP", "STOPPED", "VJPS", "Pull", "Vjp", "constant", "derivative", "refused"]
+__all__ = ["NO_VJP", "VJPS", "Pull", "Vjp", "constant", "derivative", "refused"]

@@ -1,7 +1,7 @@
-"""Adding the operations of a derivative to a graph.
+"""Adding operations to a graph by rules: derivatives (``autodiff``) and batches (``batching``).
 
 Input: a graph, and for each operation its operands.
-Output: nodes at the place in the user's code of the node that is differentiated.
+Output: nodes at the place in the user's code of the node that a rule transforms.
 Why: rules are formulas; which types, broadcasts and memory orders they need is worked out here, once.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
+from weakref import WeakSet
 
 import numpy as np
 
@@ -25,18 +26,25 @@ Library: TypeAlias = Callable[
 ]
 
 
-class Emit:
-    """Adds nodes to ``graph``, all of them at ``location``. ``library`` adds calls of NumPy's functions."""
+STOPPED: WeakSet[Node] = WeakSet()  # nodes of which derivatives see no dependence (``stop_gradient``)
 
-    def __init__(self, graph: Graph, library: Library) -> None:
+
+class Emit:
+    """Adds nodes to ``graph``, all of them at ``location``. ``library`` adds calls of NumPy's functions.
+
+    ``silent``: floating-point conditions that they meet are not reported.
+    """
+
+    def __init__(self, graph: Graph, library: Library, silent: bool = True) -> None:
         self.graph = graph
         self.library = library
+        self.silent = silent
         self.location: Location | None = None
 
     def __call__(self, op: Op, *operands: Operand, **attrs: Any) -> Node:
         """The node of ``op`` on these operands. Raises GraphError where they do not fit."""
         made = apply(self.graph, op, *operands, location=self.location, **attrs)
-        made.silent = True
+        made.silent = self.silent
         return made
 
     def numpy(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Node:
@@ -49,7 +57,7 @@ class Emit:
         before = len(self.graph.nodes)
         made = self.library(self.graph, self.location, function, args, kwargs)
         for node in self.graph.nodes[before:]:
-            node.silent = True
+            node.silent = self.silent
         return made
 
     # -- arithmetic ------------------------------------------------------------------------------------------------
@@ -175,4 +183,4 @@ def is_float(node: Node) -> bool:
     return isinstance(node.type, TensorType) and node.type.dtype.kind == "f"
 
 
-__all__ = ["Emit", "Library", "is_float"]
+__all__ = ["STOPPED", "Emit", "Library", "is_float"]
