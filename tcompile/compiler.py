@@ -291,8 +291,8 @@ def _options(cache: FunctionCache) -> CaptureOptions:
 
 def _note_break(cache: FunctionCache, broke: GraphBreak) -> None:
     """Records a break, and reports it if it is new. A caller of this function may have reported it already."""
-    if broke.reason.silent:
-        return
+    if broke.reason.silent or (broke.reason.id == "not-differentiable" and cache.is_derivative):
+        return  # the call raises DerivativeError, which says the same
     if any(broke.same_place(other) for other in cache.breaks):
         return
     cache.breaks.append(broke)

@@ -131,6 +131,22 @@ def jvp(fun: _Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tupl
     return answer
 
 
+def linearize(fun: _Function, *primals: Any) -> tuple[Any, _Function]:
+    """The value of a function, and its derivative at these arguments, as a function of their tangents.
+
+    >>> import numpy as np, tcompile
+    >>> value, push = tcompile.linearize(lambda x: x * x, np.array([1.0, 2.0]))
+    >>> push(np.array([1.0, 0.5]))
+    array([2., 2.])
+    """
+    _check_function("linearize", fun)
+
+    def pushforward(*tangents: Any) -> Any:
+        return forward(fun, primals, tangents)[1]
+
+    return fun(*primals), compiled(pushforward, fun, "linearize")
+
+
 def hvp(fun: _Function) -> _Function:
     """The product of the Hessian of a scalar function with a vector: a function of the argument and the vector.
 
@@ -186,32 +202,51 @@ def stop_gradient(x: Any) -> Any:
 # -- how such functions are made ---------------------------------------------------------------------------------------
 def compiled(function: _Function, fun: _Function, kind: str) -> _Function:
     """The derivative of ``fun`` that ``function`` computes, compiled, under a name that tells of both."""
-    name = f"{kind}({getattr(fun, '__name__', type(fun).__name__)})"
-    function.__name__ = function.__qualname__ = name
+    function.__name__ = function.__qualname__ = named(kind, fun)
     function.__doc__ = getattr(fun, "__doc__", None)
-    made: _Function = COMPILE[0](distinct(function, fun))
+    made: _Function = COMPILE[0](distinct(function, fun, kind))
     return made
 
 
-def distinct(function: _Function, fun: _Function) -> _Function:
-    """``function`` with a code object that only derivatives of the code of ``fun`` have.
+def named(kind: str, fun: _Function) -> str:
+    """The name of a derivative: ``grad(loss)``."""
+    return f"{kind}({getattr(fun, '__name__', type(fun).__name__)})"
+
+
+def distinct(function: _Function, fun: _Function, kind: str = "") -> _Function:
+    """``function`` with a code object that only derivatives of this kind of the code of ``fun`` have.
 
     Compiled entries and their limit belong to a code object, so different functions must not share one. A lambda that a
     loop makes anew has the same code each time, and shares its entries.
     """
     template, body = function.__code__, _body(fun)
-    key = (id(body), template)
+    key = (id(body), template, kind)
     found = _codes.get(key)
     if found is None or found[0]() is not body:
         drop = _codes.pop  # bound here: at exit the module's globals are cleared first
         held = (lambda: body) if isinstance(body, np.ufunc) else weakref.ref(body, lambda _: drop(key, None))
-        found = _codes[key] = held, template.replace()
+        own = _at(template, body, named(kind, fun)) if kind and isinstance(body, CodeType) else template.replace()
+        found = _codes[key] = held, own
     function.__code__ = found[1]
     return function
 
 
+def _at(template: CodeType, body: CodeType, name: str) -> CodeType:
+    """A copy of a code object that is called ``name``, with all instructions at the first line of another one.
+
+    Graph breaks, displays and tracebacks then name the user's function, and not this file.
+    """
+    units = len(template.co_code) // 2
+    runs = [min(8, units - start) for start in range(0, units, 8)]
+    table = bytes(byte for run in runs for byte in (0xE8 | run - 1, 0))  # "no columns", and no step to another line
+    return template.replace(
+        co_filename=body.co_filename, co_firstlineno=body.co_firstlineno, co_linetable=table, co_name=name,
+        co_qualname=name,
+    )  # fmt: skip
+
+
 _MOST_WRAPPERS = 16  # an object may answer each attribute with another such object
-_codes: dict[tuple[int, CodeType], tuple[_Function, CodeType]] = {}
+_codes: dict[tuple[int, CodeType, str], tuple[_Function, CodeType]] = {}
 
 
 def _body(fun: Any) -> Any:
@@ -293,6 +328,7 @@ __all__ = [
     "grad",
     "hvp",
     "jvp",
+    "linearize",
     "numbers_of",
     "product",
     "remembered",

@@ -197,6 +197,11 @@ class FunctionCache:
     trial: CallChooser | None = None  # the timing trial, while the outcome is open or plain calls are faster
     lock: threading.RLock = field(default_factory=process.lock)
 
+    @property
+    def is_derivative(self) -> bool:
+        """Whether the function is one of ours, around a function of the user's."""
+        return str(self.namespace.get("__name__")).startswith("tcompile.annotations.")
+
     @staticmethod
     def of(function: types.FunctionType, settings: CompileSettings) -> FunctionCache:
         """Makes an empty cache for a function."""

@@ -78,7 +78,8 @@ _QUIET = (int, float, bool, str, type(None), type)  # constant folding of these 
 _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
 _MOST_TERMS = 200  # of an expression of numbers that vary: it may grow in each unrolled iteration
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
-_FOLLOWED = "tcompile.annotations.derivatives"  # its functions are short, and call a special one
+# Their functions are short, and call a special one.
+_FOLLOWED = tuple(f"tcompile.annotations.{name}" for name in ("batching", "derivatives", "jacobians"))
 
 
 def _is_scalar(value: Value) -> bool:
@@ -715,9 +716,9 @@ class Capture:
         """Follows a user's function, or a function of tcompile on the user's line ``at``."""
         assert isinstance(function, FunctionValue)
         module = str(function.globals.get("__name__", ""))
-        if module == _FOLLOWED:
+        if module in _FOLLOWED:
             at = self.builder.location
-        if at is None and module.partition(".")[0] in _OURS and module != _FOLLOWED:
+        if at is None and module.partition(".")[0] in _OURS and module not in _FOLLOWED:
             raise CannotCapture("unknown-function", function.describe())
         if len(self.frames) >= MAX_DEPTH:
             raise CannotCapture("recursion", f"{function.describe()} is {MAX_DEPTH} calls deep.")

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tcompile.capture.semantics.special import control_flow, derivatives, functions, policy
+from tcompile.capture.semantics.special import batching, control_flow, derivatives, functions, jacobians, policy
 from tcompile.capture.semantics.special.functions import is_marked, refuse_marked
 from tcompile.capture.semantics.special.registry import SPECIAL
 from tcompile.capture.semantics.special.reordered import call_later, is_reorderable
@@ -37,11 +37,13 @@ def call_special(tx: Context, function: Constant, args: Sequence[Value], kwargs:
 
 __all__ = [
     "SPECIAL",
+    "batching",
     "call_special",
     "control_flow",
     "derivatives",
     "functions",
     "is_marked",
     "is_reorderable",
+    "jacobians",
     "policy",
 ]
