@@ -54,7 +54,20 @@ from tcompile.backends import list_backends, register_backend
 from tcompile.backends.disk import cache
 from tcompile.backends.memory_pool import memory
 from tcompile.config import config
-from tcompile.derivatives import check_grads, grad, hvp, jvp, stop_gradient, value_and_grad, vjp
+from tcompile.derivatives import (
+    check_grads,
+    grad,
+    hessian,
+    hvp,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    stop_gradient,
+    value_and_grad,
+    vjp,
+    vmap,
+)
 from tcompile.observe.logs import set_logs
 from tcompile.stance import set_stance
 
@@ -78,9 +91,9 @@ def unload_ipython_extension(shell: Any) -> None:
 __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "cache", "check_grads",
     "compile", "compile_times", "cond", "config", "cudagraph_mark_step_begin", "device", "diagnose", "disable",
-    "disallow_in_graph", "error_on_graph_break", "explain", "get_num_threads", "grad", "graph_break", "hvp",
-    "is_compiling", "jvp", "list_backends", "list_mode_options", "list_options", "load_ipython_extension", "map",
-    "mark_dynamic", "mark_static", "maybe_mark_dynamic", "memory", "nested_compile_region", "register_backend",
-    "reset", "run", "scan", "set_logs", "set_num_threads", "set_stance", "stop_gradient", "substitute_in_graph",
-    "unroll", "value_and_grad", "vjp", "while_loop",
+    "disallow_in_graph", "error_on_graph_break", "explain", "get_num_threads", "grad", "graph_break", "hessian",
+    "hvp", "is_compiling", "jacfwd", "jacrev", "jvp", "linearize", "list_backends", "list_mode_options",
+    "list_options", "load_ipython_extension", "map", "mark_dynamic", "mark_static", "maybe_mark_dynamic", "memory",
+    "nested_compile_region", "register_backend", "reset", "run", "scan", "set_logs", "set_num_threads",
+    "set_stance", "stop_gradient", "substitute_in_graph", "unroll", "value_and_grad", "vjp", "vmap", "while_loop",
 ]  # fmt: skip

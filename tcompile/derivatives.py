@@ -16,21 +16,24 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.annotations.batching import vmap
 from tcompile.annotations.derivatives import (
     COMPILE,
     PLAIN,
     distinct,
+    forward,
     grad,
     hvp,
     jvp,
+    linearize,
     product,
     remembered,
-    reverse,
     stop_gradient,
     value_and_grad,
     vjp,
     weighed,
 )
+from tcompile.annotations.jacobians import hessian, jacfwd, jacrev
 from tcompile.api import compile
 from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, RecompileLimitError, Unsupported
 from tcompile.graph import Graph
@@ -118,7 +121,7 @@ def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
         raise failed.error from None
     except Unsupported as error:
         if any(reason in str(error) for reason in _RAISES):
-            args, kwargs = (rest[0], rest[1]) if kind is reverse else (rest[0], {})
+            args, kwargs = (rest[0], {}) if kind is forward else (rest[0], rest[1])
             function(*args, **kwargs)  # its own exception
         raise DerivativeError(_reported(str(error))) from None
     finally:
@@ -192,7 +195,7 @@ def _reference(graph: Graph, inputs: Sequence[Any]) -> _Function:
 
 
 def _check_arguments(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> None:
-    if kind is not reverse:
+    if kind is forward:
         for number, value in enumerate(rest[0]):
             _check_float(value, f"argument {number}")
         return
@@ -229,4 +232,7 @@ def _check_float(value: Any, name: str) -> None:
 PLAIN.append(_plainly)
 COMPILE.append(compile)
 
-__all__ = ["check_grads", "grad", "hvp", "jvp", "stop_gradient", "value_and_grad", "vjp"]
+__all__ = [
+    "check_grads", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "stop_gradient", "value_and_grad",
+    "vjp", "vmap",
+]  # fmt: skip
