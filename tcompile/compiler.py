@@ -283,9 +283,11 @@ def _resumable(settings: CompileSettings, compiler: Compiler, function: types.Fu
 
 def _options(cache: FunctionCache) -> CaptureOptions:
     settings = cache.settings
+    instructions = config.max_instructions * (_INSTRUCTIONS_OF_A_PATH if settings.follows_path else 1)
     return CaptureOptions(
-        settings.dynamic, config.max_instructions, settings.enter_compiled, settings.exact,
+        settings.dynamic, instructions, settings.enter_compiled, settings.exact,
         None if settings.fullgraph else config.max_unrolled, settings.plain_frame, counts_lines(),
+        settings.follows_path,
     )  # fmt: skip
 
 
@@ -369,6 +371,7 @@ def _is_trifling(captured: Captured, compiled: Any) -> bool:
     return answer
 
 
+_INSTRUCTIONS_OF_A_PATH = 100  # its loops are unrolled
 _OWN = (ops.PYTHON_CALL, ops.SCALAR_LOOP)  # operations that NumPy lacks
 _FEW = 12  # this many scalar operations cost as much as entering and leaving a stretch
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 
 import functools
 import re
+import sys
 import threading
 import warnings
+import weakref
 from collections.abc import Callable, Mapping, Sequence
+from types import CodeType
 from typing import Any
 
 import numpy as np
 
+from tcompile import transforms
 from tcompile.annotations.batching import vmap
 from tcompile.annotations.derivatives import (
     COMPILE,
@@ -34,9 +38,12 @@ from tcompile.annotations.derivatives import (
     weighed,
 )
 from tcompile.annotations.jacobians import hessian, jacfwd, jacrev
-from tcompile.api import compile
+from tcompile.api import compile, compile_with
+from tcompile.backends import find_backend, why_no_native
 from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, RecompileLimitError, Unsupported
 from tcompile.graph import Graph
+from tcompile.graph.ops.checks import OtherPath
+from tcompile.runtime.cache import CompileSettings
 from tcompile.stance import set_stance
 
 _Function = Callable[..., Any]
@@ -108,15 +115,11 @@ _RAISES = ("[operation-raises]", "[raises]")
 def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
     """What ``kind`` gives where no compiled function calls it: the same graph, by the reference evaluation."""
     _check_arguments(kind, function, rest)
-    found = remembered(_evaluated, kind, function)
     conditions: list[str] = []
     held, _conditions.seen = _conditions.seen, conditions
     try:
         with set_stance("default"):
-            try:
-                answer = found(*rest)
-            except RecompileLimitError:
-                answer = _evaluated.__wrapped__(kind, function, shared=False)(*rest)
+            answer = _answer(kind, function, rest)
     except _Failed as failed:
         raise failed.error from None
     except Unsupported as error:
@@ -130,19 +133,73 @@ def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
     return answer
 
 
-@functools.lru_cache(maxsize=64)
-def _evaluated(kind: _Function, function: _Function, shared: bool = True) -> _Function:
-    """The derivative that ``kind`` computes, for any arguments; with entries of its own where it is not ``shared``."""
+def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
+    """The same. Raises Unsupported where there is no graph, and ``_Failed`` where an operation raises."""
+    found, code = remembered(_evaluated, kind, function)
+    if _branching.get(id(code), _nothing)() is not code:
+        try:
+            return found(*rest)
+        except RecompileLimitError:
+            return _evaluated.__wrapped__(kind, function, -1)[0](*rest)
+        except Unsupported:
+            answer = _by_path(kind, function, rest)
+            _note_branches(code)
+            return answer
+    return _by_path(kind, function, rest)
+
+
+def _note_branches(code: CodeType) -> None:
+    """Notes that a function's branches depend on values, so that the next call does not try without."""
+    key, drop = id(code), _branching.pop  # bound here: at exit the module's globals are cleared first
+    _branching[key] = weakref.ref(code, lambda _: drop(key, None))
+
+
+def _by_path(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
+    """The answer of a graph that follows the way of this call through the function's branches.
+
+    A few ways have compiled graphs, each of which checks that a call takes its way. Any other is followed anew.
+    """
+    if _conditions.inside:  # plain Python repeats what compiled code has begun, for its warnings and exceptions
+        return _evaluated.__wrapped__(kind, function, -2)[0](*rest)
+    _conditions.inside = True
+    try:
+        for number in range(1, 1 + _MOST_PATHS):
+            try:
+                return remembered(_evaluated, kind, function, number)[0](*rest)
+            except (OtherPath, RecompileLimitError):
+                continue
+        return _evaluated.__wrapped__(kind, function, -2)[0](*rest)
+    finally:
+        _conditions.inside = False
+
+
+_MOST_PATHS = 8  # that are compiled, for each function
+_MOST_OPS = 4000  # of a graph that becomes machine code: compiling a longer one takes seconds
+_branching: dict[int, Callable[[], CodeType | None]] = {}  # code of functions whose branches depend on values
+
+
+def _nothing() -> None:
+    return None
+
+
+@functools.lru_cache(maxsize=256)
+def _evaluated(kind: _Function, function: _Function, number: int = 0) -> tuple[_Function, CodeType]:
+    """The derivative that ``kind`` computes, for any arguments; and its code.
+
+    ``number`` 0 follows no branches. Others follow one way through them. A negative one has entries of its own, and is
+    evaluated operation by operation.
+    """
 
     def evaluated(*given: Any) -> Any:
         return kind(function, *given)
 
-    if shared:
-        distinct(evaluated, function)
+    if number >= 0:
+        distinct(evaluated, function, number=number)
     else:
         evaluated.__code__ = evaluated.__code__.replace()
-    made: _Function = compile(evaluated, fullgraph=True, backend=_reference)
-    return made
+    backend = _compiled if number > 0 else _reference
+    settings = CompileSettings(fullgraph=True, backend=backend, follows_path=number not in (0, -1))
+    return compile_with(evaluated, settings), evaluated.__code__
 
 
 class _Failed(BaseException):
@@ -156,6 +213,7 @@ class _Conditions(threading.local):
     """The floating-point conditions that a graph has met, by name."""
 
     seen: list[str] | None = None
+    inside: bool = False  # whether a way through branches is being followed
 
 
 _conditions = _Conditions()
@@ -169,7 +227,16 @@ def _report(conditions: Sequence[str]) -> None:
         if mode == "raise":
             raise FloatingPointError(f"{name} encountered")
         if mode == "warn":
-            warnings.warn(f"{name} encountered in a function that is differentiated", RuntimeWarning, stacklevel=4)
+            text = f"{name} encountered in a function that is differentiated"
+            warnings.warn(text, RuntimeWarning, stacklevel=_callers_level())
+
+
+def _callers_level() -> int:
+    """The stack level, seen from the caller, of the first function that is not ours."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "tcompile":
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _reported(text: str) -> str:
@@ -192,6 +259,14 @@ def _reference(graph: Graph, inputs: Sequence[Any]) -> _Function:
                 raise _Failed(error) from None
 
     return evaluate
+
+
+def _compiled(graph: Graph, inputs: Sequence[Any]) -> _Function:
+    """A backend that makes machine code of graphs that are not too long."""
+    if graph.op_count > _MOST_OPS or why_no_native() is not None:
+        return _reference(graph, inputs)
+    made: _Function = find_backend("llvm").compiler({})(transforms.run(graph, None), inputs)
+    return made
 
 
 def _check_arguments(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> None:

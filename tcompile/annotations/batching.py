@@ -103,15 +103,22 @@ def batched(
     return one_by_one(fun)(args, axes, kwargs, out_axes, count)
 
 
+def in_turn(
+    fun: _Function, args: tuple[Any, ...], axes: tuple[Any, ...], kwargs: Mapping[str, Any], out_axes: Any, count: int
+) -> Any:
+    """The same by a loop over the examples."""
+    if count == 0:
+        return _cut(_stacked([_called(fun, args, axes, kwargs, None)], out_axes), out_axes, 0, 0)
+    return _stacked([_called(fun, args, axes, kwargs, number) for number in range(count)], out_axes)
+
+
 def one_by_one(fun: _Function) -> _Function:
-    """``batched`` by a loop over the examples, compiled."""
+    """``in_turn`` for one function, compiled."""
 
     def looped(
         args: tuple[Any, ...], axes: tuple[Any, ...], kwargs: Mapping[str, Any], out_axes: Any, count: int
     ) -> Any:
-        if count == 0:
-            return _cut(_stacked([_called(fun, args, axes, kwargs, None)], out_axes), out_axes, 0, 0)
-        return _stacked([_called(fun, args, axes, kwargs, number) for number in range(count)], out_axes)
+        return in_turn(fun, args, axes, kwargs, out_axes, count)
 
     made: _Function = COMPILE[0](distinct(looped, fun, "each"))
     return made
@@ -243,4 +250,4 @@ def _together(results: list[Any], axes: Any, join: _Function, more: int) -> Any:
     return np.ascontiguousarray(join(results, axis=axes))
 
 
-__all__ = ["batched", "example", "one_by_one", "vmap"]
+__all__ = ["batched", "example", "in_turn", "one_by_one", "vmap"]

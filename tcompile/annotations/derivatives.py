@@ -213,14 +213,14 @@ def named(kind: str, fun: _Function) -> str:
     return f"{kind}({getattr(fun, '__name__', type(fun).__name__)})"
 
 
-def distinct(function: _Function, fun: _Function, kind: str = "") -> _Function:
+def distinct(function: _Function, fun: _Function, kind: str = "", number: int = 0) -> _Function:
     """``function`` with a code object that only derivatives of this kind of the code of ``fun`` have.
 
     Compiled entries and their limit belong to a code object, so different functions must not share one. A lambda that a
-    loop makes anew has the same code each time, and shares its entries.
+    loop makes anew has the same code each time, and shares its entries. Those of another ``number`` are others.
     """
     template, body = function.__code__, _body(fun)
-    key = (id(body), template, kind)
+    key = (id(body), template, kind, number)
     found = _codes.get(key)
     if found is None or found[0]() is not body:
         drop = _codes.pop  # bound here: at exit the module's globals are cleared first
@@ -246,7 +246,7 @@ def _at(template: CodeType, body: CodeType, name: str) -> CodeType:
 
 
 _MOST_WRAPPERS = 16  # an object may answer each attribute with another such object
-_codes: dict[tuple[int, CodeType, str], tuple[_Function, CodeType]] = {}
+_codes: dict[tuple[int, CodeType, str, int], tuple[_Function, CodeType]] = {}
 
 
 def _body(fun: Any) -> Any:
@@ -263,13 +263,12 @@ def _body(fun: Any) -> Any:
     return code if isinstance(code, CodeType) else type(fun)
 
 
-def remembered(make: Any, *key: Any) -> _Function:
+def remembered(make: Any, *key: Any) -> Any:
     """``make(*key)`` from its ``lru_cache``; made anew where a part of the key has no hash."""
     try:
-        made: _Function = make(*key)
+        return make(*key)
     except TypeError:
-        made = make.__wrapped__(*key)
-    return made
+        return make.__wrapped__(*key)
 
 
 @functools.lru_cache(maxsize=64)

@@ -318,16 +318,6 @@ def test_what_is_differentiated_cannot_be_written_to():
     np.testing.assert_array_equal(x, X)
 
 
-def test_a_break_is_an_error_with_its_line():
-    def f(x):
-        if x.sum() > 1e9:
-            return x.sum()
-        return np.sum(x * x)
-
-    with pytest.raises(DerivativeError, match=r"x\.sum\(\) > 1e9"):
-        tcompile.grad(f)(X)
-
-
 def test_an_operation_without_a_rule_is_named_with_its_line():
     def f(x):
         y = np.fft.rfft(x)
@@ -452,7 +442,7 @@ def test_a_wrong_gradient_is_found():
 def test_the_examples_of_the_page_run():
     page = (Path(__file__).resolve().parents[2] / "docs" / "derivatives.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
-    assert len(blocks) == 2
+    assert len(blocks) == 5
     exec("\n".join(blocks), {})
 
 

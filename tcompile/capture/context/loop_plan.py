@@ -89,7 +89,9 @@ class LoopPlans:
     restarts: int = 0
     followed: int = 0  # instructions, in the attempts that started anew
     names: dict[Any, str] = field(default_factory=dict)  # of symbols, the same ones in all attempts
-    refused: dict[tuple[Any, ...], str] = field(default_factory=dict)  # the reasons why loops are not scalar loops
+    refused: dict[tuple[Any, ...], str] = field(
+        default_factory=dict
+    )  # why loops are not scalar loops, or batches not whole
 
     def copied(self) -> LoopPlans:
         """Plans that another capture of the same code may change: its objects may differ."""

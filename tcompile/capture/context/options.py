@@ -35,6 +35,8 @@ class CaptureOptions:
     ``max_unrolled`` limits the operations of one unrolled loop (None: no limit). ``plain_frame``: the first frame runs
     in plain Python, and capture only looks for its calls. ``notes_lines``: the lines that are followed are noted.
 
+    ``follows_path``: where control flow depends on values, capture follows the way that this call takes.
+
     ``continues`` is the name of the loop's node where capture ends at the loop's next iteration (``continuation``).
     ``arity`` is then the number of the entry's own parameters, and ``resumable`` returns the rewritten code of a
     function in the middle of that loop.
@@ -47,6 +49,7 @@ class CaptureOptions:
     max_unrolled: int | None = None
     plain_frame: bool = False
     notes_lines: bool = False
+    follows_path: bool = False
     continues: str = ""
     arity: int = 0
     resumable: Callable[[types.FunctionType], Resumable | None] | None = None

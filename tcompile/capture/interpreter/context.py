@@ -37,6 +37,7 @@ from tcompile.capture.semantics import from_python
 from tcompile.capture.semantics.alias_count import holders
 from tcompile.capture.semantics.attributes import iterator
 from tcompile.capture.semantics.builtins import call_constant
+from tcompile.capture.semantics.examples import examples_of
 from tcompile.capture.semantics.operators import equal, ordered
 from tcompile.capture.semantics.special import SPECIAL, is_marked, is_reorderable
 from tcompile.capture.values.array import WHOLE, ArrayValue, Memory, is_fresh, origin
@@ -149,6 +150,7 @@ class Capture:
     late_kinds: list[str] = field(default_factory=list)  # of the numbers that a continuation gets from a scalar loop
     late_is_scalar: bool = False  # whether the continuation is in a scalar loop
     differentiated: int = 0  # how many functions that are differentiated are being followed
+    taken_path: dict[Node, Any] = field(default_factory=dict)  # values on which the way through branches depends
     differs: bool = False  # the user has asked for a difference from plain Python
     input_sources: list[Source] = field(default_factory=list)
     objects: dict[Source, Any] = field(default_factory=dict)  # the object at each source
@@ -403,6 +405,20 @@ class Capture:
         name = re.sub(r"\W+", "_", source.text).strip("_") or "value"
         self.input_sources.append(source)
         return self.graph.input(name if not name[0].isdigit() else f"_{name}", type)
+
+    def taken(self, node: Node) -> Any:
+        """The value that a node has in this call, which the graph then relies on; None where that is not known."""
+        if not self.options.follows_path:
+            return None
+        if node not in self.taken_path:
+            xp = self.frontend_at(node.device).namespace
+            try:
+                with xp.errstate(all="ignore"):
+                    (value,) = examples_of(self, [node])
+            except CannotCapture:
+                return None
+            self.taken_path[node] = xp.asarray(value).item()
+        return self.taken_path[node]
 
     def new_array(self, traced: Traced, source: Source | None = None, kept: str = "") -> ArrayValue:
         """The array object that shows ``traced``. ``kept`` is the reason, in words, why it cannot be written."""

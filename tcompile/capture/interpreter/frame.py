@@ -257,7 +257,7 @@ class Frame:
 
     def may_branch(self) -> bool:
         """Whether a jump on a value of the graph may go both ways: in an iteration of a loop that becomes a node."""
-        return bool(self.peeled or self.tx.open_loops)
+        return bool(self.peeled or self.tx.open_loops) and not self.tx.options.follows_path
 
     def jump(self, instruction: Instruction) -> None:
         """Goes to the instruction's target."""

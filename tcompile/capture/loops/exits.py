@@ -99,6 +99,8 @@ class Exits:
         if not _is_test(name):
             return False
         flag = self._truth(f.peek(1))
+        if flag is not None and tx.options.follows_path:
+            raise CannotCapture("data-dependent-branch", tx.current_text())
         if flag is None:
             if self._pending is not None:
                 raise CannotCapture("data-dependent-branch", tx.current_text())

@@ -460,6 +460,8 @@ def _int(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Val
         return args[0]
     if isinstance(args[0], FloatValue):
         raise CannotCapture("data-dependent-value", "int of a float that varies")
+    if isinstance(args[0], ScalarValue) and args[0].cls is float and tx.options.follows_path:
+        return read(tx, args[0].array, int)
     return tx.fold(int, args, kwargs)
 
 

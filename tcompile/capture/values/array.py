@@ -153,7 +153,19 @@ class ArrayValue(Value):
 
     def truth(self, tx: Context) -> bool:
         """An array's truth is in its values."""
-        raise CannotCapture("data-dependent-branch", tx.current_text())
+        node = self.truth_node(tx)
+        taken = tx.taken(node) if node is not None else None
+        if taken is None:
+            raise CannotCapture("data-dependent-branch", tx.current_text())
+        return bool(taken)
+
+    def truth_node(self, tx: Context) -> Node | None:
+        """The truth of an array of one element; None for another one."""
+        node = self.traced.node
+        if not isinstance(node.tensor.size, int) or node.tensor.size != 1:
+            return None
+        node = tx.builder.op("reshape", node, shape=()) if node.tensor.ndim else node
+        return node if node.tensor.dtype.kind == "b" else tx.builder.op("not_equal", node, 0)
 
     def length(self, tx: Context) -> Value:
         """The first size."""

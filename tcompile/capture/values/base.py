@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
 from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.context.loop_plan import LoopPlans
 from tcompile.capture.context.options import CaptureOptions
 from tcompile.capture.context.symbols import Symbols
 from tcompile.capture.guards.dynamic_shapes import Profile
@@ -375,7 +376,11 @@ class Context(Protocol):
     outside_mutations: int
     outside_writes: int
     differs: bool
+    loops: LoopPlans
     break_is_error: bool
+
+    def taken(self, node: Node) -> Any:
+        """The value that a node has in this call, which the graph then relies on; None where that is not known."""
 
     @property
     def in_iteration(self) -> bool:

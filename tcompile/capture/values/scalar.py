@@ -21,7 +21,7 @@ from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.int_nodes import LARGEST, int_node
 from tcompile.frontends.base import CannotCapture, Traced, TracedNumber
 from tcompile.graph import Node
-from tcompile.graph.dtypes import BOOL, INT64, DType
+from tcompile.graph.dtypes import INT64, DType
 
 _DTYPES = {float: "float64", int: "int64", bool: "bool"}
 _WITH_INTEGERS = ("+", "-", "*", "/", "<", "<=", "==", "!=", ">", ">=")
@@ -73,8 +73,8 @@ class ScalarValue(Value):
         return self.array.traced.node if self.cls is int else None
 
     def truth(self, tx: Context) -> bool:
-        """Known only when the graph has run."""
-        raise CannotCapture("data-dependent-branch", tx.current_text())
+        """Known only when the graph has run, or where the way of this call is followed."""
+        return self.array.truth(tx)
 
     def rebuild(self, program: Rebuilder) -> str:
         """The Python number."""
@@ -95,6 +95,10 @@ def read(tx: Context, array: ArrayValue, cls: type | None) -> Value:
     wanted = cls or {"f": float, "i": int, "b": bool}.get(kind)
     one = type_.ndim == 0 or (cls is None and isinstance(type_.size, int) and type_.size == 1)
     exact = kind in ("fib" if wanted in (float, bool) else "ib") and type_.dtype.name in _SIMPLE
+    if wanted is int and kind == "f" and one and type_.device == "cpu" and tx.options.follows_path:
+        whole = tx.taken(tx.builder.op("astype", array.traced.node, dtype="int64"))
+        if whole is not None and whole != _NO_INT:
+            return Constant(whole)
     if wanted is None or not one or not exact or type_.device != "cpu":
         name = "item()" if cls is None else f"{cls.__name__}()"
         raise CannotCapture("array-conversion", f"{name} is taken of {array.describe()}")
@@ -104,9 +108,12 @@ def read(tx: Context, array: ArrayValue, cls: type | None) -> Value:
         node = op("not_equal", node, 0)
     elif node.tensor.dtype.name != _DTYPES[wanted]:
         node = op("astype", node, dtype=_DTYPES[wanted])
+    if wanted is not float and (taken := tx.taken(node)) is not None:
+        return Constant(wanted(taken))
     return number_value(tx, node, wanted)
 
 
+_NO_INT = -(1 << 63)  # what a cast gives of NaN, infinity, and numbers that are too large
 _SIMPLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32", "float64")
 
 
@@ -217,13 +224,8 @@ def _as_float(tx: Context, value: Value, known: Any) -> Any:
 def truth_node(tx: Context, value: Value) -> Node | None:
     """The truth of a number, or of an array of one element, that the graph computes; None where it is another."""
     if isinstance(value, ScalarValue):
-        node = value.array.traced.node
-    elif isinstance(value, ArrayValue) and isinstance(value.traced.type.size, int) and value.traced.type.size == 1:
-        node = value.traced.node
-        node = tx.builder.op("reshape", node, shape=()) if node.tensor.ndim else node
-    else:
-        return None
-    return node if node.tensor.dtype == BOOL else tx.builder.op("not_equal", node, 0)
+        value = value.array
+    return value.truth_node(tx) if isinstance(value, ArrayValue) else None
 
 
 def either(tx: Context, one: Value, two: Value) -> Value:

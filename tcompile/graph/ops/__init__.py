@@ -8,6 +8,7 @@ Why: ``node.op is ops.WHERE`` reads like the graph's own text, and no other list
 from tcompile.graph.build import apply
 from tcompile.graph.op import INPUT, OPS, Aliasing, Op, op_named
 from tcompile.graph.ops import (
+    checks,
     control,
     creation,
     gathering,
@@ -19,6 +20,10 @@ from tcompile.graph.ops import (
     view,
     writing,
 )
+from tcompile.graph.ops.checks import (
+    EXPECT,
+    OtherPath,
+)  # fmt: skip
 from tcompile.graph.ops.control import (
     COND,
     EXIT_LOOP,
@@ -229,6 +234,7 @@ __all__ = [
     "EXP",
     "EXP2",
     "EXPAND_DIMS",
+    "EXPECT",
     "EXPM1",
     "EYE",
     "FINITE",
@@ -326,8 +332,10 @@ __all__ = [
     "WRAP",
     "Aliasing",
     "Op",
+    "OtherPath",
     "apply",
     "broadcast_shapes",
+    "checks",
     "control",
     "creation",
     "gathering",

@@ -15,6 +15,7 @@ from functools import partial
 from typing import Any
 
 from tcompile.annotations import batching
+from tcompile.capture.context.loop_plan import Restart
 from tcompile.capture.semantics.special.library import library_call
 from tcompile.capture.semantics.special.registry import bind, special
 from tcompile.capture.semantics.subgraph import as_node, flatten, in_c_order, is_new, mismatch, state_of, unflatten
@@ -23,7 +24,7 @@ from tcompile.capture.values.base import Context, Value, settled
 from tcompile.capture.values.constant import Constant, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
-from tcompile.frontends.base import Traced
+from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Graph, Node, TensorType
 from tcompile.graph.sizes import Size, same
 from tcompile.records import dataclass
@@ -127,6 +128,22 @@ def _place(spec: Any, axes: Value, tx: Context) -> list[int]:
 
 @special(batching.batched)
 def _batched(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if not tx.options.follows_path:
+        return _whole(tx, args, kwargs)
+    refused = tx.loops.refused
+    key = ("vmap", *((id(frame.code), frame.at) for frame in tx.frames))
+    if key not in refused:
+        try:
+            return _whole(tx, args, kwargs)
+        except CannotCapture as error:  # in the middle of changes that cannot be undone
+            refused[key] = error.detail
+            raise Restart from error
+    in_turn = tx.wrap_found(batching.in_turn)
+    return in_turn.call(tx, args, kwargs)  # each example takes its own way
+
+
+def _whole(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    """All examples in each operation."""
     names = dict.fromkeys(("fun", "args", "axes", "kwargs", "out_axes", "count"))
     called, given, axes, named, out_axes, count = (settled(tx, value) for value in bind("vmap", names, args, kwargs))
     if not (isinstance(given, SequenceValue) and isinstance(axes, SequenceValue) and isinstance(named, DictValue)):

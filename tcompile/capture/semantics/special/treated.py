@@ -14,7 +14,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tcompile.annotations.treatments import Treatment, treatment_of
-from tcompile.capture.guards.sources import ComputedSource, ConstantSource, SizeSource, Source
+from tcompile.capture.guards.sources import ConstantSource
+from tcompile.capture.semantics.examples import examples_of
 from tcompile.capture.semantics.special.policy import call_under_policy
 from tcompile.capture.semantics.subgraph import Subgraph, capture_region, control_node, is_new, lift, mismatch
 from tcompile.capture.values.array import ArrayContext, ArrayValue
@@ -26,7 +27,6 @@ from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture, Traced, TracedNumber, slot
 from tcompile.graph import Node, SymInt, TensorType, ops
-from tcompile.graph.evaluate import concrete
 from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.ops.python import call_python, name_of
 from tcompile.records import dataclass
@@ -135,7 +135,7 @@ def _allow(
         "kwargs": tuple((key, template(value.export(tx))) for key, value in kwargs.items()),
     }
     with silent():
-        given = _examples(tx, operands)
+        given = examples_of(tx, operands)
         try:
             result = call_python(*given, **attrs)
         except Exception as error:
@@ -178,46 +178,6 @@ def _expected(
             sizes.setdefault(operand.hint, operand)
     shape = tuple(sizes.get(size, size) for size in type_.shape)  # type: ignore[arg-type]  # a guess, checked at run time
     return TensorType(type_.dtype, shape, type_.layout), frontend.is_scalar(result)
-
-
-def _examples(tx: Context, operands: Sequence[Any]) -> list[Any]:
-    """The values of operands in the call that is being captured, computed by their libraries."""
-    hints = tx.graph.env.hints
-    values = tx.examples
-    inputs = dict(zip(tx.graph.inputs, tx.input_sources, strict=True))
-    waiting = [operand for operand in operands if isinstance(operand, Node)]
-    needed: set[Node] = set()
-    while waiting:
-        node = waiting.pop()
-        if node not in needed and node not in values:
-            needed.add(node)
-            waiting += node.inputs
-    for node in [n for n in inputs if n in needed]:
-        values[node] = _value_at(tx, inputs[node])
-    for node in [n for n in tx.graph.nodes if n in needed]:
-        given = [values[o] if isinstance(o, Node) else concrete(o, hints) for o in node.operands]
-        attrs = {key: concrete(value, hints) for key, value in node.attrs.items()}
-        if node.regions:
-            attrs["regions"] = node.regions
-        try:
-            values[node] = node.op.reference(tx.frontend_at(node.device).namespace)(*given, **attrs)
-        except Exception as error:
-            raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
-    return [values[o] if isinstance(o, Node) else concrete(o, hints) for o in operands]
-
-
-def _value_at(tx: Context, source: Source) -> Any:
-    """The object at a source in the call that is being captured."""
-    if source in tx.objects:
-        return tx.objects[source]
-    if isinstance(source, SizeSource):
-        return eval(source.size, dict(tx.graph.env.hints))
-    if isinstance(source, ComputedSource):
-        names = [f"p{i}" for i in range(len(source.parts))], [f"f{i}" for i in range(len(source.functions))]
-        scope = {name: _value_at(tx, part) for name, part in zip(names[0], source.parts, strict=True)}
-        scope.update(zip(names[1], source.functions, strict=True))
-        return eval(source.template.format(*names[0], *names[1]), scope)
-    raise CannotCapture("unsupported-argument", f"The value of `{source.text}` is not known while compiling.")
 
 
 # -- a region that calls share ---------------------------------------------------------------------------------------

@@ -1,0 +1,66 @@
+"""The values that nodes have in the call that is being captured.
+
+Input: nodes of the graph under construction.
+Output: their values, computed by the libraries.
+Why: a function that capture does not look into is called once, to see what it returns; and the way through a function's
+branches may be the one that this call takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tcompile.capture.guards.sources import ComputedSource, SizeSource, Source
+from tcompile.capture.values.base import Context
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph import Node
+from tcompile.graph.evaluate import concrete
+
+
+def examples_of(tx: Context, operands: Sequence[Any]) -> list[Any]:
+    """The values of operands in the call that is being captured, computed by their libraries.
+
+    Raises CannotCapture where an operation raises, or an operand depends on an iteration that is followed for all.
+    """
+    hints = tx.graph.env.hints
+    values = tx.examples
+    inputs = dict(zip(tx.graph.inputs, tx.input_sources, strict=True))
+    waiting = [operand for operand in operands if isinstance(operand, Node)]
+    needed: set[Node] = set()
+    while waiting:
+        node = waiting.pop()
+        if node not in needed and node not in values:
+            needed.add(node)
+            waiting += node.inputs
+    if not needed <= {*inputs, *tx.graph.nodes}:
+        raise CannotCapture("data-dependent-value", "It is another one in each iteration of a loop.")
+    for node in [n for n in inputs if n in needed]:
+        values[node] = _value_at(tx, inputs[node])
+    for node in [n for n in tx.graph.nodes if n in needed]:
+        given = [values[o] if isinstance(o, Node) else concrete(o, hints) for o in node.operands]
+        attrs = {key: concrete(value, hints) for key, value in node.attrs.items()}
+        if node.regions:
+            attrs["regions"] = node.regions
+        try:
+            values[node] = node.op.reference(tx.frontend_at(node.device).namespace)(*given, **attrs)
+        except Exception as error:
+            raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
+    return [values[o] if isinstance(o, Node) else concrete(o, hints) for o in operands]
+
+
+def _value_at(tx: Context, source: Source) -> Any:
+    """The object at a source in the call that is being captured."""
+    if source in tx.objects:
+        return tx.objects[source]
+    if isinstance(source, SizeSource):
+        return eval(source.size, dict(tx.graph.env.hints))
+    if isinstance(source, ComputedSource):
+        names = [f"p{i}" for i in range(len(source.parts))], [f"f{i}" for i in range(len(source.functions))]
+        scope = {name: _value_at(tx, part) for name, part in zip(names[0], source.parts, strict=True)}
+        scope.update(zip(names[1], source.functions, strict=True))
+        return eval(source.template.format(*names[0], *names[1]), scope)
+    raise CannotCapture("unsupported-argument", f"The value of `{source.text}` is not known while compiling.")
+
+
+__all__ = ["examples_of"]
