@@ -59,6 +59,12 @@ class Division:
             a, b = self.left.evaluate(values), evaluate(self.right, values)
         return a // b if self.sign == "//" else a % b
 
+    def replaced(self, name: str, value: Size) -> Size:
+        """The division with an expression in the place of a symbol."""
+        left, right = self.left.replaced(name, value), self.right
+        right = right.replaced(name, value) if isinstance(right, SymInt) else right
+        return left // right if self.sign == "//" else left % right
+
 
 @dataclass
 class ShapeEnv:
@@ -240,6 +246,26 @@ class SymInt:
                 if atom != name and name in re.findall(r"\w+", atom):
                     raise VariesUnevenly(f"{atom} is not the same in all iterations of the loop")
                 term = term * (value if atom == name else SymInt(self.env, {(atom,): 1}))
+            total = total + term
+        return total
+
+    def replaced(self, name: str, value: Size) -> Size:
+        """The size with an expression in the place of a symbol, in divisions too.
+
+        >>> env = ShapeEnv()
+        >>> n, m = env.symbol(7), env.symbol(4)
+        >>> ((n + 1) // 2 + n).replaced("s0", m * 2)
+        ((2*s1 + 1) // (2)) + 2*s1
+        """
+        total: Size = 0
+        for monomial, coefficient in self.terms.items():
+            term: Size = coefficient
+            for atom in monomial:
+                division = self.env.atoms.get(atom)
+                if division is not None and name in re.findall(r"\w+", atom):
+                    term = term * division.replaced(name, value)
+                else:
+                    term = term * (value if atom == name else SymInt(self.env, {(atom,): 1}))
             total = total + term
         return total
 

@@ -222,7 +222,7 @@ class Moved:
     def _size(self, size: SymInt) -> Size:
         made: Size = size
         for name, other in self.values.items():
-            made = made.at(name, other) if isinstance(made, SymInt) else made
+            made = made.replaced(name, other) if isinstance(made, SymInt) else made
         return made
 
 

@@ -31,6 +31,7 @@ from tcompile.capture.values.scalar import ScalarValue
 from tcompile.errors import DerivativeError
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node
+from tcompile.graph.sizes import VariesInLoop
 from tcompile.records import dataclass
 
 _NONE = Constant(None)
@@ -248,6 +249,8 @@ def pull_back(
         return backward(tx.builder.graph, nodes, pairs, [leaf.node for leaf in leaves], partial(library_call, tx))
     except DerivativeError as error:
         raise refuse(f"{error}.") from error
+    except VariesInLoop as error:
+        raise refuse(f"A loop has no derivative rule: {error}.") from error
 
 
 @special(derivatives.jvp)
