@@ -19,8 +19,9 @@ import numpy as np
 from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Node
-from tcompile.graph.ops.opaque import Slot, fill, resolve
+from tcompile.graph.ops.opaque import Slot, resolve
 from tcompile.graph.sizes import Size, is_one
+from tcompile.transforms.autodiff.composed import COMPOSED, pulls
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
 from tcompile.transforms.autodiff.table import VJPS, Pull, derivative
 from tcompile.transforms.emit import Emit, is_float
@@ -29,9 +30,13 @@ from tcompile.transforms.library_calls import argument, einsum_labels
 TARGETS: dict[str, Callable[[Emit, Node, Node], Sequence[Pull | None]]] = {}
 PARTS: dict[str, Callable[[Emit, Node, dict[int, Node]], Node]] = {}  # of one operand, with several results
 _MOVES = frozenset({
-    "append", "block", "choose", "column_stack", "delete", "dstack", "hstack", "insert", "repeat", "resize", "roll",
-    "stack", "take", "take_along_axis", "tile", "vstack",
+    "append", "array", "block", "choose", "column_stack", "delete", "dstack", "hstack", "insert", "repeat", "resize",
+    "roll", "stack", "take", "take_along_axis", "tile", "vstack",
 })  # fmt: skip
+# The arguments that are values, by position and name; others have one, the first.
+_VALUES: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
+    "append": ((0, 1), ("arr", "values")), "choose": ((1,), ("choices",)), "insert": ((0, 2), ("arr", "values")),
+}  # fmt: skip
 _MOST_FACTORS = 16  # of a power of a matrix: each is a product of its own
 _PADS = ("edge", "reflect", "symmetric", "wrap")
 
@@ -65,7 +70,12 @@ def _call(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     if rule is not None:
         return rule(e, node, g)
     if name.removeprefix("numpy.") in _MOVES or (name == "numpy.pad" and argument(node, 2, "mode") in _PADS):
-        return [_moved(e, node, g, number) for number in range(len(node.operands))]
+        firsts = [
+            node.operands.index(operand) == i for i, operand in enumerate(node.operands)
+        ]  # all its places at once
+        return [_moved(e, node, g, i) if first else None for i, first in enumerate(firsts)]
+    if name in COMPOSED:
+        return pulls(e, node, g)
     raise DerivativeError(f"{name} has no derivative rule")
 
 
@@ -87,10 +97,10 @@ def _moved(e: Emit, node: Node, g: Node, number: int) -> Pull | None:
         return None
 
     def pull() -> Node:
-        given = [_numbers(e, o) if o is operand else _none(e, o) for o in node.inputs]
-        places = e.numpy(resolve(node.attrs["target"]), *_filled(node, given)[0], **_filled(node, given)[1])
+        args, kwargs = _numbered(e, node, operand)
+        places = e.numpy(resolve(node.attrs["target"]), *args, **kwargs)
         size = operand.tensor.size
-        flat = e.reshape(places, [places.tensor.size])
+        flat = e.cast(e.reshape(places, [places.tensor.size]), np.dtype("int64"))
         values = e.where(e(ops.GREATER_EQUAL, flat, 0), e.reshape(g, [g.tensor.size]), 0.0)
         zeros = e.full(operand, 0.0, [size])
         taken = e(ops.COMBINE, zeros, values, e(ops.MAXIMUM, flat, 0), axes=(0,), path=(), ufunc="add")
@@ -99,47 +109,32 @@ def _moved(e: Emit, node: Node, g: Node, number: int) -> Pull | None:
     return pull
 
 
-def _filled(node: Node, given: Sequence[Node]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The arguments of a call, with other nodes in the place of its operands."""
-    plain = [_AsItIs(n) for n in given]
-    args = fill(_as_arrays(node.attrs["args"]), plain)
-    kwargs = {key: fill(_as_arrays(value), plain) for key, value in node.attrs["kwargs"]}
-    return _unwrapped(args), _unwrapped(kwargs)
+def _numbered(e: Emit, node: Node, operand: Node) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments of a call that moves values, with the elements' numbers in the place of ``operand``.
 
+    All other values are -1. Indices, counts and axes are as they were.
+    """
+    places, names = _VALUES.get(node.attrs["target"].removeprefix("numpy."), ((0,), ()))
 
-class _AsItIs:
-    """Keeps a node from being taken for an array."""
+    def of(template: Any, is_value: bool) -> Any:
+        if isinstance(template, Slot):
+            given = node.operands[template.index]
+            if not is_value or not isinstance(given, Node):
+                return -1 if is_value else given
+            if given is operand:
+                return _numbers(e, given)
+            return e(ops.FULL, shape=given.tensor.shape, fill_value=-1, dtype="int64")
+        if isinstance(template, tuple | list):
+            return type(template)(of(item, is_value) for item in template)
+        return -1 if is_value and isinstance(template, bool | int | float) else template
 
-    def __init__(self, node: Node) -> None:
-        self.node = node
-
-
-def _as_arrays(template: Any) -> Any:
-    if isinstance(template, Slot):
-        return Slot(template.index)
-    if isinstance(template, tuple | list):
-        return type(template)(_as_arrays(item) for item in template)
-    return template
-
-
-def _unwrapped(value: Any) -> Any:
-    if isinstance(value, _AsItIs):
-        return value.node
-    if isinstance(value, tuple | list):
-        return type(value)(_unwrapped(item) for item in value)
-    if isinstance(value, dict):
-        return {key: _unwrapped(item) for key, item in value.items()}
-    return value
+    args = tuple(of(part, i in places) for i, part in enumerate(node.attrs["args"]))
+    return args, {key: of(part, key in names) for key, part in node.attrs["kwargs"]}
 
 
 def _numbers(e: Emit, x: Node) -> Node:
     numbers = e(ops.ARANGE, start=0, stop=x.tensor.size, step=1, dtype="int64")
     return e.reshape(numbers, x.tensor.shape)
-
-
-def _none(e: Emit, x: Node) -> Node:
-    """No number, for what comes from another operand; indices are themselves."""
-    return e(ops.FULL, shape=x.tensor.shape, fill_value=-1, dtype="int64") if is_float(x) else x
 
 
 @target("numpy.roll")
@@ -240,17 +235,15 @@ def _slogdet(e: Emit, node: Node, given: dict[int, Node]) -> Node:
     return e.multiply(_beside(e, given[1]), _inverse_t(e, a))
 
 
-def _vectors(e: Emit, node: Node) -> tuple[Node, Node]:
-    """The eigenvalues and eigenvectors that a call has given."""
-    graph = e.graph
+def _results(e: Emit, node: Node) -> list[Node]:
+    """What a call has given."""
     assert isinstance(node.type, tuple)
-    first, second = (graph.append(ops.GET, [node], {"index": i}, t) for i, t in enumerate(node.type))
-    return first, second
+    return [e.graph.append(ops.GET, [node], {"index": i}, t) for i, t in enumerate(node.type)]
 
 
 @several("numpy.linalg.eigh")
 def _eigh(e: Emit, node: Node, given: dict[int, Node]) -> Node:
-    values, vectors = _vectors(e, node)
+    values, vectors = _results(e, node)
     n: Size = values.tensor.shape[-1]
     inner: Node | None = None
     if 1 in given:
@@ -302,7 +295,7 @@ def _linear(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 def _convolve(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     a, v = node.inputs
     if argument(node, 2, "mode", "full") != "full":
-        raise DerivativeError("numpy.convolve in another mode than 'full' has no derivative rule")
+        return pulls(e, node, g)
     return [lambda: e.numpy(np.correlate, g, v, "valid"), lambda: e.numpy(np.correlate, g, a, "valid")]
 
 
@@ -310,7 +303,7 @@ def _convolve(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 def _correlate(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     a, v = node.inputs
     if argument(node, 2, "mode", "valid") != "valid":
-        raise DerivativeError("numpy.correlate in another mode than 'valid' has no derivative rule")
+        return pulls(e, node, g)
     return [lambda: e.numpy(np.convolve, g, v), lambda: e.numpy(np.correlate, a, g, "valid")]
 
 
@@ -349,9 +342,111 @@ def _einsum(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     return pulls
 
 
+@target("numpy.tril", "numpy.triu")
+def _triangle(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    k = argument(node, 1, "k", 0)
+    return [lambda: e.sum_to(e.numpy(resolve(node.attrs["target"]), g, k), node.inputs[0].tensor.shape)]
+
+
+@target("numpy.fix", "numpy.round", "numpy.around")
+def _steps(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    return [None] * len(node.operands)
+
+
+@target("numpy.ldexp")
+def _ldexp(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    x, power = node.operands[0], argument(node, 1, "x2")
+    given = node.operands[power.index] if isinstance(power, Slot) else power
+    assert isinstance(x, Node)
+    return [lambda: e.sum_to(e.numpy(np.ldexp, g, given), x.tensor.shape), *(None for _ in node.operands[1:])]
+
+
+@several("numpy.modf")
+def _modf(e: Emit, node: Node, given: dict[int, Node]) -> Node:
+    return given.get(0, e.full(node.inputs[0], 0.0))  # the other result is a step function
+
+
+@target("numpy.linalg.pinv")
+def _pinv(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    """Golub and Pereyra, The differentiation of pseudo-inverses (1973), for matrices of constant rank."""
+    a, p = node.inputs[0], node
+    if len(node.operands) != 1:
+        raise DerivativeError("numpy.linalg.pinv with a tolerance has no derivative rule")
+
+    def rest(x: Node, y: Node) -> Node:
+        """The identity without a projection."""
+        n = x.tensor.shape[-2]
+        return e.subtract(e(ops.EYE, n_rows=n, n_cols=n, k=0, dtype=x.tensor.dtype.name), _mm(e, x, y))
+
+    def pull() -> Node:
+        first = e.negative(_mm(e, _mm(e, _t(e, p), g), _t(e, p)))
+        second = _mm(e, _mm(e, rest(a, p), _t(e, g)), _mm(e, p, _t(e, p)))
+        third = _mm(e, _mm(e, _mm(e, _t(e, p), p), _t(e, g)), rest(p, a))
+        return e.add(e.add(first, second), third)
+
+    return [pull]
+
+
+@several("numpy.linalg.svd")
+def _svd(e: Emit, node: Node, given: dict[int, Node]) -> Node:
+    """Townsend, Differentiating the singular value decomposition (2016), for distinct singular values."""
+    if argument(node, 1, "full_matrices", True) and (0 in given or 2 in given):
+        raise DerivativeError("numpy.linalg.svd with full_matrices=True has no derivative rule: pass False")
+    u, s, vt = _results(e, node)
+    k: Size = s.tensor.shape[-1]
+    if argument(node, 1, "full_matrices", True):
+        u = e(ops.INDEX, u, key=(Ellipsis, slice(0, k)))
+        vt = e(ops.INDEX, vt, key=(Ellipsis, slice(0, k), slice(None)))
+    eye = e(ops.EYE, n_rows=k, n_cols=k, k=0, dtype=s.tensor.dtype.name)
+    columns, rows = (e.reshape(s, [*s.tensor.shape[:-1], *shape]) for shape in ((1, k), (k, 1)))
+    inner = _diagonal(e, given[1]) if 1 in given else None
+    more: list[Node] = []
+    if 0 in given or 2 in given:
+        gaps = e.add(e.subtract(e(ops.SQUARE, columns), e(ops.SQUARE, rows)), eye)
+        factors = e.divide(e.subtract(1.0, eye), gaps)
+
+        def turning(x: Node) -> Node:
+            return e.multiply(factors, e.subtract(x, _t(e, x)))
+
+        if 0 in given:
+            part = e.multiply(turning(_mm(e, _t(e, u), given[0])), columns)
+            inner = part if inner is None else e.add(inner, part)
+            off = e.subtract(given[0], _mm(e, u, _mm(e, _t(e, u), given[0])))
+            more.append(_mm(e, e.divide(off, columns), vt))
+        if 2 in given:
+            gv, v = _t(e, given[2]), _t(e, vt)
+            part = e.multiply(turning(_mm(e, vt, gv)), rows)
+            inner = part if inner is None else e.add(inner, part)
+            off = e.subtract(gv, _mm(e, v, _mm(e, vt, gv)))
+            more.append(_mm(e, u, _t(e, e.divide(off, columns))))
+    assert inner is not None
+    total = _mm(e, _mm(e, u, inner), vt)
+    for part in more:
+        total = e.add(total, part)
+    return total
+
+
+@several("numpy.linalg.qr")
+def _qr(e: Emit, node: Node, given: dict[int, Node]) -> Node:
+    """Walter and Lehmann, On evaluating higher-order derivatives of the QR decomposition (2012)."""
+    a = node.inputs[0]
+    m, n = a.tensor.shape[-2:]
+    if argument(node, 1, "mode", "reduced") != "reduced" or not m >= n:
+        raise DerivativeError("numpy.linalg.qr of a wide matrix, or in another mode, has no derivative rule")
+    q, r = _results(e, node)
+    gq = given.get(0, e.full(q, 0.0))
+    gr = given.get(1, e.full(r, 0.0))
+    inner = e.subtract(_mm(e, r, _t(e, gr)), _mm(e, _t(e, gq), q))
+    below = e.numpy(np.tril, inner, -1)
+    symmetric = e.add(e.add(below, _t(e, below)), e.subtract(e.numpy(np.tril, inner), below))
+    return _t(e, e.numpy(np.linalg.solve, r, _t(e, e.add(gq, _mm(e, q, symmetric)))))
+
+
 @target("numpy.linalg.matrix_power")
 def _matrix_power(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     n = argument(node, 1, "n")
+    if isinstance(n, int) and -_MOST_FACTORS <= n < 0:
+        return pulls(e, node, g)
     if not isinstance(n, int) or not 0 <= n <= _MOST_FACTORS:
         raise DerivativeError(f"numpy.linalg.matrix_power with the exponent {n} has no derivative rule")
 

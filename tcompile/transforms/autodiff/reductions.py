@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
-from tcompile.graph.sizes import product
+from tcompile.graph.sizes import always, product
 from tcompile.graph.types import ScalarType, TensorType
 from tcompile.transforms.autodiff.table import Pull, constant, derivative
 from tcompile.transforms.emit import Emit
@@ -47,6 +47,8 @@ def _prod(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     x, axes = node.inputs[0], _axes(node)
 
     def pull() -> Node:
+        if not always(lambda: x.tensor.size > 0):
+            return e.full(x, 0.0)
         # The product of all others, by the products of those before and of those after: right beside zeros too.
         shape = x.tensor.shape
         kept = [axis for axis in range(len(shape)) if axis not in axes]
