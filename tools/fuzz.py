@@ -12,6 +12,7 @@ Why: long runs find rare faults; the tests run the same generators for some seco
     python tools/fuzz.py --kind cells         the same as cells of a notebook
     python tools/fuzz.py --kind loops         programs with loops over ranges, rows, and until a test ends them
     python tools/fuzz.py --kind elements      programs with loops over the elements of arrays
+    python tools/fuzz.py --kind gradients     gradients of programs of NumPy and of programs with loops
     python tools/fuzz.py --kind async         loops that signal handlers and threads change
     python tools/fuzz.py --only 4711          one program: shows it, and its difference if it has one
 """
@@ -42,7 +43,7 @@ MEMORY = 8 << 30  # bytes for a process: a statement that would make a list of a
 KINDS = {
     "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.scalar_loop_check",
     "async": "capture.async_check", "numpy": "frontends.numpy_check", "special": "frontends.special_check",
-    "cells": "frontends.cell_check", "small": "frontends.small_check",
+    "cells": "frontends.cell_check", "small": "frontends.small_check", "gradients": "derivatives.gradient_check",
 }  # fmt: skip
 
 
