@@ -80,7 +80,8 @@ def vmap(fun: _Function, in_axes: Any = 0, out_axes: Any = 0, chunk_size: int | 
             parts.append(batched(fun, some, axes, named, out_axes, stop - start))
         return _joined(parts, out_axes)
 
-    return compiled(mapped, fun, "vmap")
+    # Arguments that are passed by name have the axis 0.
+    return compiled(mapped, fun, "vmap", not isinstance(in_axes, tuple | list))
 
 
 def _check_axes(name: str, axes: Any, may_be_none: bool) -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -71,7 +71,7 @@ def grad(
         found = gradients if several else gradients[0]
         return (found, aux) if has_aux else found
 
-    return compiled(gradient, fun, "grad")
+    return compiled(gradient, fun, "grad", not argnames)
 
 
 def value_and_grad(
@@ -93,7 +93,7 @@ def value_and_grad(
         found = gradients if several else gradients[0]
         return ((value, aux), found) if has_aux else (value, found)
 
-    return compiled(gradient, fun, "value_and_grad")
+    return compiled(gradient, fun, "value_and_grad", not argnames)
 
 
 def vjp(fun: _Function, *primals: Any) -> tuple[Any, _Function]:
@@ -200,12 +200,49 @@ def stop_gradient(x: Any) -> Any:
 
 
 # -- how such functions are made ---------------------------------------------------------------------------------------
-def compiled(function: _Function, fun: _Function, kind: str) -> _Function:
-    """The derivative of ``fun`` that ``function`` computes, compiled, under a name that tells of both."""
+def compiled(function: _Function, fun: _Function, kind: str, parameters: bool = False) -> _Function:
+    """The derivative of ``fun`` that ``function`` computes, compiled, under a name that tells of both.
+
+    ``parameters``: it takes its arguments by ``*args``, and may have the parameters of ``fun`` instead.
+    """
+    if parameters:
+        function = _with_parameters(function, fun, kind)
     function.__name__ = function.__qualname__ = named(kind, fun)
     function.__doc__ = getattr(fun, "__doc__", None)
     made: _Function = COMPILE[0](distinct(function, fun, kind))
     return made
+
+
+_SPREAD = 0x0C  # code flags of *args and **kwargs
+
+
+def _with_parameters(function: _Function, fun: Any, kind: str) -> _Function:
+    """A function with the parameters of ``fun`` that calls ``function``: machine code answers calls of it.
+
+    ``function`` itself where ``fun`` is no Python function, or has parameters that are not positional.
+    """
+    inner = getattr(fun, "__func__", fun)
+    if type(inner) is not FunctionType or inner.__code__.co_flags & _SPREAD or inner.__code__.co_kwonlyargcount:
+        return function
+    if kind == "vmap" and inner.__defaults__:
+        return function  # these have no axis of examples
+    code = inner.__code__
+    names = code.co_varnames[int(inner is not fun) : code.co_argcount]
+    made = _caller(names, code.co_posonlyargcount)(function)
+    made.__defaults__ = inner.__defaults__
+    answer: _Function = made
+    return answer
+
+
+@functools.lru_cache(maxsize=256)
+def _caller(names: tuple[str, ...], positional: int) -> Any:
+    """A function that makes functions with these parameters, each around another one."""
+    listed = [*names[:positional], *(["/"] if 0 < positional <= len(names) else []), *names[positional:]]
+    given = ", ".join(names)
+    text = f"def make(_inner):\n def call({', '.join(listed)}):\n  return _inner({given})\n return call\n"
+    space: dict[str, Any] = {}
+    exec(text, globals(), space)
+    return space["make"]
 
 
 def named(kind: str, fun: _Function) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import re
 import types
 import warnings
@@ -406,6 +407,29 @@ def test_the_recompile_limit_changes_no_gradient(stance):
                 assert gradient(x).dtype == dtype
 
 
+def test_signatures():
+    def loss(w, x, scale=2.0):
+        return np.sum(w * x) * scale
+
+    gradient = tcompile.grad(loss)
+    assert str(inspect.signature(gradient)) == "(w, x, scale=2.0)"
+    for call in (lambda: gradient(X, X + 1), lambda: gradient(x=X + 1, w=X), lambda: gradient(X, X + 1, scale=2.0)):
+        np.testing.assert_array_equal(call(), 2 * (X + 1))
+    np.testing.assert_array_equal(tcompile.grad(loss, 1)(X, X, 3.0), 3 * X)
+    np.testing.assert_array_equal(tcompile.grad(loss, (), "x")(X, x=X, scale=3.0)[0], 3 * X)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'y'"):
+        gradient(X, y=X)
+
+
+def test_gradients_and_results_share_no_memory():
+    a, b = tcompile.grad(lambda x, y: np.sum(x + y), (0, 1))(X, X + 1)
+    assert not np.shares_memory(a, b)
+    a[0] = 7
+    assert b[0] == 1
+    value, gradient = tcompile.value_and_grad(lambda x: (np.exp(x).sum(), np.exp(x)), has_aux=True)(X)
+    assert not np.shares_memory(value[1], gradient)
+
+
 # -- bad input ---------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize(("call", "error", "text"), [
     (lambda: tcompile.grad(np.sum)(2), DerivativeError, r"argument 0 is the int 2, .*: pass 2\.0"),
@@ -415,7 +439,8 @@ def test_the_recompile_limit_changes_no_gradient(stance):
     (lambda: tcompile.grad(np.sum)("text"), DerivativeError, "argument 0 is a str"),
     (lambda: tcompile.grad(lambda x, y: x * y, 2)(1.0, 2.0), DerivativeError, "no argument 2 .* passes 2 positional"),
     (lambda: tcompile.grad(lambda x: x, argnames="y")(1.0), DerivativeError, "no argument 'y'"),
-    (lambda: tcompile.grad(lambda x: x)(), DerivativeError, "no argument 0 .* passes 0 positional"),
+    (lambda: tcompile.grad(lambda x: x)(), TypeError, r"grad\(<lambda>\)\(\) missing 1 required positional argument"),
+    (lambda: tcompile.grad(lambda *x: x)(), DerivativeError, "no argument 0 .* passes 0 positional"),
     (lambda: tcompile.grad(lambda x: x * 2)(np.ones(3)), DerivativeError, "not a scalar; jacrev"),
     (lambda: tcompile.grad(lambda x: "no")(1.0), DerivativeError, "not a scalar"),
     (lambda: tcompile.grad(lambda x: x * x, has_aux=True)(1.0), DerivativeError, "has_aux asks for a pair"),

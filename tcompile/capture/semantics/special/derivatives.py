@@ -21,7 +21,7 @@ import numpy as np
 from tcompile.annotations import derivatives
 from tcompile.capture.semantics.special.library import library_call
 from tcompile.capture.semantics.special.registry import bind, special
-from tcompile.capture.semantics.subgraph import as_node, flatten, unflatten
+from tcompile.capture.semantics.subgraph import as_node, flatten, is_new, unflatten
 from tcompile.capture.values.array import ArrayValue, Memory
 from tcompile.capture.values.base import Context, Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue
@@ -50,22 +50,31 @@ class Leaf:
     inside: Value
     node: Node
 
-    def wrap(self, tx: Context, g: Node | None) -> Value:
-        """A gradient as a value of the leaf's kind; zeros where the result does not depend on it."""
+    def wrap(self, tx: Context, g: Node | None, own: set[Node]) -> Value:
+        """A gradient as a value of the leaf's kind; zeros where the result does not depend on it.
+
+        ``own`` are new arrays that nothing else holds; one that is taken leaves them.
+        """
         if g is None:
             tensor = self.node.tensor
             g = tx.builder.op("full", shape=tensor.shape, fill_value=0.0, dtype=tensor.dtype.name)
-        return as_kind(tx, g, self.inside)
+            own.add(g)
+        is_own = g in own
+        own.discard(g)
+        return as_kind(tx, g, self.inside, is_own)
 
 
-def as_kind(tx: Context, node: Node, like: Value) -> Value:
-    """A new value like another one: an array, a scalar of the library, or a Python float."""
+def as_kind(tx: Context, node: Node, like: Value, own: bool = False) -> Value:
+    """A new value like another one: an array, a scalar of the library, or a Python float.
+
+    ``own``: nothing else holds the node's array.
+    """
     if isinstance(like, ScalarValue):
         return ScalarValue(ArrayValue(Traced(node, scalar=True), like.array.frontend), float)
     assert isinstance(like, ArrayValue)
     if like.traced.scalar:
         return tx.from_frontend(Traced(node, scalar=True))
-    return tx.from_frontend(Traced(tx.builder.op("copy", node)))
+    return tx.from_frontend(Traced(node if own else tx.builder.op("copy", node)))
 
 
 def _leaf(tx: Context, value: Value, name: str) -> Leaf:
@@ -172,10 +181,12 @@ def _reverse(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
         result = settled(tx, called.call(tx, positional, keywords))
     result, more = with_aux(tx, result, plain(tx, aux))
     pairs = _scalar(tx, result) if seed.is_none else _seeded(tx, result, seed)
+    known = set(graph.nodes)
     gradients = iter(pull_back(tx, graph.nodes[start:], pairs, leaves))
+    own = {node for node in graph.nodes if node not in known and is_new(node)}
     found: list[Value] = []
     for argument in chosen:
-        wrapped = [leaf.wrap(tx, next(gradients)) for leaf in argument.leaves]
+        wrapped = [leaf.wrap(tx, next(gradients), own) for leaf in argument.leaves]
         found.append(unflatten(argument.spec, iter(wrapped)))
     return SequenceValue([result, more, SequenceValue(found, tuple)], tuple)
 
