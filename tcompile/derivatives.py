@@ -21,6 +21,7 @@ import numpy as np
 
 from tcompile import transforms
 from tcompile.annotations.batching import vmap
+from tcompile.annotations.custom_rules import custom_jvp, custom_vjp
 from tcompile.annotations.derivatives import (
     COMPILE,
     PLAIN,
@@ -308,6 +309,6 @@ PLAIN.append(_plainly)
 COMPILE.append(compile)
 
 __all__ = [
-    "check_grads", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize", "stop_gradient", "value_and_grad",
-    "vjp", "vmap",
+    "check_grads", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
+    "stop_gradient", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

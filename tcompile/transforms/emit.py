@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
-from weakref import WeakSet
+from weakref import WeakKeyDictionary, WeakSet
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from tcompile.graph.op import OPS, Op
 from tcompile.graph.ops.writing import Path
 from tcompile.graph.sizes import Size, is_one, same_shape
 from tcompile.graph.types import TensorType
+from tcompile.records import dataclass
 
 Library: TypeAlias = Callable[
     [Graph, Location | None, Callable[..., Any], tuple[Any, ...], dict[str, Any]], Sequence[Node]
@@ -27,6 +28,21 @@ Library: TypeAlias = Callable[
 
 
 STOPPED: WeakSet[Node] = WeakSet()  # nodes of which derivatives see no dependence (``stop_gradient``)
+
+
+@dataclass(eq=False)
+class CustomRule:
+    """The user's rule for some nodes, which show a function's results.
+
+    ``pull`` adds the cotangents of ``inputs``, from those of ``results``.
+    """
+
+    inputs: list[Node]
+    results: list[Node]
+    pull: Callable[[Sequence[Node]], Sequence[Node | None]]
+
+
+CUSTOM: WeakKeyDictionary[Node, CustomRule] = WeakKeyDictionary()  # by each of the results
 
 
 class Emit:
@@ -183,4 +199,4 @@ def is_float(node: Node) -> bool:
     return isinstance(node.type, TensorType) and node.type.dtype.kind == "f"
 
 
-__all__ = ["STOPPED", "Emit", "Library", "is_float"]
+__all__ = ["CUSTOM", "STOPPED", "CustomRule", "Emit", "Library", "is_float"]

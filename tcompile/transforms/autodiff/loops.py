@@ -21,9 +21,9 @@ from tcompile.graph.ir import Graph, Node, Operand, Type, ancestors
 from tcompile.graph.ops.writing import step_of
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt, replace_sizes
 from tcompile.graph.types import ScalarType, TensorType
-from tcompile.transforms.autodiff.reverse import LOOPS, Walk, backward
+from tcompile.transforms.autodiff.reverse import LOOPS, Walk, backward, may_carry
 from tcompile.transforms.autodiff.table import refused
-from tcompile.transforms.emit import STOPPED, Emit, is_float
+from tcompile.transforms.emit import STOPPED, Emit
 
 
 def _fori_loop(walk: Walk, node: Node) -> None:
@@ -47,16 +47,12 @@ def _active(body: Graph, start: set[int]) -> set[int]:
     while True:
         known = {carried[i] for i in active}
         for node in body.nodes:
-            if node not in STOPPED and any(o in known for o in node.inputs) and _may_carry(node):
+            if node not in STOPPED and any(o in known for o in node.inputs) and may_carry(node):
                 known.add(node)
         found = active | {i for i, output in enumerate(body.outputs) if output in known}
         if found == active:
             return active
         active = found
-
-
-def _may_carry(node: Node) -> bool:
-    return isinstance(node.type, tuple) or is_float(node)
 
 
 class _Backward:

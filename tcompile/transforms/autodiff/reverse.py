@@ -19,7 +19,7 @@ from tcompile.graph.ir import Graph, Node
 from tcompile.graph.op import Op
 from tcompile.graph.types import TensorType
 from tcompile.transforms.autodiff.table import NO_VJP, VJPS, Vjp
-from tcompile.transforms.emit import STOPPED, Emit, Library, is_float
+from tcompile.transforms.emit import CUSTOM, STOPPED, CustomRule, Emit, Library
 
 Loop = Callable[["Walk", Node], None]
 LOOPS: dict[Op, Loop] = {}  # operations with several results and cotangents
@@ -34,9 +34,11 @@ class Walk:
         self.active: set[Node] = set()
         self.cotangents: dict[Node, Node] = {}
         self.results: dict[Node, dict[int, Node]] = {}  # cotangents of the results of nodes with several
+        self.done: set[CustomRule] = set()
         known = set(sources)
         for node in self.nodes:
-            if any(o in known for o in node.inputs) and _carries(node):
+            custom = CUSTOM.get(node)
+            if any(o in known for o in (node.inputs if custom is None else custom.inputs)) and _carries(node):
                 known.add(node)
         self.active = known
 
@@ -57,6 +59,9 @@ class Walk:
                     raise DerivativeError(self.why(node))
                 rule(self, node)
                 continue
+            if node in CUSTOM:
+                self._custom(CUSTOM[node])
+                continue
             g = self.cotangents.get(node)
             if g is None or node not in self.active:
                 continue
@@ -70,12 +75,27 @@ class Walk:
 
     def _propagate(self, node: Node, rule: Vjp, g: Node) -> None:
         try:
+            if any(o in self.active and _is_complex(o) for o in node.inputs):
+                raise DerivativeError("complex numbers are not differentiated yet")
             pulls = rule(self.e, node, g)
             for operand, pull in zip(node.operands, pulls, strict=True):
                 if pull is not None and isinstance(operand, Node) and operand in self.active:
                     self.add(operand, self.e.cast(pull(), operand.tensor.dtype))
         except DerivativeError as error:
             raise error if " (line " in str(error) else DerivativeError(_why(node, str(error))) from error
+
+    def _custom(self, rule: CustomRule) -> None:
+        """The user's rule, at the last of its results."""
+        if rule in self.done or not any(node in self.cotangents for node in rule.results):
+            return
+        self.done.add(rule)
+        given = [self.cotangents.get(node) for node in rule.results]
+        pulled = rule.pull([
+            self.e.full(node, 0.0) if g is None else g for node, g in zip(rule.results, given, strict=True)
+        ])  # fmt: skip
+        for node, g in zip(rule.inputs, pulled, strict=True):
+            if g is not None and node in self.active:
+                self.add(node, self.e.cast(g, node.tensor.dtype))
 
     def _several(self, node: Node, g: Node) -> None:
         held, index = self.results.setdefault(node.inputs[0], {}), node.attrs["index"]
@@ -93,17 +113,20 @@ def _why(node: Node, reason: str = "") -> str:
     return f"{reason}{where}"
 
 
+def _is_complex(node: Node) -> bool:
+    return isinstance(node.type, TensorType) and node.type.dtype.kind == "c"
+
+
 def _carries(node: Node) -> bool:
     """Whether a node's result can depend smoothly on its operands."""
     if node in STOPPED:
         return False
-    if isinstance(node.type, tuple):
-        return True
-    if not isinstance(node.type, TensorType):
-        return False
-    if node.type.dtype.kind == "c":
-        raise DerivativeError(_why(node, "complex numbers are not differentiated yet"))
-    return is_float(node)
+    return may_carry(node)
+
+
+def may_carry(node: Node) -> bool:
+    """Whether a node has numbers that have derivatives. Those of complex ones are refused where they are asked for."""
+    return isinstance(node.type, tuple) or (isinstance(node.type, TensorType) and node.type.dtype.kind in "fc")
 
 
 def backward(
@@ -122,4 +145,4 @@ def backward(
     return [walk.cotangents.get(source) for source in sources]
 
 
-__all__ = ["LOOPS", "Walk", "backward"]
+__all__ = ["LOOPS", "Walk", "backward", "may_carry"]

@@ -11,7 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from tcompile.capture.semantics.special import batching, control_flow, derivatives, functions, jacobians, policy
+from tcompile.capture.semantics.special import (
+    batching,
+    control_flow,
+    custom_rules,
+    derivatives,
+    functions,
+    jacobians,
+    policy,
+)
 from tcompile.capture.semantics.special.functions import is_marked, refuse_marked
 from tcompile.capture.semantics.special.registry import SPECIAL
 from tcompile.capture.semantics.special.reordered import call_later, is_reorderable
@@ -40,6 +48,7 @@ __all__ = [
     "batching",
     "call_special",
     "control_flow",
+    "custom_rules",
     "derivatives",
     "functions",
     "is_marked",

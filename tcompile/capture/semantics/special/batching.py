@@ -55,19 +55,28 @@ def standing_in(tx: Context, count: Size) -> Iterator[Examples]:
     try:
         yield made
     finally:
-        known = set(made.arrays)
-        for node in graph.nodes[start:]:
-            if any(o in known for o in node.inputs):
-                known.add(node)
+        known = _dependents(graph, start, made)
         graph.nodes = [node for node in graph.nodes if node not in known]
+
+
+def _dependents(graph: Graph, start: int, examples: Examples) -> set[Node]:
+    """The stand-ins, and the nodes that depend on them."""
+    known = set(examples.arrays)
+    for node in graph.nodes[start:]:
+        if any(o in known for o in node.inputs):
+            known.add(node)
+    return known
 
 
 def computed(tx: Context, examples: Examples, start: int, wanted: Sequence[Node]) -> list[Node]:
     """The arrays of all examples, of what was computed of the stand-ins since node ``start``."""
     from tcompile.transforms.batching import batch  # with the first batch, not with the first compile
+    from tcompile.transforms.emit import CUSTOM
 
     graph = tx.builder.graph
     held = tx.builder.location
+    if tx.differentiated and any(node in CUSTOM for node in _dependents(graph, start, examples)):
+        raise mismatch("A function with a derivative rule of its own is called for each example.")
     found = batch(graph, graph.nodes[start:], examples.arrays, wanted, examples.count, partial(library_call, tx))
     tx.builder.location = held
     return found

@@ -94,10 +94,10 @@ def _leaf(tx: Context, value: Value, name: str) -> Leaf:
     if node.tensor.dtype.kind != "f":
         raise refuse(f"{name} has the dtype {node.tensor.dtype.name}; derivatives are taken of floats alone.")
     shown = tx.builder.op("reshape", node, shape=node.tensor.shape)
-    return Leaf(value, _inside(tx, value, shown), shown)
+    return Leaf(value, inside(tx, value, shown), shown)
 
 
-def _inside(tx: Context, value: Value, shown: Node) -> Value:
+def inside(tx: Context, value: Value, shown: Node) -> Value:
     """A view of a value, as one of its kind."""
     if isinstance(value, ArrayValue):
         return tx.new_array(Traced(shown, value.traced.scalar))
@@ -356,7 +356,7 @@ def _stopped(tx: Context, leaf: Value) -> Value:
 
     shown = tx.builder.op("reshape", node, shape=node.tensor.shape)
     STOPPED.add(shown)
-    return _inside(tx, leaf, shown)
+    return inside(tx, leaf, shown)
 
 
 @special(derivatives.compiled)
