@@ -28,7 +28,8 @@ ROOT = Path(__file__).resolve().parent.parent
 # Objects of the module, which stand under their classes.
 OBJECTS = {
     "config": "tcompile.config.Config", "memory": "tcompile.backends.memory_pool.MemoryPool",
-    "cache": "tcompile.backends.disk.DiskCache",
+    "cache": "tcompile.backends.disk.DiskCache", "custom_vjp": "tcompile.annotations.custom_rules.custom_vjp",
+    "custom_jvp": "tcompile.annotations.custom_rules.custom_jvp",
 }  # fmt: skip
 
 

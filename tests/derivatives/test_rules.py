@@ -193,6 +193,7 @@ CASES = {
     "sinc": (np.sinc, X),
     "float power": (lambda x, y: np.float_power(x, y), P, X),
     "logaddexp2": (np.logaddexp2, X, P),
+    "logaddexp2 with a number": (lambda x: np.logaddexp2(1, x) + np.float_power(2, x) + np.dot(3, x), X),
     "modf": (lambda x: np.modf(x)[0] * x, X),
     "ldexp": (lambda x: np.ldexp(x, np.arange(6)), X),
     "fix": (lambda x: np.fix(x) * x, X),

@@ -270,7 +270,10 @@ def _float_power(e: Emit, node: Node) -> Node:
 
 @composed("logaddexp2")
 def _logaddexp2(e: Emit, node: Node) -> Node:
-    a, b = (e.multiply(_given(node, i, name), math.log(2.0)) for i, name in enumerate(("x1", "x2")))
+    def scaled(operand: Any) -> Operand:
+        return e.multiply(operand, math.log(2.0)) if isinstance(operand, Node) else operand * math.log(2.0)
+
+    a, b = (scaled(_given(node, i, name)) for i, name in enumerate(("x1", "x2")))
     return e.divide(e(ops.LOGADDEXP, a, b), math.log(2.0))
 
 
