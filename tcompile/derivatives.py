@@ -25,6 +25,7 @@ from tcompile.annotations.custom_rules import custom_jvp, custom_vjp
 from tcompile.annotations.derivatives import (
     COMPILE,
     PLAIN,
+    copied,
     distinct,
     forward,
     grad,
@@ -73,11 +74,11 @@ def check_grads(fun: _Function, order: int = 1, tolerance: float = 1e-5, step: f
         def moved(by: float) -> list[Any]:
             return [_plus(arg, d, by) for arg, d in zip(args, along, strict=True)]
 
-        _compare(fun, gradients(*args), along, moved, tolerance, step, "gradient")
+        _compare(fun, gradients(*copied(args)), along, moved, tolerance, step, "gradient")
         if order == 2:
             weights = [_direction(random, arg) for arg in args]
             slope = weighed(gradients, weights)
-            _compare(slope, grad(slope, numbers)(*args), along, moved, tolerance, step, "second derivative")
+            _compare(slope, grad(slope, numbers)(*copied(args)), along, moved, tolerance, step, "second derivative")
 
     return check
 

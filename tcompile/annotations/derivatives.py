@@ -108,8 +108,10 @@ def vjp(fun: _Function, *primals: Any) -> tuple[Any, _Function]:
     """
     numbers, _ = numbers_of("vjp", fun, range(len(primals)), ())
 
+    kept = copied(primals)  # the function may write to its arguments, now and in each further call
+
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        return reverse(fun, primals, {}, numbers, False, cotangent)[2]
+        return reverse(fun, copied(kept), {}, numbers, False, cotangent)[2]
 
     return fun(*primals), compiled(pullback, fun, "vjp")
 
@@ -141,8 +143,10 @@ def linearize(fun: _Function, *primals: Any) -> tuple[Any, _Function]:
     """
     _check_function("linearize", fun)
 
+    kept = copied(primals)
+
     def pushforward(*tangents: Any) -> Any:
-        return forward(fun, primals, tangents)[1]
+        return forward(fun, copied(kept), tangents)[1]
 
     return fun(*primals), compiled(pushforward, fun, "linearize")
 
@@ -300,6 +304,18 @@ def _body(fun: Any) -> Any:
     return code if isinstance(code, CodeType) else type(fun)
 
 
+def copied(tree: Any) -> Any:
+    """A tree with copies of its arrays."""
+    if isinstance(tree, tuple):
+        items = [copied(item) for item in tree]
+        return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
+    if isinstance(tree, list):
+        return [copied(item) for item in tree]
+    if isinstance(tree, dict):
+        return {key: copied(item) for key, item in tree.items()}
+    return tree.copy() if isinstance(tree, np.ndarray) else tree
+
+
 def remembered(make: Any, *key: Any) -> Any:
     """``make(*key)`` from its ``lru_cache``; made anew where a part of the key has no hash."""
     try:
@@ -359,6 +375,7 @@ __all__ = [
     "COMPILE",
     "PLAIN",
     "compiled",
+    "copied",
     "distinct",
     "forward",
     "grad",

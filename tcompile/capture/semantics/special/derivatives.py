@@ -19,10 +19,11 @@ from typing import Any
 import numpy as np
 
 from tcompile.annotations import derivatives
+from tcompile.capture.context.loop_plan import Restart
 from tcompile.capture.semantics.special.library import library_call
 from tcompile.capture.semantics.special.registry import bind, special
 from tcompile.capture.semantics.subgraph import as_node, flatten, is_new, unflatten
-from tcompile.capture.values.array import ArrayValue, Memory
+from tcompile.capture.values.array import ArrayValue, Memory, origin
 from tcompile.capture.values.base import Context, Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue
 from tcompile.capture.values.container import SequenceValue
@@ -30,7 +31,7 @@ from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.errors import DerivativeError
 from tcompile.frontends.base import CannotCapture, Traced
-from tcompile.graph import Node
+from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.sizes import VariesInLoop
 from tcompile.records import dataclass
 
@@ -93,8 +94,14 @@ def _leaf(tx: Context, value: Value, name: str) -> Leaf:
         raise refuse(f"{name} is {value.describe()}, and not a float or an array of floats.")
     if node.tensor.dtype.kind != "f":
         raise refuse(f"{name} has the dtype {node.tensor.dtype.name}; derivatives are taken of floats alone.")
-    shown = tx.builder.op("reshape", node, shape=node.tensor.shape)
+    written = isinstance(value, ArrayValue) and not value.traced.scalar and _place(tx) in tx.loops.refused
+    shown = tx.builder.op("copy", node) if written else tx.builder.op("reshape", node, shape=node.tensor.shape)
     return Leaf(value, inside(tx, value, shown), shown)
+
+
+def _place(tx: Context) -> tuple[Any, ...]:
+    """The call that is followed, as a key for what is known of it in the next attempt at capture."""
+    return "written", *((id(frame.code), frame.at) for frame in tx.frames)
 
 
 def inside(tx: Context, value: Value, shown: Node) -> Value:
@@ -122,15 +129,54 @@ def _argument(tx: Context, value: Value, name: str) -> Argument:
     return Argument([_leaf(tx, leaf, name) for leaf in leaves], spec)
 
 
+def call(
+    tx: Context, called: Value, args: Sequence[Value], kwargs: Mapping[str, Value], leaves: Sequence[Leaf]
+) -> Value:
+    """The result of a function of which derivatives are taken.
+
+    It gets views of the differentiated arrays. Where it writes to one, capture starts again and it gets copies, whose
+    elements are then written to the arrays.
+    """
+    start, place = len(tx.builder.graph.nodes), _place(tx)
+    try:
+        with followed(tx, leaves):
+            result = settled(tx, called.call(tx, args, kwargs))
+    except CannotCapture as error:
+        if _KEPT not in error.detail or place in tx.loops.refused:
+            raise
+        tx.loops.refused[place] = error.detail
+        raise Restart from error
+    written = [leaf for leaf in leaves if isinstance(leaf.inside, ArrayValue) and leaf.inside.memory is not None
+               and leaf.inside.memory.version and leaf.node.op is ops.COPY]  # fmt: skip
+    if written:
+        _check_aliases(tx, leaves, tx.builder.graph.nodes[start:])
+    for leaf in written:
+        leaf.outside.store_item(tx, Constant(Ellipsis), leaf.inside)
+    return result
+
+
+def _check_aliases(tx: Context, leaves: Sequence[Leaf], nodes: Sequence[Node]) -> None:
+    """Refuses a function that writes to an argument which it also reads under another name."""
+    roots = [leaf.outside.memory.root for leaf in leaves
+             if isinstance(leaf.outside, ArrayValue) and leaf.outside.memory is not None]  # fmt: skip
+    inner = set(nodes)
+    read = {origin(o)[0] for node in nodes for o in node.inputs if o not in inner and isinstance(o.type, TensorType)}
+    if len(set(roots)) < len(roots) or not read.isdisjoint(roots):
+        raise refuse("An array that is differentiated is written to, and read under another name.")
+
+
+_KEPT = "that is differentiated,"
+
+
 @contextlib.contextmanager
 def followed(tx: Context, leaves: Sequence[Leaf]) -> Iterator[None]:
     """Refuses writes to differentiated arrays while a function is followed of which derivatives are taken."""
     held: list[tuple[Memory, str]] = []
     for leaf in leaves:
-        memory = leaf.inside.memory if isinstance(leaf.inside, ArrayValue) else None
+        memory = leaf.outside.memory if isinstance(leaf.outside, ArrayValue) else None
         if memory is not None:
             held.append((memory, memory.kept))
-            memory.kept = memory.kept or "that is differentiated,"
+            memory.kept = memory.kept or _KEPT
     tx.differentiated += 1
     tx.differs = True  # plain Python evaluates the same graph, operation by operation
     try:
@@ -177,8 +223,7 @@ def _reverse(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
     chosen, positional, keywords = arguments(tx, given, named, plain(tx, which))
     leaves = [leaf for argument in chosen for leaf in argument.leaves]
     start = len(graph.nodes)
-    with followed(tx, leaves):
-        result = settled(tx, called.call(tx, positional, keywords))
+    result = call(tx, called, positional, keywords, leaves)
     result, more = with_aux(tx, result, plain(tx, aux))
     pairs = _scalar(tx, result) if seed.is_none else _seeded(tx, result, seed)
     known = set(graph.nodes)
@@ -276,8 +321,7 @@ def _forward(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
     chosen = [_argument(tx, value, f"Argument {number}") for number, value in enumerate(given.items)]
     leaves = [leaf for argument in chosen for leaf in argument.leaves]
     start = len(graph.nodes)
-    with followed(tx, leaves):
-        result = settled(tx, called.call(tx, [argument.inside for argument in chosen], {}))
+    result = call(tx, called, [argument.inside for argument in chosen], {}, leaves)
     values, spec = flatten(tx, result)
     linear = Linear(tx, graph.nodes[start:], values, leaves)
     seeds = _tangents(tx, chosen, along)

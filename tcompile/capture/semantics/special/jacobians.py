@@ -18,7 +18,7 @@ from tcompile.capture.semantics.special.derivatives import (
     Linear,
     arguments,
     as_kind,
-    followed,
+    call,
     plain,
     pull_back,
     refuse,
@@ -27,7 +27,7 @@ from tcompile.capture.semantics.special.derivatives import (
 )
 from tcompile.capture.semantics.special.registry import bind, special
 from tcompile.capture.semantics.subgraph import flatten, unflatten
-from tcompile.capture.values.base import Context, Value, settled
+from tcompile.capture.values.base import Context, Value
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import Traced
@@ -57,39 +57,38 @@ def _follow(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
     called, given, named, which, several, aux = bind("jacobian", names, args, kwargs)
     chosen, positional, keywords = arguments(tx, given, named, plain(tx, which))
     start = len(tx.builder.graph.nodes)
-    with followed(tx, [leaf for argument in chosen for leaf in argument.leaves]):
-        result = settled(tx, called.call(tx, positional, keywords))
+    result = call(tx, called, positional, keywords, [leaf for argument in chosen for leaf in argument.leaves])
     result, more = with_aux(tx, result, plain(tx, aux))
     return Followed(chosen, plain(tx, several), result, more, tx.builder.graph.nodes[start:])
 
 
 @special(jacobians.rows)
 def _rows(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    call = _follow(tx, args, kwargs)
-    values, spec = flatten(tx, call.result)
+    done = _follow(tx, args, kwargs)
+    values, spec = flatten(tx, done.result)
     found = []
     for value in values:
         node = _float_result(value)
-        parts: list[Node | None] = [None] * len(call.leaves)
+        parts: list[Node | None] = [None] * len(done.leaves)
         if node is not None:
             with standing_in(tx, node.tensor.size) as examples:
                 row = examples.stand_in(_unit_vectors(tx, node))
                 start = len(tx.builder.graph.nodes)
-                pulled = pull_back(tx, call.nodes, [(node, row)], call.leaves)
+                pulled = pull_back(tx, done.nodes, [(node, row)], done.leaves)
                 made = iter(computed(tx, examples, start, [g for g in pulled if g is not None]))
                 parts = [None if g is None else next(made) for g in pulled]
-        found.append(_by_argument(tx, call, node, parts))
-    return SequenceValue([call.result, call.more, unflatten(spec, iter(found))], tuple)
+        found.append(_by_argument(tx, done, node, parts))
+    return SequenceValue([done.result, done.more, unflatten(spec, iter(found))], tuple)
 
 
 @special(jacobians.columns)
 def _columns(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
-    call = _follow(tx, args, kwargs)
-    values, spec = flatten(tx, call.result)
+    done = _follow(tx, args, kwargs)
+    values, spec = flatten(tx, done.result)
     nodes = [_float_result(value) for value in values]
-    linear = Linear(tx, call.nodes, values, call.leaves)
+    linear = Linear(tx, done.nodes, values, done.leaves)
     pushed: list[dict[Node, Node]] = []
-    for number, leaf in enumerate(call.leaves):
+    for number, leaf in enumerate(done.leaves):
         with standing_in(tx, leaf.node.tensor.size) as examples:
             column = examples.stand_in(_unit_vectors(tx, leaf.node))
             start = len(tx.builder.graph.nodes)
@@ -98,10 +97,10 @@ def _columns(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
             last = (_last(tx, g) for g in made)
             pushed.append(dict(zip(tangents, last, strict=True)))
     found = [
-        _by_argument(tx, call, node, [None if node is None else by_node.get(node) for by_node in pushed])
+        _by_argument(tx, done, node, [None if node is None else by_node.get(node) for by_node in pushed])
         for node in nodes
     ]
-    return SequenceValue([call.result, call.more, unflatten(spec, iter(found))], tuple)
+    return SequenceValue([done.result, done.more, unflatten(spec, iter(found))], tuple)
 
 
 def _float_result(value: Value) -> Node | None:
@@ -127,12 +126,12 @@ def _last(tx: Context, node: Node) -> Node:
     return tx.builder.op("copy_c", tx.builder.op("permute_dims", node, axes=(*range(1, ndim), 0)))
 
 
-def _by_argument(tx: Context, call: Followed, node: Node | None, parts: Sequence[Node | None]) -> Value:
+def _by_argument(tx: Context, done: Followed, node: Node | None, parts: Sequence[Node | None]) -> Value:
     """The derivatives of one result by all arguments."""
     shape: tuple[Size, ...] = () if node is None else node.tensor.shape
-    made = iter([_wrapped(tx, leaf, shape, part) for leaf, part in zip(call.leaves, parts, strict=True)])
-    found = [unflatten(argument.spec, made) for argument in call.chosen]
-    return SequenceValue(found, tuple) if call.several else found[0]
+    made = iter([_wrapped(tx, leaf, shape, part) for leaf, part in zip(done.leaves, parts, strict=True)])
+    found = [unflatten(argument.spec, made) for argument in done.chosen]
+    return SequenceValue(found, tuple) if done.several else found[0]
 
 
 def _wrapped(tx: Context, leaf: Leaf, shape: tuple[Size, ...], part: Node | None) -> Value:
