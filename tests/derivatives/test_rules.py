@@ -323,3 +323,39 @@ def test_every_operation_has_a_rule_or_a_reason():
     ]
     assert not missing
     assert not [op.name for op in VJPS if op in NO_VJP]
+
+
+# -- parts of one array ------------------------------------------------------------------------------------------------
+R = np.random.default_rng(7).standard_normal((5, 6))
+
+
+@pytest.mark.parametrize("function", [
+    lambda u: u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1],
+    lambda u: u[1:] + u[:-1] + u[:4] * 2 + u[1:] * u[1:],
+    lambda u: u[::2, ::-1] + u[::2] + u[[0, 2, 4]],
+    lambda u: u[0] + u[1] + u[-1] + u[0] * 3,
+    lambda u: u[:, 0] + u[:, 5] + u[:, 0] + u.T[0],
+    lambda u: u[None, 1:3] + u[None, 2:4] + u[3:][None],
+    lambda u: u[:0].sum() + u[5:].sum() + u[:5] + u[0:5],
+    lambda u: (u[:2] + u[3:]).sum() + u[2:3],
+])  # fmt: skip
+def test_parts_of_one_array(function):
+    def total(u):
+        found = function(u)
+        return np.sum(found * np.cos(np.arange(found.size).reshape(found.shape)))
+
+    tcompile.check_grads(total, order=2)(R)
+    np.testing.assert_allclose(
+        tcompile.grad(total)(R.astype(np.float32)), tcompile.grad(total)(R), rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_stencil_in_a_loop_that_writes_to_what_it_reads():
+    def heat(u):
+        u = u.copy()
+        for _ in range(15):
+            u[1:-1, 1:-1] += 0.1 * (u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * u[1:-1, 1:-1])
+            u[0] = u[1] * u[2]
+        return np.sum(u * u)
+
+    tcompile.check_grads(heat, order=2)(R)

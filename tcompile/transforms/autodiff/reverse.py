@@ -18,7 +18,8 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
 from tcompile.graph.op import Op
 from tcompile.graph.types import TensorType
-from tcompile.transforms.autodiff.table import NO_VJP, VJPS, Vjp
+from tcompile.transforms.autodiff.parts import together
+from tcompile.transforms.autodiff.table import NO_VJP, VJPS, Part, Vjp
 from tcompile.transforms.emit import CUSTOM, STOPPED, CustomRule, Emit, Library
 
 Loop = Callable[["Walk", Node], None]
@@ -33,6 +34,7 @@ class Walk:
         self.nodes = list(nodes)
         self.active: set[Node] = set()
         self.cotangents: dict[Node, Node] = {}
+        self.parts: dict[Node, list[Part]] = {}  # those of some elements of a node, not yet added
         self.results: dict[Node, dict[int, Node]] = {}  # cotangents of the results of nodes with several
         self.done: set[CustomRule] = set()
         known = set(sources)
@@ -49,6 +51,14 @@ class Walk:
         held = self.cotangents.get(node)
         self.cotangents[node] = g if held is None else self.e.add(held, g)
 
+    def total(self, node: Node) -> Node | None:
+        """The cotangent of a node, all parts together; None where it is zero."""
+        parts = self.parts.pop(node, None)
+        if parts is not None:
+            held = self.cotangents.get(node)
+            self.cotangents[node] = together(self.e, node, held, parts)
+        return self.cotangents.get(node)
+
     def run(self) -> None:
         """Goes from the last node to the first."""
         for node in reversed(self.nodes):
@@ -62,7 +72,7 @@ class Walk:
             if node in CUSTOM:
                 self._custom(CUSTOM[node])
                 continue
-            g = self.cotangents.get(node)
+            g = self.total(node)
             if g is None or node not in self.active:
                 continue
             if node.op is ops.GET:
@@ -80,16 +90,21 @@ class Walk:
             pulls = rule(self.e, node, g)
             for operand, pull in zip(node.operands, pulls, strict=True):
                 if pull is not None and isinstance(operand, Node) and operand in self.active:
-                    self.add(operand, self.e.cast(pull(), operand.tensor.dtype))
+                    made = pull()
+                    if isinstance(made, Part):
+                        g = self.e.cast(made.g, operand.tensor.dtype)
+                        self.parts.setdefault(operand, []).append(Part(made.path, g))
+                    else:
+                        self.add(operand, self.e.cast(made, operand.tensor.dtype))
         except DerivativeError as error:
             raise error if " (line " in str(error) else DerivativeError(_why(node, str(error))) from error
 
     def _custom(self, rule: CustomRule) -> None:
         """The user's rule, at the last of its results."""
-        if rule in self.done or not any(node in self.cotangents for node in rule.results):
+        given = [self.total(node) for node in rule.results]
+        if rule in self.done or all(g is None for g in given):
             return
         self.done.add(rule)
-        given = [self.cotangents.get(node) for node in rule.results]
         pulled = rule.pull([
             self.e.full(node, 0.0) if g is None else g for node, g in zip(rule.results, given, strict=True)
         ])  # fmt: skip
@@ -142,7 +157,7 @@ def backward(
     for node, g in outputs:
         walk.add(node, g)
     walk.run()
-    return [walk.cotangents.get(source) for source in sources]
+    return [walk.total(source) for source in sources]
 
 
 __all__ = ["LOOPS", "Walk", "backward", "may_carry"]

@@ -15,7 +15,7 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Node
 from tcompile.graph.ops.writing import step_of
 from tcompile.graph.sizes import Size
-from tcompile.transforms.autodiff.table import Pull, constant, derivative, refused
+from tcompile.transforms.autodiff.table import Part, Pull, constant, derivative, refused
 from tcompile.transforms.emit import Emit
 
 constant(ops.EMPTY, ops.FULL, ops.ARANGE, ops.EYE, ops.LINSPACE, ops.ARGSORT)
@@ -55,7 +55,7 @@ def _zeros(e: Emit, node: Node) -> Node:
 @derivative(ops.INDEX)
 def _index(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     path = (step_of(ops.INDEX, node.attrs),)
-    return [lambda: e(ops.ASSIGN, _zeros(e, node), g, path=path)]
+    return [lambda: Part(path, g)]
 
 
 @derivative(ops.DIAGONAL)

@@ -17,9 +17,20 @@ from typing import TypeAlias
 
 from tcompile.graph.ir import Node
 from tcompile.graph.op import Op
+from tcompile.graph.ops.writing import Path
+from tcompile.records import dataclass
 from tcompile.transforms.emit import Emit
 
-Pull: TypeAlias = Callable[[], Node]
+
+@dataclass
+class Part:
+    """A cotangent ``g`` of the elements that a path of view ops shows; that of all others is zero."""
+
+    path: Path
+    g: Node
+
+
+Pull: TypeAlias = Callable[[], Node | Part]
 Vjp: TypeAlias = Callable[[Emit, Node, Node], Sequence[Pull | None]]
 
 VJPS: dict[Op, Vjp] = {}
@@ -49,4 +60,4 @@ def refused(reason: str, *rows: Op) -> None:
         NO_VJP[row] = reason
 
 
-__all__ = ["NO_VJP", "VJPS", "Pull", "Vjp", "constant", "derivative", "refused"]
+__all__ = ["NO_VJP", "VJPS", "Part", "Pull", "Vjp", "constant", "derivative", "refused"]

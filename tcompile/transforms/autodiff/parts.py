@@ -1,0 +1,108 @@
+"""Adding the cotangents of parts of an array.
+
+Input: an array, its cotangent so far, and cotangents of parts that view ops show.
+Output: the cotangent of the array.
+Why: a stencil reads one array through several slices. Each slice's cotangent added by itself goes over the array once;
+those of slices that share a cotangent are one sum of windows of it, with zeros around, and one kernel computes that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tcompile.graph import ops
+from tcompile.graph.ir import Node
+from tcompile.graph.ops.view import expand_key, slice_bounds
+from tcompile.graph.ops.writing import step_of
+from tcompile.transforms.autodiff.table import Part
+from tcompile.transforms.emit import Emit
+
+_FEWEST = 2  # windows of one cotangent, from which on it gets zeros around
+
+
+def together(e: Emit, node: Node, held: Node | None, parts: Sequence[Part]) -> Node:
+    """The sum of ``held`` and of the parts, each at its place in zeros of the shape of ``node``."""
+    groups: dict[Node, list[Part]] = {}
+    for part in _by_place(e, parts):
+        if held is not None and _is_zero_at(held, part):  # a loop's iteration writes to what it reads
+            held = e(ops.ASSIGN, held.inputs[0], part.g, path=part.path)
+        else:
+            groups.setdefault(part.g, []).append(part)
+    alone: list[Part] = []
+    for g, group in groups.items():
+        starts = [_start(node, part) for part in group]
+        if len(group) < _FEWEST or any(start is None for start in starts):
+            alone += group
+            continue
+        made = _windows(e, node, g, [start for start in starts if start is not None])
+        held = made if held is None else e.add(held, made)
+    for part in alone:
+        if held is None:
+            held, g = e.full(node, 0.0, node.tensor.shape), part.g
+        else:
+            g = e.add(e.shown(held, part.path), part.g)
+        held = e(ops.ASSIGN, held, g, path=part.path)
+    assert held is not None
+    return held
+
+
+def _by_place(e: Emit, parts: Sequence[Part]) -> list[Part]:
+    """One part for each place."""
+    found: list[Part] = []
+    for part in parts:
+        same = next((i for i, other in enumerate(found) if _are_alike(other, part)), None)
+        if same is None:
+            found.append(part)
+        else:
+            found[same] = Part(part.path, e.add(found[same].g, part.g))
+    return found
+
+
+def _are_alike(one: Part, other: Part) -> bool:
+    """Whether two parts are the same place by their texts: sizes are compared without a question."""
+    return one.g.tensor.ndim == other.g.tensor.ndim and repr(one.path) == repr(other.path)
+
+
+def _is_zero_at(held: Node, part: Part) -> bool:
+    """Whether a cotangent has been set to zero at the place of a part, and nowhere else since."""
+    if held.op is not ops.ASSIGN or repr(held.attrs["path"]) != repr(part.path):
+        return False
+    value = held.operands[1]
+    return isinstance(value, Node) and value.op is ops.FULL and value.attrs["fill_value"] == 0.0
+
+
+def _start(node: Node, part: Part) -> tuple[int, ...] | None:
+    """Where a part begins along each axis; None unless it is a box of known size."""
+    shape = node.tensor.shape
+    if len(part.path) != 1 or part.path[0][0] != ops.INDEX.name or part.g.tensor.ndim != len(shape):
+        return None
+    key = expand_key(dict(part.path[0][1])["key"], len(shape))
+    starts = []
+    for item, size in zip(key, shape, strict=False):
+        if not isinstance(item, slice) or not isinstance(size, int):
+            return None
+        start, stop, step = slice_bounds(item, size)
+        if step != 1 or not isinstance(start, int) or not isinstance(stop, int):
+            return None
+        starts.append(start)
+    return tuple(starts) if len(key) == len(shape) else None
+
+
+def _windows(e: Emit, node: Node, g: Node, starts: Sequence[tuple[int, ...]]) -> Node:
+    """The sum of ``g`` at several places in zeros: windows of it with zeros around."""
+    shape = [int(n) for n in node.tensor.shape]  # type: ignore[arg-type]
+    last = [max(places) for places in zip(*starts, strict=True)]
+    first = [min(places) for places in zip(*starts, strict=True)]
+    around = e.full(node, 0.0, [high - low + n for low, high, n in zip(first, last, shape, strict=True)])
+    inside = tuple(slice(high, high + int(n)) for high, n in zip(last, g.tensor.shape, strict=True))  # type: ignore[arg-type]
+    around = e(ops.ASSIGN, around, g, path=(step_of(ops.INDEX, {"key": inside}),))
+    total: Node | None = None
+    for start in starts:
+        key = tuple(slice(high - place, high - place + n) for high, place, n in zip(last, start, shape, strict=True))
+        window = e(ops.INDEX, around, key=key)
+        total = window if total is None else e.add(total, window)
+    assert total is not None
+    return total
+
+
+__all__ = ["together"]
