@@ -163,13 +163,19 @@ def _by_path(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any
     """
     if _conditions.inside:  # plain Python repeats what compiled code has begun, for its warnings and exceptions
         return _evaluated.__wrapped__(kind, function, -2)[0](*rest)
+    seen = _conditions.seen
+    assert seen is not None
+    before = len(seen)
     _conditions.inside = True
     try:
         for number in range(1, 1 + _MOST_PATHS):
             try:
                 return remembered(_evaluated, kind, function, number)[0](*rest)
             except (OtherPath, RecompileLimitError):
-                continue
+                del seen[before:]  # conditions on another way than this call's
+            except _Failed:  # perhaps on another way
+                del seen[before:]
+                break
         return _evaluated.__wrapped__(kind, function, -2)[0](*rest)
     finally:
         _conditions.inside = False

@@ -256,6 +256,26 @@ def test_the_functions_own_exceptions_and_conditions():
         assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize("most_ops", [0, 4000])
+def test_other_ways_neither_raise_nor_warn(monkeypatch, most_ops):
+    """What a graph computes on another way than the call's is not the call's."""
+    monkeypatch.setattr("tcompile.derivatives._MOST_OPS", most_ops)
+
+    def function(x):
+        if x[0] > 0:
+            return np.sum(np.log(x)) + np.sum(np.linalg.inv(np.diag(x)))
+        return np.sum(x * x) + x[int(x[1])]
+
+    gradient = tcompile.grad(function)
+    positive, other = np.array([1.0, 2.0, 3.0]), np.array([-1.0, 0.0, 0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for _ in range(3):
+            np.testing.assert_allclose(gradient(positive), 1 / positive - 1 / positive**2)
+            np.testing.assert_allclose(gradient(other), 2 * other + [1, 0, 0])
+            np.testing.assert_allclose(gradient(np.array([-1.0, 2.0, 5.0])), [-2, 4, 11])
+
+
 def test_a_break_is_an_error_with_its_line():
     def function(x):
         if x.sum() > 0:
