@@ -25,6 +25,15 @@ def test_gradient_and_value():
     np.testing.assert_array_equal(more, X + 1)
 
 
+def test_inside_of_a_compiled_function():
+    @tcompile.compile(fullgraph=True)
+    def step(x):
+        gradient, value = func.grad_and_value(lambda x: np.sum(x * x))(x)
+        return x - 0.1 * gradient, value
+
+    np.testing.assert_allclose(step(X)[0], 0.8 * X)
+
+
 def test_batches():
     batch = np.stack([X, X + 1])
     np.testing.assert_allclose(func.vmap(np.sum, in_dims=1)(batch), batch.sum(axis=0))

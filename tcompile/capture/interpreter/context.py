@@ -80,7 +80,10 @@ _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
 _MOST_TERMS = 200  # of an expression of numbers that vary: it may grow in each unrolled iteration
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 # Their functions are short, and call a special one.
-_FOLLOWED = tuple(f"tcompile.annotations.{name}" for name in ("batching", "custom_rules", "derivatives", "jacobians"))
+_FOLLOWED = (
+    "tcompile.annotations.batching", "tcompile.annotations.custom_rules", "tcompile.annotations.derivatives",
+    "tcompile.annotations.jacobians", "tcompile.func",
+)  # fmt: skip
 
 
 def _is_scalar(value: Value) -> bool:
