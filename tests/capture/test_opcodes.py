@@ -8,6 +8,7 @@ import sys
 import textwrap
 import types
 
+import numpy as np
 import pytest
 from differential import check
 
@@ -402,3 +403,14 @@ def test_interactive_input():
         finally:
             sys.displayhook = hook
     assert printed and set(printed) == {7}
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x * any(i > 2 for i in (1, 2, 3)),
+    lambda x: x * all(i > 2 for i in (1, 2, 3)),
+    lambda x: x * len(tuple(i for i in (1, 2, 3))),
+    lambda x: x * (any is any) + (np.sin is np.cos) + (len is abs) + (np.sum is np.sum) + (int is float),
+])  # fmt: skip
+def test_whether_functions_are_the_same(function):
+    """CPython 3.14 asks whether ``any`` is the built-in before a generator expression that it is called with."""
+    check(function, lambda: (X.copy(),), fullgraph=True)

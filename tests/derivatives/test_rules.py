@@ -196,7 +196,6 @@ CASES = {
     "logaddexp2 with a number": (lambda x: np.logaddexp2(1, x) + np.float_power(2, x) + np.dot(3, x), X),
     "modf": (lambda x: np.modf(x)[0] * x, X),
     "ldexp": (lambda x: np.ldexp(x, np.arange(6)), X),
-    "fix": (lambda x: np.fix(x) * x, X),
     "round to a place": (lambda x: np.round(x, 1) * x, X),
     "interp": (lambda x, y: np.interp(x, np.arange(6.0), y), X, P),
     "vander": (lambda x: np.vander(x, 3), X),

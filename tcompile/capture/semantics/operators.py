@@ -382,6 +382,8 @@ def identical(tx: Context, left: Value, right: Value) -> bool:
         if left.python_type is not right.python_type:
             return False
         if isinstance(left, Constant) and isinstance(right, Constant):
+            if callable(left.value) and callable(right.value):  # any(… for …) asks so on CPython 3.14
+                return left.value is right.value
             if not isinstance(left.value, _COPIED) and not tx.is_library_name(type(left.value).__module__):
                 return left.value is right.value
             if isinstance(left.value, str | bytes | int) and left.value != right.value:
