@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.op import OPS
 from tcompile.transforms.autodiff import NO_VJP, VJPS
@@ -314,6 +315,24 @@ def test_dtypes_kinds_and_layouts(name):
     for gradient, arg, exact in zip(tcompile.grad(total, numbers)(*single), single, wide, strict=True):
         assert np.asarray(gradient).dtype == np.asarray(arg).dtype
         np.testing.assert_allclose(gradient, exact, rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_no_elements(name):
+    """A function of one array that plain Python computes of none has a gradient without elements, or a clear error."""
+    function, *args = CASES[name]
+    empty = np.empty((0, *np.shape(args[0])[1:]))
+    if len(args) > 1 or not np.ndim(args[0]):
+        return
+    try:
+        function(empty)
+    except (ValueError, IndexError, np.linalg.LinAlgError):
+        return
+    try:
+        assert tcompile.grad(lambda x: np.sum(function(x)))(empty).shape == empty.shape
+    except DerivativeError as error:
+        assert "[internal-error]" not in str(error) and "[recursion]" not in str(error)
 
 
 def test_every_operation_has_a_rule_or_a_reason():

@@ -18,6 +18,7 @@ from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Node, Operand
 from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.sizes import always
 from tcompile.transforms.autodiff.reverse import backward
 from tcompile.transforms.autodiff.table import Pull
 from tcompile.transforms.emit import Emit, is_float
@@ -48,6 +49,8 @@ def pulls(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
             start = len(e.graph.nodes)
             made = COMPOSED[node.attrs["target"]](e, node)
             nodes = e.graph.nodes[start:]
+            if any(n.op is ops.CALL and n.attrs == node.attrs for n in nodes):  # of no elements, say
+                raise DerivativeError(f"{node.attrs['target']} of this array has no derivative rule")
             made_g = e.cast(e.reshape(g, made.tensor.shape), made.tensor.dtype)
             found.update(zip(sources, backward(e.graph, nodes, [(made, made_g)], sources, e.library), strict=True))
         got = found[operand]
@@ -156,8 +159,10 @@ def _window(e: Emit, full: Node, a: Node, v: Node, mode: str) -> Node:
 @composed("linalg.matrix_power")
 def _matrix_power(e: Emit, node: Node) -> Node:
     a, n = _array(node, 0, "a"), argument(node, 1, "n")
-    inverse = e.numpy(np.linalg.inv, a)
-    return inverse if n == -1 else e.numpy(np.linalg.matrix_power, inverse, -n)
+    inverse = power = e.numpy(np.linalg.inv, a)
+    for _ in range(-n - 1):
+        power = e(ops.MATMUL, power, inverse)
+    return power
 
 
 # -- statistics --------------------------------------------------------------------------------------------------------
@@ -332,6 +337,8 @@ def _flatten(e: Emit, node: Node) -> Node:
 
 # -- singular values ---------------------------------------------------------------------------------------------------
 def _singular(e: Emit, x: Node) -> Node:
+    if not always(lambda: x.tensor.size > 0):
+        raise DerivativeError("the singular values of an array without elements have no derivative rule")
     return e.several(np.linalg.svd, x, False)[1]
 
 

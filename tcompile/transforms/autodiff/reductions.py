@@ -126,6 +126,8 @@ def _cumulative_prod(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     x, axis = node.inputs[0], node.attrs["axis"] % max(node.tensor.ndim, 1)
 
     def pull() -> Node:
+        if not always(lambda: x.tensor.size > 0):
+            return e.full(x, 0.0)
         order = [axis, *(i for i in range(x.tensor.ndim) if i != axis)]
         rows, cotangents = e(ops.COPY_C, e.permute(x, order)), e(ops.COPY_C, e.permute(g, order))
         size, *rest = rows.tensor.shape
