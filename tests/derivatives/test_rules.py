@@ -195,6 +195,11 @@ CASES = {
     "float power": (lambda x, y: np.float_power(x, y), P, X),
     "logaddexp2": (np.logaddexp2, X, P),
     "logaddexp2 with a number": (lambda x: np.logaddexp2(1, x) + np.float_power(2, x) + np.dot(3, x), X),
+    "ints beside floats": (
+        lambda x: np.logaddexp2(x, np.arange(6)) * np.average(x, weights=np.arange(6)) + np.vecdot(x, np.arange(6)),
+        X,
+    ),
+    "products with ints": (lambda x: np.vdot(x, np.arange(6)) + np.linalg.outer(np.arange(3), x) + np.dot(x, 2), X),
     "modf": (lambda x: np.modf(x)[0] * x, X),
     "ldexp": (lambda x: np.ldexp(x, np.arange(6)), X),
     "round to a place": (lambda x: np.round(x, 1) * x, X),

@@ -69,6 +69,11 @@ def _given(node: Node, place: int, name: str, default: Any = None) -> Any:
     return node.operands[found.index] if isinstance(found, Slot) else found
 
 
+def _alike(e: Emit, node: Node, operand: Any) -> Any:
+    """An operand in the dtype of the result: integers beside floats, say."""
+    return e.cast(operand, node.tensor.dtype) if isinstance(operand, Node) else operand
+
+
 def _array(node: Node, place: int, name: str) -> Node:
     found = _given(node, place, name)
     if not isinstance(found, Node):
@@ -86,7 +91,7 @@ def _only(node: Node, places: int, *names: str) -> None:
 # -- products ----------------------------------------------------------------------------------------------------------
 @composed("dot")
 def _dot(e: Emit, node: Node) -> Node:
-    a, b = _given(node, 0, "a"), _given(node, 1, "b")
+    a, b = (_alike(e, node, _given(node, i, name)) for i, name in enumerate("ab"))
     if not (isinstance(a, Node) and isinstance(b, Node) and a.tensor.ndim and b.tensor.ndim):
         return e.multiply(a, b)
     return e.numpy(np.tensordot, a, b, ([a.tensor.ndim - 1], [max(b.tensor.ndim - 2, 0)]))
@@ -100,28 +105,29 @@ def _inner(e: Emit, node: Node) -> Node:
 
 @composed("vdot")
 def _vdot(e: Emit, node: Node) -> Node:
-    a, b = (e.reshape(x, (x.tensor.size,)) for x in (_array(node, 0, "a"), _array(node, 1, "b")))
+    a, b = (_alike(e, node, e.reshape(_array(node, i, name), (_array(node, i, name).tensor.size,)))
+            for i, name in enumerate("ab"))  # fmt: skip
     return e(ops.SUM, e.multiply(a, b), axis=(0,), keepdims=False)
 
 
 @composed("vecdot", "linalg.vecdot")
 def _vecdot(e: Emit, node: Node) -> Node:
     _only(node, 2, "axis")
-    product = e.multiply(_array(node, 0, "x1"), _array(node, 1, "x2"))
+    product = e.multiply(*(_alike(e, node, _array(node, i, name)) for i, name in enumerate(("x1", "x2"))))
     axis = argument(node, 9, "axis", -1)
     return e(ops.SUM, product, axis=(axis % product.tensor.ndim,), keepdims=False)
 
 
 @composed("linalg.outer")
 def _outer(e: Emit, node: Node) -> Node:
-    a, b = _array(node, 0, "x1"), _array(node, 1, "x2")
+    a, b = (_alike(e, node, _array(node, i, name)) for i, name in enumerate(("x1", "x2")))
     return e.multiply(e.reshape(a, (a.tensor.size, 1)), b)
 
 
 @composed("linalg.multi_dot")
 def _multi_dot(e: Emit, node: Node) -> Node:
     _only(node, 1)
-    parts = [node.operands[part.index] for part in node.attrs["args"][0] if isinstance(part, Slot)]
+    parts = [_alike(e, node, node.operands[part.index]) for part in node.attrs["args"][0] if isinstance(part, Slot)]
     if len(parts) != len(node.attrs["args"][0]):
         raise DerivativeError("numpy.linalg.multi_dot of lists has no derivative rule")
     total = parts[0]
@@ -169,7 +175,7 @@ def _matrix_power(e: Emit, node: Node) -> Node:
 @composed("sum")
 def _sum(e: Emit, node: Node) -> Node:
     _only(node, 1, "axis", "keepdims", "initial")
-    x, initial = _array(node, 0, "a"), _given(node, 9, "initial", 0.0)
+    x, initial = _array(node, 0, "a"), _alike(e, node, _given(node, 9, "initial", 0.0))
     found = e.numpy(np.sum, x, axis=argument(node, 9, "axis"), keepdims=bool(argument(node, 9, "keepdims", False)))
     return e.add(found, initial)
 
@@ -181,6 +187,7 @@ def _average(e: Emit, node: Node) -> Node:
     keepdims = bool(argument(node, 9, "keepdims", False))
     if weights is None:
         return e.numpy(np.mean, x, axis=axis, keepdims=keepdims)
+    x, weights = _alike(e, node, x), _alike(e, node, weights)
     if not isinstance(weights, Node) or isinstance(axis, tuple):
         raise DerivativeError("numpy.average with these weights has no derivative rule")
     if weights.tensor.ndim < x.tensor.ndim:
@@ -278,7 +285,7 @@ def _logaddexp2(e: Emit, node: Node) -> Node:
     def scaled(operand: Any) -> Operand:
         return e.multiply(operand, math.log(2.0)) if isinstance(operand, Node) else operand * math.log(2.0)
 
-    a, b = (scaled(_given(node, i, name)) for i, name in enumerate(("x1", "x2")))
+    a, b = (scaled(_alike(e, node, _given(node, i, name))) for i, name in enumerate(("x1", "x2")))
     return e.divide(e(ops.LOGADDEXP, a, b), math.log(2.0))
 
 
