@@ -12,9 +12,7 @@ import re
 import sys
 import threading
 import warnings
-import weakref
-from collections.abc import Callable, Mapping, Sequence
-from types import CodeType
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,14 +24,13 @@ from tcompile.annotations.derivatives import (
     COMPILE,
     PLAIN,
     copied,
-    distinct,
     forward,
     grad,
     hvp,
     jvp,
+    kept_with,
     linearize,
     product,
-    remembered,
     stop_gradient,
     value_and_grad,
     vjp,
@@ -137,77 +134,82 @@ def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
 
 def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
     """The same. Raises Unsupported where there is no graph, and ``_Failed`` where an operation raises."""
-    found, code = remembered(_evaluated, kind, function)
-    if _branching.get(id(code), _nothing)() is not code:
+    graphs = kept_with(function, kind, functools.partial(_Graphs, kind, function))
+    if not graphs.branches:
         try:
-            return found(*rest)
+            return graphs.whole(function, *rest)
         except RecompileLimitError:
-            return _evaluated.__wrapped__(kind, function, -1)[0](*rest)
+            return graphs.anew(follows_path=False)(function, *rest)
         except Unsupported:
-            answer = _by_path(kind, function, rest)
-            _note_branches(code)
+            answer = _by_path(graphs, function, rest)
+            graphs.branches = True
             return answer
-    return _by_path(kind, function, rest)
+    return _by_path(graphs, function, rest)
 
 
-def _note_branches(code: CodeType) -> None:
-    """Notes that a function's branches depend on values, so that the next call does not try without."""
-    key, drop = id(code), _branching.pop  # bound here: at exit the module's globals are cleared first
-    _branching[key] = weakref.ref(code, lambda _: drop(key, None))
+def _by_path(graphs: _Graphs, function: _Function, rest: tuple[Any, ...]) -> Any:
+    """The answer of a graph that follows the path that this call takes through the function's branches.
 
-
-def _by_path(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
-    """The answer of a graph that follows the way of this call through the function's branches.
-
-    A few ways have compiled graphs, each of which checks that a call takes its way. Any other is followed anew.
+    A few paths have compiled graphs, each of which checks that a call takes its path. Any other is followed anew.
     """
     if _conditions.inside:  # plain Python repeats what compiled code has begun, for its warnings and exceptions
-        return _evaluated.__wrapped__(kind, function, -2)[0](*rest)
+        return graphs.anew(follows_path=True)(function, *rest)
     seen = _conditions.seen
     assert seen is not None
     before = len(seen)
     _conditions.inside = True
     try:
-        for number in range(1, 1 + _MOST_PATHS):
+        for path in graphs.paths():
             try:
-                return remembered(_evaluated, kind, function, number)[0](*rest)
+                return path(function, *rest)
             except (OtherPath, RecompileLimitError):
-                del seen[before:]  # conditions on another way than this call's
-            except _Failed:  # perhaps on another way
+                del seen[before:]  # conditions on another path
+            except _Failed:  # perhaps on another path
                 del seen[before:]
                 break
-        return _evaluated.__wrapped__(kind, function, -2)[0](*rest)
+        return graphs.anew(follows_path=True)(function, *rest)
     finally:
         _conditions.inside = False
 
 
 _MOST_PATHS = 8  # that are compiled, for each function
 _MOST_OPS = 4000  # of a graph that becomes machine code: compiling a longer one takes seconds
-_branching: dict[int, Callable[[], CodeType | None]] = {}  # code of functions whose branches depend on values
 
 
-def _nothing() -> None:
-    return None
+class _Graphs:
+    """The compiled functions that give one kind of derivative of all functions with one code.
 
-
-@functools.lru_cache(maxsize=256)
-def _evaluated(kind: _Function, function: _Function, number: int = 0) -> tuple[_Function, CodeType]:
-    """The derivative that ``kind`` computes, for any arguments; and its code.
-
-    ``number`` 0 follows no branches. Others follow one way through them. A negative one has entries of its own, and is
-    evaluated operation by operation.
+    ``whole`` follows no branch on a value, ``paths()`` follow one path each. ``branches``: there are such branches.
     """
 
-    def evaluated(*given: Any) -> Any:
-        return kind(function, *given)
+    def __init__(self, kind: _Function, function: _Function) -> None:
+        self.kind = kind
+        self.whole = self._made(_reference, False)
+        self.branches = False
+        self._paths: list[_Function] = []
 
-    if number >= 0:
-        distinct(evaluated, function, number=number)
-    else:
-        evaluated.__code__ = evaluated.__code__.replace()
-    backend = _compiled if number > 0 else _reference
-    settings = CompileSettings(fullgraph=True, backend=backend, follows_path=number not in (0, -1))
-    return compile_with(evaluated, settings), evaluated.__code__
+    def paths(self) -> Iterator[_Function]:
+        """Those of the paths that were taken, and then new ones, as many as are kept."""
+        for number in range(_MOST_PATHS):
+            if number == len(self._paths):
+                self._paths.append(self._made(_compiled, True))
+            yield self._paths[number]
+
+    def anew(self, follows_path: bool) -> _Function:
+        """One that is evaluated operation by operation, and kept by nobody."""
+        return self._made(_reference, follows_path)
+
+    def _made(self, backend: _Function, follows_path: bool) -> _Function:
+        kind = self.kind
+
+        def evaluated(function: _Function, *given: Any) -> Any:
+            return kind(function, *given)
+
+        evaluated.__code__ = evaluated.__code__.replace()  # entries belong to a code object
+        made: _Function = compile_with(
+            evaluated, CompileSettings(fullgraph=True, backend=backend, follows_path=follows_path)
+        )
+        return made
 
 
 class _Failed(BaseException):
@@ -221,7 +223,7 @@ class _Conditions(threading.local):
     """The floating-point conditions that a graph has met, by name."""
 
     seen: list[str] | None = None
-    inside: bool = False  # whether a way through branches is being followed
+    inside: bool = False  # whether a path through branches is being followed
 
 
 _conditions = _Conditions()

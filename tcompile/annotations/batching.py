@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.annotations.derivatives import COMPILE, compiled, distinct
+from tcompile.annotations.derivatives import compiled, kept_with
 from tcompile.errors import InvalidArgument, InvalidType
 
 _Function = Callable[..., Any]
@@ -101,7 +101,17 @@ def batched(
     fun: _Function, args: tuple[Any, ...], axes: tuple[Any, ...], kwargs: Mapping[str, Any], out_axes: Any, count: int
 ) -> Any:
     """The results of ``count`` examples, in one call."""
-    return one_by_one(fun)(args, axes, kwargs, out_axes, count)
+
+    def make() -> _Function:
+        def each(
+            fun: _Function, args: tuple[Any, ...], axes: tuple[Any, ...], kwargs: Mapping[str, Any], out_axes: Any,
+            count: int,
+        ) -> Any:  # fmt: skip
+            return in_turn(fun, args, axes, kwargs, out_axes, count)
+
+        return compiled(each, fun, "each")
+
+    return kept_with(fun, "each", make)(fun, args, axes, kwargs, out_axes, count)
 
 
 def in_turn(
@@ -111,18 +121,6 @@ def in_turn(
     if count == 0:
         return _cut(_stacked([_called(fun, args, axes, kwargs, None)], out_axes), out_axes, 0, 0)
     return _stacked([_called(fun, args, axes, kwargs, number) for number in range(count)], out_axes)
-
-
-def one_by_one(fun: _Function) -> _Function:
-    """``in_turn`` for one function, compiled."""
-
-    def looped(
-        args: tuple[Any, ...], axes: tuple[Any, ...], kwargs: Mapping[str, Any], out_axes: Any, count: int
-    ) -> Any:
-        return in_turn(fun, args, axes, kwargs, out_axes, count)
-
-    made: _Function = COMPILE[0](distinct(looped, fun, "each"))
-    return made
 
 
 def _called(
@@ -251,4 +249,4 @@ def _together(results: list[Any], axes: Any, join: _Function, more: int) -> Any:
     return np.ascontiguousarray(join(results, axis=axes))
 
 
-__all__ = ["batched", "example", "in_turn", "one_by_one", "vmap"]
+__all__ = ["batched", "example", "in_turn", "vmap"]

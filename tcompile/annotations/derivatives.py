@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -129,7 +129,14 @@ def jvp(fun: _Function, primals: Sequence[Any], tangents: Sequence[Any]) -> tupl
             raise InvalidType(f"jvp: {name} must be a tuple or list, got {type(given).__name__}")
     if len(primals) != len(tangents):
         raise InvalidArgument(f"jvp: there are {len(primals)} primals and {len(tangents)} tangents")
-    answer: tuple[Any, Any] = remembered(_pushforward, fun)(tuple(primals), tuple(tangents))
+
+    def make() -> _Function:
+        def push(fun: _Function, primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
+            return forward(fun, primals, tangents)
+
+        return compiled(push, fun, "jvp")
+
+    answer: tuple[Any, Any] = kept_with(fun, "jvp", make)(fun, tuple(primals), tuple(tangents))
     return answer
 
 
@@ -232,6 +239,8 @@ def _with_parameters(function: _Function, fun: Any, kind: str) -> _Function:
         return function  # these have no axis of examples
     code = inner.__code__
     names = code.co_varnames[int(inner is not fun) : code.co_argcount]
+    if "_inner" in names:
+        return function
     made = _caller(names, code.co_posonlyargcount)(function)
     made.__defaults__ = inner.__defaults__
     answer: _Function = made
@@ -254,22 +263,37 @@ def named(kind: str, fun: _Function) -> str:
     return f"{kind}({getattr(fun, '__name__', type(fun).__name__)})"
 
 
-def distinct(function: _Function, fun: _Function, kind: str = "", number: int = 0) -> _Function:
+def distinct(function: _Function, fun: _Function, kind: str = "") -> _Function:
     """``function`` with a code object that only derivatives of this kind of the code of ``fun`` have.
 
     Compiled entries and their limit belong to a code object, so different functions must not share one. A lambda that a
-    loop makes anew has the same code each time, and shares its entries. Those of another ``number`` are others.
+    loop makes anew has the same code each time, and shares its entries.
     """
-    template, body = function.__code__, _body(fun)
-    key = (id(body), template, kind, number)
-    found = _codes.get(key)
-    if found is None or found[0]() is not body:
-        drop = _codes.pop  # bound here: at exit the module's globals are cleared first
-        held = (lambda: body) if isinstance(body, np.ufunc) else weakref.ref(body, lambda _: drop(key, None))
-        own = _at(template, body, named(kind, fun)) if kind and isinstance(body, CodeType) else template.replace()
-        found = _codes[key] = held, own
-    function.__code__ = found[1]
+    template = function.__code__
+
+    def own() -> CodeType:
+        body = _body(fun)
+        return _at(template, body, named(kind, fun)) if kind and isinstance(body, CodeType) else template.replace()
+
+    function.__code__ = kept_with(fun, (template, kind), own)
     return function
+
+
+def kept_with(fun: _Function, key: Hashable, make: Callable[[], Any]) -> Any:
+    """``make()``, once for each ``key`` and code of ``fun``, as long as that code is alive.
+
+    What is made must not refer to ``fun``: a function may hold large arrays, and its code outlives it.
+    """
+    body = _body(fun)
+    held = _kept.get(id(body))
+    if held is None or held[0]() is not body:
+        drop, place = _kept.pop, id(body)  # bound here: at exit the module's globals are cleared first
+        alive = (lambda: body) if isinstance(body, np.ufunc) else weakref.ref(body, lambda _: drop(place, None))
+        held = _kept[id(body)] = alive, {}
+    made = held[1].get(key)
+    if made is None:
+        made = held[1][key] = make()
+    return made
 
 
 def _at(template: CodeType, body: CodeType, name: str) -> CodeType:
@@ -287,7 +311,7 @@ def _at(template: CodeType, body: CodeType, name: str) -> CodeType:
 
 
 _MOST_WRAPPERS = 16  # an object may answer each attribute with another such object
-_codes: dict[tuple[int, CodeType, str, int], tuple[_Function, CodeType]] = {}
+_kept: dict[int, tuple[_Function, dict[Hashable, Any]]] = {}  # by the code's identity: equal code may be another
 
 
 def _body(fun: Any) -> Any:
@@ -314,22 +338,6 @@ def copied(tree: Any) -> Any:
     if isinstance(tree, dict):
         return {key: copied(item) for key, item in tree.items()}
     return tree.copy() if isinstance(tree, np.ndarray) else tree
-
-
-def remembered(make: Any, *key: Any) -> Any:
-    """``make(*key)`` from its ``lru_cache``; made anew where a part of the key has no hash."""
-    try:
-        return make(*key)
-    except TypeError:
-        return make.__wrapped__(*key)
-
-
-@functools.lru_cache(maxsize=64)
-def _pushforward(fun: _Function) -> _Function:
-    def push(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
-        return forward(fun, primals, tangents)
-
-    return compiled(push, fun, "jvp")
 
 
 def _check_function(name: str, fun: Any) -> None:
@@ -381,10 +389,10 @@ __all__ = [
     "grad",
     "hvp",
     "jvp",
+    "kept_with",
     "linearize",
     "numbers_of",
     "product",
-    "remembered",
     "reverse",
     "stop_gradient",
     "value_and_grad",

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import gc
 import math
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -285,3 +287,25 @@ def test_a_break_is_an_error_with_its_line():
     with pytest.raises(DerivativeError, match=r'print\("positive"\)'):
         tcompile.grad(function)(X)
     np.testing.assert_array_equal(tcompile.grad(function)(-X), -2 * X)
+
+
+@pytest.mark.parametrize("derive", [
+    lambda f, x: tcompile.grad(f)(x),
+    lambda f, x: tcompile.jvp(f, (x,), (x,)),
+    lambda f, x: tcompile.vmap(f)(np.stack([x, -x])),
+    lambda f, x: tcompile.vjp(f, x)[1](1.0),
+    lambda f, x: tcompile.hessian(f)(x),
+])  # fmt: skip
+@pytest.mark.parametrize("stance", ["default", "force_eager"])
+def test_a_function_and_what_it_holds_is_let_go(derive, stance):
+    """A function that a training loop makes for each batch must not keep the batch."""
+    gone = []
+    with tcompile.set_stance(stance):
+        for _ in range(3):
+            held = np.ones(4)
+            function = lambda x, held=held: np.sum(x * held) if x[0] > 0 else np.sum(x)  # noqa: E731
+            gone.append(weakref.ref(function))
+            derive(function, X)
+            del function
+    gc.collect()
+    assert [reference() for reference in gone] == [None] * 3
