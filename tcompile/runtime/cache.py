@@ -51,7 +51,7 @@ class CompileSettings:
     options: tuple[tuple[str, Any], ...] = ()
     enter_compiled: bool = True  # whether functions that are compiled already are inlined too
     plain_frame: bool = False  # whether the function itself runs in plain Python and only its callees are compiled
-    follows_path: bool = False  # whether a graph may follow one way through the function's branches (derivatives)
+    follows_path: bool = False  # whether a graph may follow one path through the function's branches (derivatives)
 
     @property
     def exact(self) -> bool:

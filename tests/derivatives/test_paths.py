@@ -176,7 +176,7 @@ def test_dtypes_and_sizes():
         assert type(found) is type(x) and np.asarray(found).dtype == np.asarray(x).dtype
 
 
-def test_more_ways_than_are_kept():
+def test_more_paths_than_are_kept():
     def function(x):
         count = 0
         while x[0] > count:
@@ -189,7 +189,7 @@ def test_more_ways_than_are_kept():
             np.testing.assert_array_equal(gradient(np.array([n - 0.5, 2.0])), [n, n])
 
 
-def test_a_way_that_is_known_is_not_compiled_again():
+def test_a_path_that_is_known_is_not_compiled_again():
     from tcompile.observe import bus
     from tcompile.observe.events import CompileStarted
 
@@ -259,8 +259,8 @@ def test_the_functions_own_exceptions_and_conditions():
 
 
 @pytest.mark.parametrize("most_ops", [0, 4000])
-def test_other_ways_neither_raise_nor_warn(monkeypatch, most_ops):
-    """What a graph computes on another way than the call's is not the call's."""
+def test_other_paths_neither_raise_nor_warn(monkeypatch, most_ops):
+    """What a graph computes on another path than the call's is not the call's."""
     monkeypatch.setattr("tcompile.derivatives._MOST_OPS", most_ops)
 
     def function(x):

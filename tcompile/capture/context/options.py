@@ -35,7 +35,7 @@ class CaptureOptions:
     ``max_unrolled`` limits the operations of one unrolled loop (None: no limit). ``plain_frame``: the first frame runs
     in plain Python, and capture only looks for its calls. ``notes_lines``: the lines that are followed are noted.
 
-    ``follows_path``: where control flow depends on values, capture follows the way that this call takes.
+    ``follows_path``: where control flow depends on values, capture follows the path that this call takes.
 
     ``continues`` is the name of the loop's node where capture ends at the loop's next iteration (``continuation``).
     ``arity`` is then the number of the entry's own parameters, and ``resumable`` returns the rewritten code of a

@@ -153,7 +153,7 @@ class Capture:
     late_kinds: list[str] = field(default_factory=list)  # of the numbers that a continuation gets from a scalar loop
     late_is_scalar: bool = False  # whether the continuation is in a scalar loop
     differentiated: int = 0  # how many functions that are differentiated are being followed
-    taken_path: dict[Node, Any] = field(default_factory=dict)  # values on which the way through branches depends
+    taken_path: dict[Node, Any] = field(default_factory=dict)  # values that decide the path through branches
     differs: bool = False  # the user has asked for a difference from plain Python
     input_sources: list[Source] = field(default_factory=list)
     objects: dict[Source, Any] = field(default_factory=dict)  # the object at each source

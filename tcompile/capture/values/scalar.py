@@ -73,7 +73,7 @@ class ScalarValue(Value):
         return self.array.traced.node if self.cls is int else None
 
     def truth(self, tx: Context) -> bool:
-        """Known only when the graph has run, or where the way of this call is followed."""
+        """Known only when the graph has run, or where the path of this call is followed."""
         return self.array.truth(tx)
 
     def rebuild(self, program: Rebuilder) -> str:

@@ -2,7 +2,7 @@
 
 Input: nothing.
 Output: a row of the op table.
-Why: a graph that follows one way through a function's branches has to notice where a call takes another one.
+Why: a graph that follows one path through a function's branches has to notice where a call takes another one.
 
 ``expect(value, expected=…)`` is its operand; where that differs from ``expected`` it raises ``OtherPath``.
 """
@@ -18,7 +18,7 @@ from tcompile.graph.types import TensorType
 
 
 class OtherPath(BaseException):
-    """The call takes another way through its function. It is no Exception, for which compiled code begins again."""
+    """The call takes another path through its function. It is no Exception, for which compiled code begins again."""
 
 
 def _expect(value: Any, expected: Any) -> Any:

@@ -91,6 +91,6 @@ each("each example takes its own branch", ops.COND)
 each("a control-flow function of tcompile's", ops.SCAN, ops.MAP)
 each("a function that is compiled by itself", ops.INVOKE)
 each("Python computes it", ops.PYTHON_CALL)
-each("each example may take another way", ops.EXPECT)
+each("each example may take another path", ops.EXPECT)
 
 __all__ = ["EACH"]

@@ -148,7 +148,7 @@ def _batched(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
             refused[key] = error.detail
             raise Restart from error
     in_turn = tx.wrap_found(batching.in_turn)
-    return in_turn.call(tx, args, kwargs)  # each example takes its own way
+    return in_turn.call(tx, args, kwargs)  # each example takes its own path
 
 
 def _whole(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
