@@ -1,7 +1,8 @@
 """Derivatives as they run in plain Python, and their check by finite differences.
 
-Input: calls of ``annotations.derivatives.reverse`` and ``forward`` that no compiled function has made its own.
-Output: what they give, by the reference evaluation of the same graph; or the error that says why there is none.
+Input: calls of ``reverse``, ``forward``, ``rows`` and ``columns`` that no compiled function has made its own.
+Output: what they give, by the reference evaluation of the same graph, or by a compiled graph of one control-flow path;
+or the error that says why there is none.
 Why: a stance or a graph break around a gradient must not change it.
 """
 
@@ -17,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from tcompile import transforms
 from tcompile.annotations.batching import vmap
 from tcompile.annotations.custom_rules import custom_jvp, custom_vjp
 from tcompile.annotations.derivatives import (
@@ -37,6 +37,7 @@ from tcompile.annotations.derivatives import (
     weighed,
 )
 from tcompile.annotations.jacobians import hessian, jacfwd, jacrev
+from tcompile.annotations.trees import mapped
 from tcompile.api import compile, compile_with
 from tcompile.backends import find_backend, why_no_native
 from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, RecompileLimitError, Unsupported
@@ -92,19 +93,11 @@ def _compare(
 
 
 def _direction(random: np.random.Generator, x: Any) -> Any:
-    if isinstance(x, tuple | list):
-        return type(x)(_direction(random, item) for item in x)
-    if isinstance(x, dict):
-        return {key: _direction(random, item) for key, item in x.items()}
-    return random.standard_normal(np.shape(x)) if np.ndim(x) else float(random.standard_normal())
+    return mapped(lambda leaf: random.standard_normal(np.shape(leaf)) if np.ndim(leaf) else random.standard_normal(), x)
 
 
 def _plus(x: Any, d: Any, by: float) -> Any:
-    if isinstance(x, tuple | list):
-        return type(x)(_plus(a, b, by) for a, b in zip(x, d, strict=True))
-    if isinstance(x, dict):
-        return {key: _plus(item, d[key], by) for key, item in x.items()}
-    return x + by * d
+    return mapped(lambda leaf, along: leaf + by * along, x, d)
 
 
 # -- in plain Python ---------------------------------------------------------------------------------------------------
@@ -112,7 +105,7 @@ _RAISES = ("[operation-raises]", "[raises]")
 
 
 def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
-    """What ``kind`` gives where no compiled function calls it: the same graph, by the reference evaluation."""
+    """What ``kind`` gives where no compiled function calls it."""
     _check_arguments(kind, function, rest)
     conditions: list[str] = []
     held, _conditions.seen = _conditions.seen, conditions
@@ -273,6 +266,8 @@ def _reference(graph: Graph, inputs: Sequence[Any]) -> _Function:
 
 def _compiled(graph: Graph, inputs: Sequence[Any]) -> _Function:
     """A backend that makes machine code of graphs that are not too long."""
+    from tcompile import transforms  # with the first path, not with tcompile
+
     if graph.op_count > _MOST_OPS or why_no_native() is not None:
         return _reference(graph, inputs)
     made: _Function = find_backend("llvm").compiler({})(transforms.run(graph, None), inputs)

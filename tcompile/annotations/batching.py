@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.annotations.derivatives import compiled, kept_with
+from tcompile.annotations.trees import axis_of, mapped_with_axes, rebuilt
 from tcompile.errors import InvalidArgument, InvalidType
 
 _Function = Callable[..., Any]
@@ -67,7 +68,7 @@ def vmap(fun: _Function, in_axes: Any = 0, out_axes: Any = 0, chunk_size: int | 
     if chunk_size is not None and (isinstance(chunk_size, bool) or not isinstance(chunk_size, int) or chunk_size < 1):
         raise InvalidArgument(f"vmap: chunk_size must be a positive int or None, got {chunk_size!r}")
 
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def over_examples(*args: Any, **kwargs: Any) -> Any:
         axes = axes_of(in_axes, args)
         count = examples(args, axes, kwargs)
         if chunk_size is None or count <= chunk_size:
@@ -80,8 +81,8 @@ def vmap(fun: _Function, in_axes: Any = 0, out_axes: Any = 0, chunk_size: int | 
             parts.append(batched(fun, some, axes, named, out_axes, stop - start))
         return _joined(parts, out_axes)
 
-    # Arguments that are passed by name have the axis 0.
-    return compiled(mapped, fun, "vmap", not isinstance(in_axes, tuple | list))
+    # An argument that is passed by name has the axis 0, a default has none: by position they would have another one.
+    return compiled(over_examples, fun, "vmap", in_axes == 0, defaults=False)
 
 
 def _check_axes(name: str, axes: Any, may_be_none: bool) -> None:
@@ -171,7 +172,7 @@ def _leaves(name: str, tree: Any, axes: Any) -> list[tuple[Any, int]]:
     if isinstance(tree, dict):
         if isinstance(axes, dict) and axes.keys() != tree.keys():
             raise InvalidArgument(f"vmap: {name} has the keys {list(tree)}, and in_axes {list(axes)}")
-        parts = [(item, axes[key] if isinstance(axes, dict) else axes) for key, item in tree.items()]
+        parts = [(item, axis_of(axes, key)) for key, item in tree.items()]
         return [leaf for item, axis in parts for leaf in _leaves(name, item, axis)]
     if not isinstance(axes, int):
         raise InvalidArgument(f"vmap: {name} is one array, and in_axes has {axes!r} for it")
@@ -188,36 +189,21 @@ def _inner(name: str, axes: Any, size: int) -> Any:
 
 def example(tree: Any, axes: Any, number: int | None) -> Any:
     """One example of the arrays in a tree: a view of each, or a scalar; for None zeros."""
-    if axes is None:
-        return tree
-    if isinstance(tree, tuple | list):
-        items = [example(item, axis, number) for item, axis in zip(tree, _inner("it", axes, len(tree)), strict=True)]
-        return _like(tree, items)
-    if isinstance(tree, dict):
-        return {key: example(item, axes[key] if isinstance(axes, dict) else axes, number) for key, item in tree.items()}
-    moved = np.moveaxis(np.asarray(tree), axes, 0)
-    return moved[number] if number is not None else np.zeros(moved.shape[1:], moved.dtype)[()]
 
+    def one(array: Any, axis: int) -> Any:
+        rows = np.moveaxis(np.asarray(array), axis, 0)
+        return rows[number] if number is not None else np.zeros(rows.shape[1:], rows.dtype)[()]
 
-def _like(tree: Any, items: list[Any]) -> Any:
-    """A tuple, a named tuple or a list with other items."""
-    if isinstance(tree, tuple):
-        return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
-    return items
+    return mapped_with_axes(one, tree, axes)
 
 
 def _cut(tree: Any, axes: Any, start: int, stop: int) -> Any:
     """Some of the examples of the arrays in a tree."""
-    if axes is None:
-        return tree
-    if isinstance(tree, tuple | list):
-        cut = [_cut(item, axis, start, stop) for item, axis in zip(tree, _inner("it", axes, len(tree)), strict=True)]
-        return _like(tree, cut)
-    if isinstance(tree, dict):
-        return {
-            key: _cut(item, axes[key] if isinstance(axes, dict) else axes, start, stop) for key, item in tree.items()
-        }
-    return np.moveaxis(np.moveaxis(np.asarray(tree), axes, 0)[start:stop], 0, axes)
+
+    def some(array: Any, axis: int) -> Any:
+        return np.moveaxis(np.moveaxis(np.asarray(array), axis, 0)[start:stop], 0, axis)
+
+    return mapped_with_axes(some, tree, axes)
 
 
 def _stacked(results: list[Any], axes: Any) -> Any:
@@ -235,14 +221,11 @@ def _together(results: list[Any], axes: Any, join: _Function, more: int) -> Any:
     if isinstance(first, tuple | list):
         columns = [[result[i] for result in results] for i in range(len(first))]
         inner = _inner("a result", axes, len(first))
-        return _like(first, [_together(column, axis, join, more) for column, axis in zip(columns, inner, strict=True)])
+        return rebuilt(
+            first, [_together(column, axis, join, more) for column, axis in zip(columns, inner, strict=True)]
+        )
     if isinstance(first, dict):
-        return {
-            key: _together(
-                [result[key] for result in results], axes[key] if isinstance(axes, dict) else axes, join, more
-            )
-            for key in first
-        }
+        return {key: _together([result[key] for result in results], axis_of(axes, key), join, more) for key in first}
     ndim = np.ndim(first) + more
     if not -ndim <= axes < ndim:
         raise InvalidArgument(f"vmap: out_axes has {axes}, and a result has {ndim} axes with that of the examples")

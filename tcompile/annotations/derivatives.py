@@ -1,4 +1,4 @@
-"""Derivatives of NumPy functions: ``grad``, ``value_and_grad``, ``vjp``, ``jvp``, ``hvp``.
+"""Derivatives of NumPy functions: ``grad``, ``value_and_grad``, ``vjp``, ``jvp``, ``linearize``, ``hvp``.
 
 Input: a function as it stands in the notebook, and its arguments.
 Output: functions that give its derivatives. Each is a compiled function of a few lines around ``reverse`` or
@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.annotations.trees import leaves_of, mapped
 from tcompile.errors import InvalidArgument, InvalidType
 
 _Function = Callable[..., Any]
@@ -170,10 +171,10 @@ def hvp(fun: _Function) -> _Function:
     def gradient(x: Any) -> Any:
         return reverse(fun, (x,), {}, numbers, False)[2][0]
 
-    def product(x: Any, v: Any) -> Any:
+    def times(x: Any, v: Any) -> Any:
         return forward(gradient, (x,), (v,))[1]
 
-    return compiled(product, fun, "hvp")
+    return compiled(times, fun, "hvp")
 
 
 # -- the two that capture gives their meaning --------------------------------------------------------------------------
@@ -211,13 +212,16 @@ def stop_gradient(x: Any) -> Any:
 
 
 # -- how such functions are made ---------------------------------------------------------------------------------------
-def compiled(function: _Function, fun: _Function, kind: str, parameters: bool = False) -> _Function:
+def compiled(
+    function: _Function, fun: _Function, kind: str, parameters: bool = False, defaults: bool = True
+) -> _Function:
     """The derivative of ``fun`` that ``function`` computes, compiled, under a name that tells of both.
 
-    ``parameters``: it takes its arguments by ``*args``, and may have the parameters of ``fun`` instead.
+    ``parameters``: it takes its arguments by ``*args``, and may have the parameters of ``fun`` instead, with or
+    without ``defaults``.
     """
     if parameters:
-        function = _with_parameters(function, fun, kind)
+        function = _with_parameters(function, fun, defaults)
     function.__name__ = function.__qualname__ = named(kind, fun)
     function.__doc__ = getattr(fun, "__doc__", None)
     made: _Function = COMPILE[0](distinct(function, fun, kind))
@@ -227,7 +231,7 @@ def compiled(function: _Function, fun: _Function, kind: str, parameters: bool = 
 _SPREAD = 0x0C  # code flags of *args and **kwargs
 
 
-def _with_parameters(function: _Function, fun: Any, kind: str) -> _Function:
+def _with_parameters(function: _Function, fun: Any, defaults: bool) -> _Function:
     """A function with the parameters of ``fun`` that calls ``function``: machine code answers calls of it.
 
     ``function`` itself where ``fun`` is no Python function, or has parameters that are not positional.
@@ -235,8 +239,8 @@ def _with_parameters(function: _Function, fun: Any, kind: str) -> _Function:
     inner = getattr(fun, "__func__", fun)
     if type(inner) is not FunctionType or inner.__code__.co_flags & _SPREAD or inner.__code__.co_kwonlyargcount:
         return function
-    if kind == "vmap" and inner.__defaults__:
-        return function  # these have no axis of examples
+    if inner.__defaults__ and not defaults:
+        return function
     code = inner.__code__
     names = code.co_varnames[int(inner is not fun) : code.co_argcount]
     if "_inner" in names:
@@ -330,14 +334,11 @@ def _body(fun: Any) -> Any:
 
 def copied(tree: Any) -> Any:
     """A tree with copies of its arrays."""
-    if isinstance(tree, tuple):
-        items = [copied(item) for item in tree]
-        return type(tree)(*items) if hasattr(tree, "_fields") else tuple(items)
-    if isinstance(tree, list):
-        return [copied(item) for item in tree]
-    if isinstance(tree, dict):
-        return {key: copied(item) for key, item in tree.items()}
-    return tree.copy() if isinstance(tree, np.ndarray) else tree
+    return mapped(_copy, tree)
+
+
+def _copy(leaf: Any) -> Any:
+    return leaf.copy() if isinstance(leaf, np.ndarray) else leaf
 
 
 def _check_function(name: str, fun: Any) -> None:
@@ -372,10 +373,10 @@ def weighed(function: _Function, weights: Any) -> _Function:
 
 def product(a: Any, b: Any) -> Any:
     """The sum of the products of the numbers in two trees."""
-    if isinstance(a, tuple | list):
-        return sum(product(x, y) for x, y in zip(a, b, strict=True))
-    if isinstance(a, dict):
-        return sum(product(a[key], b[key]) for key in a)
+    return sum(leaves_of(mapped(_product, a, b)))
+
+
+def _product(a: Any, b: Any) -> Any:
     return np.sum(a * b)
 
 

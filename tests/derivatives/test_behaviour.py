@@ -451,6 +451,11 @@ def test_the_recompile_limit_changes_no_gradient(stance):
                 assert gradient(x).dtype == dtype
 
 
+def test_check_grads_of_trees():
+    pair = collections.namedtuple("pair", "w b")
+    tcompile.check_grads(lambda p: np.sum(np.sin(p.w) * p.b["x"]), order=2)(pair(X, {"x": X + 1}))
+
+
 def test_signatures():
     def loss(w, x, scale=2.0):
         return np.sum(w * x) * scale

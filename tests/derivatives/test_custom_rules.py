@@ -111,12 +111,17 @@ def test_loops_branches_and_batches():
     np.testing.assert_allclose(around, np.full((2, 3), 2.0))
 
 
-def test_residuals_are_those_of_the_call():
+@pytest.mark.parametrize("rule", [
+    (lambda x: (x * x, x), lambda x, g: (g * x * 100,)),
+    (lambda x: (x * x, (x, None)), lambda r, g: (g * r[0] * 100,)),
+    (lambda x: (x * x, {"x": [x]}), lambda r, g: (g * r["x"][0] * 100,)),
+])  # fmt: skip
+def test_residuals_are_those_of_the_call(rule):
     @tcompile.custom_vjp
     def square(x):
         return x * x
 
-    square.defvjp(lambda x: (x * x, x), lambda x, g: (g * x * 100,))
+    square.defvjp(*rule)
 
     def total(x):
         y = x * 1

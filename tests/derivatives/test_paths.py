@@ -303,7 +303,7 @@ def test_a_function_and_what_it_holds_is_let_go(derive, stance):
     with tcompile.set_stance(stance):
         for _ in range(3):
             held = np.ones(4)
-            function = lambda x, held=held: np.sum(x * held) if x[0] > 0 else np.sum(x)  # noqa: E731
+            function = lambda x, held=held: np.sum(x * held) if x[0] > 0 else np.sum(x)
             gone.append(weakref.ref(function))
             derive(function, X)
             del function

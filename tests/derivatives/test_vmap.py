@@ -104,6 +104,14 @@ def test_axes_of_arguments_and_results(axis):
     assert got.flags.c_contiguous
 
 
+def test_arguments_by_name_have_the_axis_0():
+    square = np.arange(9.0).reshape(3, 3)
+    np.testing.assert_array_equal(tcompile.vmap(lambda x: x * 2, 1)(x=square), square * 2)
+    np.testing.assert_array_equal(tcompile.vmap(lambda x: x * 2, 1)(square), square.T * 2)
+    np.testing.assert_array_equal(tcompile.vmap(lambda x, y: x * y, (1,))(square, y=square), square.T * square)
+    np.testing.assert_array_equal(tcompile.vmap(lambda x, n=3: x * n)(square), square * 3)
+
+
 Pair = collections.namedtuple("Pair", "first second")
 
 

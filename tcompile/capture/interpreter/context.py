@@ -82,7 +82,7 @@ _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never 
 # Their functions are short, and call a special one.
 _FOLLOWED = (
     "tcompile.annotations.batching", "tcompile.annotations.custom_rules", "tcompile.annotations.derivatives",
-    "tcompile.annotations.jacobians", "tcompile.func",
+    "tcompile.annotations.jacobians", "tcompile.annotations.trees", "tcompile.func",
 )  # fmt: skip
 
 
@@ -153,6 +153,7 @@ class Capture:
     late_kinds: list[str] = field(default_factory=list)  # of the numbers that a continuation gets from a scalar loop
     late_is_scalar: bool = False  # whether the continuation is in a scalar loop
     differentiated: int = 0  # how many functions that are differentiated are being followed
+    forward_rules: list[Value] = field(default_factory=list)  # the functions whose own forward rules are followed
     taken_path: dict[Node, Any] = field(default_factory=dict)  # values that decide the path through branches
     differs: bool = False  # the user has asked for a difference from plain Python
     input_sources: list[Source] = field(default_factory=list)

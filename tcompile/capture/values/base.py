@@ -376,6 +376,7 @@ class Context(Protocol):
     outside_mutations: int
     outside_writes: int
     differs: bool
+    forward_rules: list[Value]
     loops: LoopPlans
     break_is_error: bool
 

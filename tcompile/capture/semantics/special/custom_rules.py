@@ -26,11 +26,11 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Context, Value, settled
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.dicts import DictValue
 from tcompile.frontends.base import Traced
 from tcompile.graph import Node
 
 _NONE = Constant(None)
-_following: list[tuple[int, Any]] = []  # captures, and the functions whose forward rule they follow
 Pull = Callable[[Sequence[Value]], Sequence[Node | None]]
 
 
@@ -41,16 +41,16 @@ def _with_vjp(tx: Context, function: Constant, args: Sequence[Value], kwargs: Ma
     assert isinstance(given, SequenceValue)
     if settled(tx, forward).is_none:
         raise refuse("The function has no rule: call its defvjp(forward, backward).")
-    itself = id(tx), custom.source
-    if not tx.differentiated or itself in _following:  # forward may call the function
+    custom = settled(tx, custom)
+    if not tx.differentiated or any(one is custom for one in tx.forward_rules):  # forward may call the function
         return fun.call(tx, given.items, {})
     _outside_of_loops(tx)
     inputs = _inputs(tx, given.items)
-    _following.append(itself)
+    tx.forward_rules.append(custom)
     try:
         pair = settled(tx, forward.call(tx, given.items, {}))
     finally:
-        _following.remove(itself)
+        tx.forward_rules.pop()
     if not isinstance(pair, SequenceValue) or len(pair.items) != 2:
         raise refuse(f"forward of custom_vjp returns {pair.describe()}, and not a pair (value, residuals).")
     value, residuals = (settled(tx, item) for item in pair.items)
@@ -82,7 +82,7 @@ def _with_jvp(tx: Context, function: Constant, args: Sequence[Value], kwargs: Ma
         return fun.call(tx, given.items, {})
     _outside_of_loops(tx)
     inputs = _inputs(tx, given.items)
-    primals = SequenceValue([_kept(tx, settled(tx, item)) for item in given.items], tuple)
+    primals = SequenceValue([_kept(tx, item) for item in given.items], tuple)
     value = settled(tx, fun.call(tx, given.items, {}))
 
     def pull(cotangents: Sequence[Value]) -> Sequence[Node | None]:
@@ -132,10 +132,11 @@ def _inputs(tx: Context, args: Sequence[Value]) -> list[list[Node]]:
 
 def _kept(tx: Context, value: Value) -> Value:
     """Residuals as they are now: arrays may be written to before the rule reads them."""
-    if value.is_none:
-        return value
+    value = settled(tx, value)
     if isinstance(value, SequenceValue):
-        return SequenceValue([_kept(tx, settled(tx, item)) for item in value.items], value.cls)
+        return SequenceValue([_kept(tx, item) for item in value.items], value.cls)
+    if isinstance(value, DictValue):
+        return DictValue({key: _kept(tx, item) for key, item in value.items.items()})
     if isinstance(value, ArrayValue) and not value.traced.scalar:
         return tx.from_frontend(Traced(tx.builder.op("copy", value.traced.node)))
     return value
