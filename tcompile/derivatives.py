@@ -43,6 +43,7 @@ from tcompile.backends import find_backend, why_no_native
 from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, RecompileLimitError, Unsupported
 from tcompile.graph import Graph
 from tcompile.graph.ops.checks import OtherPath
+from tcompile.runtime import debuggers
 from tcompile.runtime.cache import CompileSettings
 from tcompile.stance import set_stance
 
@@ -110,7 +111,7 @@ def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
     conditions: list[str] = []
     held, _conditions.seen = _conditions.seen, conditions
     try:
-        with set_stance("default"):
+        with set_stance("default"), debuggers.ignored():
             answer = _answer(kind, function, rest)
     except _Failed as failed:
         raise failed.error from None
@@ -147,19 +148,13 @@ def _by_path(graphs: _Graphs, function: _Function, rest: tuple[Any, ...]) -> Any
     """
     if _conditions.inside:  # plain Python repeats what compiled code has begun, for its warnings and exceptions
         return graphs.anew(follows_path=True)(function, *rest)
-    seen = _conditions.seen
-    assert seen is not None
-    before = len(seen)
     _conditions.inside = True
     try:
         for path in graphs.paths():
             try:
                 return path(function, *rest)
             except (OtherPath, RecompileLimitError):
-                del seen[before:]  # conditions on another path
-            except _Failed:  # perhaps on another path
-                del seen[before:]
-                break
+                continue
         return graphs.anew(follows_path=True)(function, *rest)
     finally:
         _conditions.inside = False

@@ -82,7 +82,9 @@ def vmap(fun: _Function, in_axes: Any = 0, out_axes: Any = 0, chunk_size: int | 
         return _joined(parts, out_axes)
 
     # An argument that is passed by name has the axis 0, a default has none: by position they would have another one.
-    return compiled(over_examples, fun, "vmap", in_axes == 0, defaults=False)
+    return compiled(
+        over_examples, fun, "vmap", (repr(in_axes), repr(out_axes), chunk_size), in_axes == 0, defaults=False
+    )
 
 
 def _check_axes(name: str, axes: Any, may_be_none: bool) -> None:

@@ -72,7 +72,7 @@ def grad(
         found = gradients if several else gradients[0]
         return (found, aux) if has_aux else found
 
-    return compiled(gradient, fun, "grad", not argnames)
+    return compiled(gradient, fun, "grad", (numbers, several, has_aux), not argnames)
 
 
 def value_and_grad(
@@ -94,7 +94,7 @@ def value_and_grad(
         found = gradients if several else gradients[0]
         return ((value, aux), found) if has_aux else (value, found)
 
-    return compiled(gradient, fun, "value_and_grad", not argnames)
+    return compiled(gradient, fun, "value_and_grad", (numbers, several, has_aux), not argnames)
 
 
 def vjp(fun: _Function, *primals: Any) -> tuple[Any, _Function]:
@@ -213,10 +213,16 @@ def stop_gradient(x: Any) -> Any:
 
 # -- how such functions are made ---------------------------------------------------------------------------------------
 def compiled(
-    function: _Function, fun: _Function, kind: str, parameters: bool = False, defaults: bool = True
+    function: _Function,
+    fun: _Function,
+    kind: str,
+    options: Hashable = (),
+    parameters: bool = False,
+    defaults: bool = True,
 ) -> _Function:
     """The derivative of ``fun`` that ``function`` computes, compiled, under a name that tells of both.
 
+    ``options`` are what it does otherwise for the same ``fun``: it has compiled entries of its own for each.
     ``parameters``: it takes its arguments by ``*args``, and may have the parameters of ``fun`` instead, with or
     without ``defaults``.
     """
@@ -224,7 +230,7 @@ def compiled(
         function = _with_parameters(function, fun, defaults)
     function.__name__ = function.__qualname__ = named(kind, fun)
     function.__doc__ = getattr(fun, "__doc__", None)
-    made: _Function = COMPILE[0](distinct(function, fun, kind))
+    made: _Function = COMPILE[0](distinct(function, fun, kind, options))
     return made
 
 
@@ -267,7 +273,7 @@ def named(kind: str, fun: _Function) -> str:
     return f"{kind}({getattr(fun, '__name__', type(fun).__name__)})"
 
 
-def distinct(function: _Function, fun: _Function, kind: str = "") -> _Function:
+def distinct(function: _Function, fun: _Function, kind: str = "", options: Hashable = ()) -> _Function:
     """``function`` with a code object that only derivatives of this kind of the code of ``fun`` have.
 
     Compiled entries and their limit belong to a code object, so different functions must not share one. A lambda that a
@@ -279,7 +285,7 @@ def distinct(function: _Function, fun: _Function, kind: str = "") -> _Function:
         body = _body(fun)
         return _at(template, body, named(kind, fun)) if kind and isinstance(body, CodeType) else template.replace()
 
-    function.__code__ = kept_with(fun, (template, kind), own)
+    function.__code__ = kept_with(fun, (template, kind, options), own)
     return function
 
 

@@ -87,7 +87,7 @@ def hessian(
         _, aux, found = columns(jacobian, args, kwargs, numbers, several, has_aux)
         return (found, aux) if has_aux else found
 
-    return compiled(second, fun, "hessian", not argnames)
+    return compiled(second, fun, "hessian", (numbers, several, has_aux), not argnames)
 
 
 def _jacobian(
@@ -100,7 +100,7 @@ def _jacobian(
         _, aux, found = kind(fun, args, kwargs, numbers, several, has_aux)
         return (found, aux) if has_aux else found
 
-    return compiled(jacobian, fun, name, not argnames)
+    return compiled(jacobian, fun, name, (numbers, several, has_aux), not argnames)
 
 
 # -- the two that capture gives their meaning --------------------------------------------------------------------------

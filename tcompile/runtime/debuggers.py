@@ -8,11 +8,12 @@ Why: captured code runs no Python lines. Breakpoints in it would be missed, and 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import sys
 import threading
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
 from tcompile.runtime.unseen import COUNTERS
@@ -52,6 +53,8 @@ def may_stop(functions: Iterable[Followed], frame: types.FrameType | None = None
 
     It may if it steps into the next call or has a breakpoint there. A debugger of an unknown kind may stop anywhere.
     """
+    if _ignored.depth:
+        return False
     tracer = sys.gettrace()
     if tracer is not None:
         owner, package = _owner(tracer)
@@ -65,6 +68,23 @@ def may_stop(functions: Iterable[Followed], frame: types.FrameType | None = None
     if debugger_tool() is None:
         return False
     return _pydevd_stops(functions, frame)
+
+
+class _Ignored(threading.local):
+    depth = 0
+
+
+_ignored = _Ignored()
+
+
+@contextlib.contextmanager
+def ignored() -> Iterator[None]:
+    """A block in which this thread's compiled functions do not run plainly for a debugger: they have no plain form."""
+    _ignored.depth += 1
+    try:
+        yield
+    finally:
+        _ignored.depth -= 1
 
 
 def counts_lines() -> bool:
@@ -178,5 +198,6 @@ def passes_line_again(frame: types.FrameType) -> None:
 
 
 __all__ = [
-    "counts_lines", "debugger_tool", "is_watched", "may_stop", "other_watcher", "passes_line_again", "report_lines",
+    "counts_lines", "debugger_tool", "ignored", "is_watched", "may_stop", "other_watcher", "passes_line_again",
+    "report_lines",
 ]  # fmt: skip

@@ -6,6 +6,7 @@ import collections
 import functools
 import inspect
 import re
+import sys
 import types
 import warnings
 from pathlib import Path
@@ -449,6 +450,43 @@ def test_the_recompile_limit_changes_no_gradient(stance):
                 x = np.full((2,) * rank, 3.0, dtype)
                 np.testing.assert_array_equal(gradient(x), 2 * x)
                 assert gradient(x).dtype == dtype
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("stance", ["default", "force_eager"])
+def test_one_function_by_several_arguments(stance):
+    def function(x, y=2.0, *, z=3.0):
+        return x * y * z
+
+    with tcompile.set_stance(stance):
+        for _ in range(2):
+            assert tcompile.grad(function, 1)(2.0, 5.0) == 6.0
+            assert tcompile.grad(function)(2.0) == 6.0
+            assert tcompile.grad(function)(2.0, y=5.0) == 15.0
+            assert tcompile.grad(function, (0, 1))(2.0, 5.0) == (15.0, 6.0)
+            assert tcompile.grad(function, (), "z")(2.0, z=1.0) == (4.0,)
+            assert tcompile.grad(functools.partial(function, y=7.0))(2.0) == 21.0
+            assert tcompile.value_and_grad(lambda x: (x * 2, x), has_aux=True)(2.0)[1] == 2.0
+
+
+@pytest.mark.parametrize("stance", ["default", "force_eager"])
+def test_under_a_trace_function(stance):
+    def trace(frame, event, arg):
+        return trace
+
+    def function(x):
+        return x * x if x > 0 else x
+
+    before = sys.gettrace()
+    with tcompile.set_stance(stance):
+        sys.settrace(trace)
+        try:
+            found = tcompile.grad(lambda x: x * x)(2.0), tcompile.grad(function)(2.0), tcompile.jacfwd(np.sin)(0.0)
+            batch = tcompile.vmap(lambda x: x * 2)(X)
+        finally:
+            sys.settrace(before)
+    assert found == (4.0, 4.0, 1.0)
+    np.testing.assert_array_equal(batch, 2 * X)
 
 
 def test_check_grads_of_trees():

@@ -64,6 +64,7 @@ from tcompile.frontends.base import (
     refuse_sequential_copy,
 )
 from tcompile.graph import Graph, Location, Node, ScalarType, SymInt, TensorType, ops
+from tcompile.graph.build import apply
 from tcompile.graph.names import quoted
 from tcompile.graph.ops.draws import lock_of
 from tcompile.graph.ops.gathering import IN_PLACE
@@ -154,7 +155,8 @@ class Capture:
     late_is_scalar: bool = False  # whether the continuation is in a scalar loop
     differentiated: int = 0  # how many functions that are differentiated are being followed
     forward_rules: list[Value] = field(default_factory=list)  # the functions whose own forward rules are followed
-    taken_path: dict[Node, Any] = field(default_factory=dict)  # values that decide the path through branches
+    # The checks of the values that decide the path through branches.
+    taken_path: dict[Node, Node] = field(default_factory=dict)
     differs: bool = False  # the user has asked for a difference from plain Python
     input_sources: list[Source] = field(default_factory=list)
     objects: dict[Source, Any] = field(default_factory=dict)  # the object at each source
@@ -412,8 +414,8 @@ class Capture:
 
     def taken(self, node: Node) -> Any:
         """The value that a node has in this call, which the graph then relies on; None where that is not known."""
-        if not self.options.follows_path:
-            return None
+        if not self.options.follows_path or self.builder.graph is not self.graph:
+            return None  # a loop's iteration is followed for all of them
         if node not in self.taken_path:
             xp = self.frontend_at(node.device).namespace
             try:
@@ -421,8 +423,10 @@ class Capture:
                     (value,) = examples_of(self, [node])
             except CannotCapture:
                 return None
-            self.taken_path[node] = xp.asarray(value).item()
-        return self.taken_path[node]
+            # Checked before what is computed on this path alone.
+            check = apply(self.graph, ops.EXPECT, node, expected=xp.asarray(value).item())
+            self.taken_path[node] = check
+        return self.taken_path[node].attrs["expected"]
 
     def new_array(self, traced: Traced, source: Source | None = None, kept: str = "") -> ArrayValue:
         """The array object that shows ``traced``. ``kept`` is the reason, in words, why it cannot be written."""

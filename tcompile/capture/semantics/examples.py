@@ -14,7 +14,7 @@ from typing import Any
 from tcompile.capture.guards.sources import ComputedSource, SizeSource, Source
 from tcompile.capture.values.base import Context
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph import Node
+from tcompile.graph import Node, ops
 from tcompile.graph.evaluate import concrete
 
 
@@ -23,30 +23,36 @@ def examples_of(tx: Context, operands: Sequence[Any]) -> list[Any]:
 
     Raises CannotCapture where an operation raises, or an operand depends on an iteration that is followed for all.
     """
-    hints = tx.graph.env.hints
-    values = tx.examples
-    inputs = dict(zip(tx.graph.inputs, tx.input_sources, strict=True))
+    hints, values = tx.graph.env.hints, tx.examples
     waiting = [operand for operand in operands if isinstance(operand, Node)]
-    needed: set[Node] = set()
     while waiting:
-        node = waiting.pop()
-        if node not in needed and node not in values:
-            needed.add(node)
-            waiting += node.inputs
-    if not needed <= {*inputs, *tx.graph.nodes}:
-        raise CannotCapture("data-dependent-value", "It is another one in each iteration of a loop.")
-    for node in [n for n in inputs if n in needed]:
-        values[node] = _value_at(tx, inputs[node])
-    for node in [n for n in tx.graph.nodes if n in needed]:
-        given = [values[o] if isinstance(o, Node) else concrete(o, hints) for o in node.operands]
-        attrs = {key: concrete(value, hints) for key, value in node.attrs.items()}
-        if node.regions:
-            attrs["regions"] = node.regions
-        try:
-            values[node] = node.op.reference(tx.frontend_at(node.device).namespace)(*given, **attrs)
-        except Exception as error:
-            raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
+        node = waiting[-1]
+        missing = [other for other in node.inputs if other not in values]
+        if node not in values and missing:
+            waiting += missing
+            continue
+        waiting.pop()
+        if node not in values:
+            values[node] = _example_of(tx, node)
     return [values[o] if isinstance(o, Node) else concrete(o, hints) for o in operands]
+
+
+def _example_of(tx: Context, node: Node) -> Any:
+    """The value of a node whose operands' values are known."""
+    if node.op is ops.INPUT:
+        inputs = tx.graph.inputs
+        if node not in inputs:
+            raise CannotCapture("data-dependent-value", "It is another one in each iteration of a loop.")
+        return _value_at(tx, tx.input_sources[inputs.index(node)])
+    hints, values = tx.graph.env.hints, tx.examples
+    given = [values[o] if isinstance(o, Node) else concrete(o, hints) for o in node.operands]
+    attrs = {key: concrete(value, hints) for key, value in node.attrs.items()}
+    if node.regions:
+        attrs["regions"] = node.regions
+    try:
+        return node.op.reference(tx.frontend_at(node.device).namespace)(*given, **attrs)
+    except Exception as error:
+        raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
 
 
 def _value_at(tx: Context, source: Source) -> Any:

@@ -95,10 +95,11 @@ def read(tx: Context, array: ArrayValue, cls: type | None) -> Value:
     wanted = cls or {"f": float, "i": int, "b": bool}.get(kind)
     one = type_.ndim == 0 or (cls is None and isinstance(type_.size, int) and type_.size == 1)
     exact = kind in ("fib" if wanted in (float, bool) else "ib") and type_.dtype.name in _SIMPLE
-    if wanted is int and kind == "f" and one and type_.device == "cpu" and tx.options.follows_path:
-        whole = tx.taken(tx.builder.op("astype", array.traced.node, dtype="int64"))
-        if whole is not None and whole != _NO_INT:
-            return Constant(whole)
+    if wanted is int and kind == "f" and one and type_.device == "cpu":
+        # No int is infinite or a NaN, and a cast of a large float gives one number here and another there.
+        fits = tx.builder.op("less", tx.builder.op("abs", array.traced.node), float(LARGEST))
+        if tx.taken(fits):
+            return Constant(tx.taken(tx.builder.op("astype", array.traced.node, dtype="int64")))
     if wanted is None or not one or not exact or type_.device != "cpu":
         name = "item()" if cls is None else f"{cls.__name__}()"
         raise CannotCapture("array-conversion", f"{name} is taken of {array.describe()}")
@@ -113,7 +114,6 @@ def read(tx: Context, array: ArrayValue, cls: type | None) -> Value:
     return number_value(tx, node, wanted)
 
 
-_NO_INT = -(1 << 63)  # what a cast gives of NaN, infinity, and numbers that are too large
 _SIMPLE = ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "float16", "float32", "float64")
 
 

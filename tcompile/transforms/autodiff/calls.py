@@ -25,7 +25,7 @@ from tcompile.transforms.autodiff.composed import COMPOSED, pulls
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
 from tcompile.transforms.autodiff.table import VJPS, Pull, derivative
 from tcompile.transforms.emit import Emit, is_float
-from tcompile.transforms.library_calls import argument, einsum_labels
+from tcompile.transforms.library_calls import argument, at_first_places, einsum_labels
 
 TARGETS: dict[str, Callable[[Emit, Node, Node], Sequence[Pull | None]]] = {}
 PARTS: dict[str, Callable[[Emit, Node, dict[int, Node]], Node]] = {}  # of one operand, with several results
@@ -70,10 +70,7 @@ def _call(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     if rule is not None:
         return rule(e, node, g)
     if name.removeprefix("numpy.") in _MOVES or (name == "numpy.pad" and argument(node, 2, "mode") in _PADS):
-        firsts = [
-            node.operands.index(operand) == i for i, operand in enumerate(node.operands)
-        ]  # all its places at once
-        return [_moved(e, node, g, i) if first else None for i, first in enumerate(firsts)]
+        return at_first_places(node, partial(_moved, e, node, g))
     if name in COMPOSED:
         return pulls(e, node, g)
     raise DerivativeError(f"{name} has no derivative rule")

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,11 @@ from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Node, Operand
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.sizes import always
+from tcompile.graph.sizes import SymInt, always
 from tcompile.transforms.autodiff.reverse import backward
 from tcompile.transforms.autodiff.table import Pull
 from tcompile.transforms.emit import Emit, is_float
-from tcompile.transforms.library_calls import argument
+from tcompile.transforms.library_calls import argument, at_first_places, keyword
 
 Composition = Callable[[Emit, Node], Node]
 COMPOSED: dict[str, Composition] = {}
@@ -56,16 +57,19 @@ def pulls(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
         got = found[operand]
         return e.full(operand, 0.0) if got is None else got
 
-    firsts = {operand: node.operands.index(operand) for operand in sources}
-    return [
-        (lambda o=operand: pull(o)) if isinstance(operand, Node) and firsts.get(operand) == i else None  # type: ignore[misc]
-        for i, operand in enumerate(node.operands)
-    ]
+    def pull_of(number: int) -> Pull | None:
+        operand = node.operands[number]
+        return partial(pull, operand) if isinstance(operand, Node) and operand in sources else None
+
+    return at_first_places(node, pull_of)
 
 
 def _given(node: Node, place: int, name: str, default: Any = None) -> Any:
     """An argument, which may be an operand."""
-    found = argument(node, place, name, default)
+    return _operand(node, argument(node, place, name, default))
+
+
+def _operand(node: Node, found: Any) -> Any:
     return node.operands[found.index] if isinstance(found, Slot) else found
 
 
@@ -114,7 +118,7 @@ def _vdot(e: Emit, node: Node) -> Node:
 def _vecdot(e: Emit, node: Node) -> Node:
     _only(node, 2, "axis")
     product = e.multiply(*(_alike(e, node, _array(node, i, name)) for i, name in enumerate(("x1", "x2"))))
-    axis = argument(node, 9, "axis", -1)
+    axis = keyword(node, "axis", -1)
     return e(ops.SUM, product, axis=(axis % product.tensor.ndim,), keepdims=False)
 
 
@@ -175,8 +179,8 @@ def _matrix_power(e: Emit, node: Node) -> Node:
 @composed("sum")
 def _sum(e: Emit, node: Node) -> Node:
     _only(node, 1, "axis", "keepdims", "initial")
-    x, initial = _array(node, 0, "a"), _alike(e, node, _given(node, 9, "initial", 0.0))
-    found = e.numpy(np.sum, x, axis=argument(node, 9, "axis"), keepdims=bool(argument(node, 9, "keepdims", False)))
+    x, initial = _array(node, 0, "a"), _alike(e, node, _operand(node, keyword(node, "initial", 0.0)))
+    found = e.numpy(np.sum, x, axis=keyword(node, "axis"), keepdims=bool(keyword(node, "keepdims", False)))
     return e.add(found, initial)
 
 
@@ -184,7 +188,7 @@ def _sum(e: Emit, node: Node) -> Node:
 def _average(e: Emit, node: Node) -> Node:
     _only(node, 3, "axis", "weights", "keepdims")
     x, axis, weights = _array(node, 0, "a"), argument(node, 1, "axis"), _given(node, 2, "weights")
-    keepdims = bool(argument(node, 9, "keepdims", False))
+    keepdims = bool(keyword(node, "keepdims", False))
     if weights is None:
         return e.numpy(np.mean, x, axis=axis, keepdims=keepdims)
     x, weights = _alike(e, node, x), _alike(e, node, weights)
@@ -203,9 +207,9 @@ def _cov(e: Emit, node: Node) -> Node:
     _only(node, 1, "rowvar", "bias", "ddof")
     x = _array(node, 0, "m")
     rows = e.reshape(x, (1, x.tensor.size)) if x.tensor.ndim < 2 else x
-    rows = rows if argument(node, 9, "rowvar", True) or x.tensor.ndim < 2 else e.permute(rows, [1, 0])
-    ddof = argument(node, 9, "ddof")
-    ddof = ddof if ddof is not None else 0 if argument(node, 9, "bias", False) else 1
+    rows = rows if keyword(node, "rowvar", True) or x.tensor.ndim < 2 else e.permute(rows, [1, 0])
+    ddof = keyword(node, "ddof")
+    ddof = ddof if ddof is not None else 0 if keyword(node, "bias", False) else 1
     rows = e.subtract(rows, e.numpy(np.mean, rows, axis=1, keepdims=True))
     return e.divide(e(ops.MATMUL, rows, e.permute(rows, [1, 0])), rows.tensor.shape[1] - ddof)
 
@@ -225,19 +229,19 @@ def _corrcoef(e: Emit, node: Node) -> Node:
 def _quantile(e: Emit, node: Node) -> Node:
     _only(node, 3, "axis", "keepdims")
     q = argument(node, 1, "q")
-    if isinstance(q, bool) or not isinstance(q, int | float) or argument(node, 9, "keepdims", False):
+    if isinstance(q, bool) or not isinstance(q, int | float) or keyword(node, "keepdims", False):
         raise DerivativeError(f"{node.attrs['target']} with these arguments has no derivative rule")
     return _at(e, node, _array(node, 0, "a"), argument(node, 2, "axis"), q / 100 if "percentile" in _name(node) else q)
 
 
 def _name(node: Node) -> str:
     name: str = node.attrs["target"]
-    return name
+    return name.replace("tcompile.frontends.numpy.quiet", "numpy")
 
 
 def _median(e: Emit, node: Node) -> Node:
     _only(node, 2, "axis", "keepdims")
-    if argument(node, 9, "keepdims", False):
+    if keyword(node, "keepdims", False):
         raise DerivativeError("numpy.median with keepdims has no derivative rule")
     return _at(e, node, _array(node, 0, "a"), argument(node, 1, "axis"), 0.5)
 
@@ -252,9 +256,10 @@ def _at(e: Emit, node: Node, x: Node, axis: int | None, q: float) -> Node:
     if isinstance(axis, tuple):
         raise DerivativeError(f"{_name(node)} over several axes has no derivative rule")
     axis %= x.tensor.ndim
-    count = x.tensor.shape[axis]
-    if not isinstance(count, int) or not count:
-        raise DerivativeError(f"{_name(node)} over an axis whose size is open has no derivative rule")
+    size = x.tensor.shape[axis]
+    count = size.specialise() if isinstance(size, SymInt) else size
+    if not count:
+        raise DerivativeError(f"{_name(node)} of no elements has no derivative rule")
     place = (count - 1) * q
     low = min(math.floor(place), count - 1)
     high = min(low + 1, count - 1)
@@ -317,7 +322,7 @@ def _vander(e: Emit, node: Node) -> Node:
     count = argument(node, 1, "N")
     count = x.tensor.shape[0] if count is None else count
     powers = e(ops.ARANGE, start=0, stop=count, step=1, dtype=x.tensor.dtype.name)
-    powers = powers if argument(node, 9, "increasing", False) else e(ops.FLIP, powers, axis=(0,))
+    powers = powers if keyword(node, "increasing", False) else e(ops.FLIP, powers, axis=(0,))
     return e(ops.POW, e.reshape(x, (x.tensor.shape[0], 1)), powers)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node, Operand, TensorType
 from tcompile.transforms.batching.calls import several
-from tcompile.transforms.batching.table import EACH, OneByOne, each
+from tcompile.transforms.batching.table import OneByOne, each
 from tcompile.transforms.batching.walk import SEVERAL, Results, Walk, get, type_of
 from tcompile.transforms.emit import Emit
 
@@ -92,5 +92,3 @@ each("a control-flow function of tcompile's", ops.SCAN, ops.MAP)
 each("a function that is compiled by itself", ops.INVOKE)
 each("Python computes it", ops.PYTHON_CALL)
 each("each example may take another path", ops.EXPECT)
-
-__all__ = ["EACH"]

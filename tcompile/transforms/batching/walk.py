@@ -66,23 +66,23 @@ class Walk:
 
     def _differing(self, node: Node) -> None:
         try:
-            if isinstance(node.type, tuple):
-                rule = SEVERAL.get(node.op)
-                self.results[node] = rule(self, node) if rule is not None else self.one_by_one(node)
-                self.differing.add(node)
-                return
-            if node.op not in RULES:
-                raise OneByOne
-            made = RULES[node.op](self.site(node))
+            found = self._by_rule(node)
         except (OneByOne, GraphError):  # an unknown memory order, say
             found = self.one_by_one(node)
-            if isinstance(node.type, tuple):
-                self.results[node] = found
-                self.differing.add(node)
-                return
-            made = found[0][0]
-        self.new[node] = made
         self.differing.add(node)
+        if isinstance(node.type, tuple):
+            self.results[node] = found
+        else:
+            self.new[node] = found[0][0]
+
+    def _by_rule(self, node: Node) -> Results:
+        if isinstance(node.type, tuple):
+            several = SEVERAL.get(node.op)
+            if several is not None:
+                return several(self, node)
+        elif node.op in RULES:
+            return [(RULES[node.op](self.site(node)), True)]
+        raise OneByOne
 
     def _copy(self, node: Node) -> Node:
         operands = [self.of(o) for o in node.operands]
@@ -193,7 +193,6 @@ def batch(
         made = walk.of(node)
         assert isinstance(made, Node)
         found.append(made if node in walk.differing else walk.e.broadcast(made, (count, *made.tensor.shape)))
-    graph.nodes = [node for node in graph.nodes if node not in walk.new and node not in walk.results]
     return found
 
 

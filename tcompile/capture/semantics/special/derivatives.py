@@ -25,14 +25,14 @@ from tcompile.capture.semantics.special.registry import bind, special
 from tcompile.capture.semantics.subgraph import as_node, flatten, is_new, unflatten
 from tcompile.capture.values.array import ArrayValue, Memory, origin
 from tcompile.capture.values.base import Context, Value, settled
-from tcompile.capture.values.constant import Constant, FloatValue
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.errors import DerivativeError
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, TensorType, ops
-from tcompile.graph.sizes import VariesInLoop
+from tcompile.graph.sizes import SymInt, VariesInLoop
 from tcompile.records import dataclass
 
 _NONE = Constant(None)
@@ -187,11 +187,13 @@ def followed(tx: Context, leaves: Sequence[Leaf]) -> Iterator[None]:
             memory.kept = kept
 
 
-def plain(tx: Context, value: Value) -> Any:
+def constant_of(tx: Context, value: Value) -> Any:
     """A constant, or a tuple of constants."""
     value = settled(tx, value)
     if isinstance(value, SequenceValue):
-        return tuple(plain(tx, item) for item in value.items)
+        return tuple(constant_of(tx, item) for item in value.items)
+    if isinstance(value, IntegerValue):  # it was another one in another call
+        return value.size.specialise() if isinstance(value.size, SymInt) else value.size
     assert isinstance(value, Constant)
     return value.value
 
@@ -220,11 +222,11 @@ def _reverse(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
     }  # fmt: skip
     called, given, named, which, aux, seed = bind("reverse", names, args, kwargs)
     graph = tx.builder.graph
-    chosen, positional, keywords = arguments(tx, given, named, plain(tx, which))
+    chosen, positional, keywords = arguments(tx, given, named, constant_of(tx, which))
     leaves = [leaf for argument in chosen for leaf in argument.leaves]
     start = len(graph.nodes)
     result = call(tx, called, positional, keywords, leaves)
-    result, more = with_aux(tx, result, plain(tx, aux))
+    result, more = with_aux(tx, result, constant_of(tx, aux))
     pairs = _scalar(tx, result) if seed.is_none else _seeded(tx, result, seed)
     known = set(graph.nodes)
     gradients = iter(pull_back(tx, graph.nodes[start:], pairs, leaves))

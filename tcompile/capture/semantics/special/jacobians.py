@@ -19,7 +19,7 @@ from tcompile.capture.semantics.special.derivatives import (
     arguments,
     as_kind,
     call,
-    plain,
+    constant_of,
     pull_back,
     refuse,
     result_node,
@@ -55,11 +55,11 @@ class Followed:
 def _follow(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Followed:
     names = dict.fromkeys(("function", "args", "kwargs", "numbers", "several", "has_aux"))
     called, given, named, which, several, aux = bind("jacobian", names, args, kwargs)
-    chosen, positional, keywords = arguments(tx, given, named, plain(tx, which))
+    chosen, positional, keywords = arguments(tx, given, named, constant_of(tx, which))
     start = len(tx.builder.graph.nodes)
     result = call(tx, called, positional, keywords, [leaf for argument in chosen for leaf in argument.leaves])
-    result, more = with_aux(tx, result, plain(tx, aux))
-    return Followed(chosen, plain(tx, several), result, more, tx.builder.graph.nodes[start:])
+    result, more = with_aux(tx, result, constant_of(tx, aux))
+    return Followed(chosen, constant_of(tx, several), result, more, tx.builder.graph.nodes[start:])
 
 
 @special(jacobians.rows)
