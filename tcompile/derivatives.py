@@ -43,6 +43,8 @@ from tcompile.backends import find_backend, why_no_native
 from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, RecompileLimitError, Unsupported
 from tcompile.graph import Graph
 from tcompile.graph.ops.checks import OtherPath
+from tcompile.observe import bus
+from tcompile.observe.events import FellBack
 from tcompile.runtime import debuggers
 from tcompile.runtime.cache import CompileSettings
 from tcompile.stance import set_stance
@@ -134,9 +136,11 @@ def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
             return graphs.whole(function, *rest)
         except RecompileLimitError:
             return graphs.anew(follows_path=False)(function, *rest)
-        except Unsupported:
+        except Unsupported as error:
             answer = _by_path(graphs, function, rest)
             graphs.branches = True
+            why = _reported(str(error)).replace("\n", " ")
+            bus.emit(FellBack(reason="A derivative follows one control-flow path at a time", detail=why))
             return answer
     return _by_path(graphs, function, rest)
 

@@ -1,8 +1,9 @@
-"""The function transforms under the names that ``torch.func`` has for them.
+"""The function transforms under the names, and with the arguments, that ``torch.func`` has for them.
 
 Input: a function of NumPy arrays.
 Output: its derivatives and batches, as ``tcompile.grad`` and its relatives give them.
-Why: code that is written for ``torch.func`` reads the same here. Only names and argument names differ.
+Why: code that is written for ``torch.func`` reads the same here. What is missing: ``has_aux`` of ``vjp`` and ``jvp``,
+``chunk_size`` of Jacobians, and the values "error" and "same" of ``randomness``.
 """
 
 from __future__ import annotations
@@ -10,13 +11,26 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tcompile.annotations.derivatives import value_and_grad
-from tcompile.derivatives import grad, hessian, jacfwd, jacrev, jvp, linearize, vjp
-from tcompile.derivatives import vmap as _vmap
+from tcompile import derivatives as ours
+from tcompile.annotations.derivatives import compiled
 from tcompile.errors import InvalidArgument
 
+_Function = Callable[..., Any]
+jvp, linearize, vjp = ours.jvp, ours.linearize, ours.vjp
 
-def grad_and_value(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Any:
+
+def grad(func: _Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> _Function:
+    """``tcompile.grad`` with the arguments of ``torch.func.grad``.
+
+    >>> import numpy as np
+    >>> from tcompile.func import grad
+    >>> grad(lambda x: (np.sum(x * x), x[0]), 0, True)(np.array([1.0, 2.0]))
+    (array([2., 4.]), np.float64(1.0))
+    """
+    return ours.grad(func, argnums, has_aux=has_aux)
+
+
+def grad_and_value(func: _Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> _Function:
     """A function that gives the gradient first and then the value: ``value_and_grad`` the other way round.
 
     With ``has_aux`` it gives ``(gradient, (value, aux))``.
@@ -26,23 +40,38 @@ def grad_and_value(fun: Callable[..., Any], argnums: int | Sequence[int] = 0, ha
     >>> grad_and_value(lambda x: np.sum(x * x))(np.array([1.0, 2.0]))
     (array([2., 4.]), np.float64(5.0))
     """
-    both = value_and_grad(fun, argnums, has_aux=has_aux)
+    both = ours.value_and_grad(func, argnums, has_aux=has_aux)
 
     def swapped(*args: Any, **kwargs: Any) -> Any:
         value, gradient = both(*args, **kwargs)
         return gradient, value
 
-    return swapped
+    return compiled(swapped, func, "grad_and_value", (repr(argnums), has_aux), parameters=True)
+
+
+def jacrev(func: _Function, argnums: int | Sequence[int] = 0, *, has_aux: bool = False) -> _Function:
+    """``tcompile.jacrev`` with the arguments of ``torch.func.jacrev``."""
+    return ours.jacrev(func, argnums, has_aux=has_aux)
+
+
+def jacfwd(func: _Function, argnums: int | Sequence[int] = 0, has_aux: bool = False) -> _Function:
+    """``tcompile.jacfwd`` with the arguments of ``torch.func.jacfwd``."""
+    return ours.jacfwd(func, argnums, has_aux=has_aux)
+
+
+def hessian(func: _Function, argnums: int | Sequence[int] = 0) -> _Function:
+    """``tcompile.hessian`` with the arguments of ``torch.func.hessian``."""
+    return ours.hessian(func, argnums)
 
 
 def vmap(
-    func: Callable[..., Any], in_dims: Any = 0, out_dims: Any = 0, randomness: str = "different",
-    *, chunk_size: int | None = None,
-) -> Callable[..., Any]:  # fmt: skip
+    func: _Function, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "different", *,
+    chunk_size: int | None = None,
+) -> _Function:  # fmt: skip
     """``tcompile.vmap`` with ``in_dims`` and ``out_dims`` for ``in_axes`` and ``out_axes``.
 
-    ``randomness`` is "different": draws differ between examples, as in a loop over them. "error" and "same" are
-    refused.
+    ``randomness`` is "different": draws differ between examples, as in a loop over them. "error", torch's default, and
+    "same" are refused.
 
     >>> import numpy as np
     >>> from tcompile.func import vmap
@@ -53,7 +82,7 @@ def vmap(
         raise InvalidArgument(
             f"vmap: randomness must be 'different', got {randomness!r}: draws differ between examples"
         )
-    return _vmap(func, in_dims, out_dims, chunk_size)
+    return ours.vmap(func, in_dims, out_dims, chunk_size)
 
 
 __all__ = ["grad", "grad_and_value", "hessian", "jacfwd", "jacrev", "jvp", "linearize", "vjp", "vmap"]

@@ -2,7 +2,7 @@
 
 Input: a function as it stands in the notebook, and its arguments.
 Output: functions that give its Jacobian. Each is a compiled function of a few lines around ``rows`` or ``columns``.
-Why: the function runs once. Its derivative is one batch: of one cotangent for each number in the result, or of one
+Why: the function runs once. Its derivative is a batch: of one cotangent for each number in a result, or of one
 tangent for each number in the arguments (``capture.semantics.special.jacobians``).
 """
 

@@ -489,6 +489,24 @@ def test_under_a_trace_function(stance):
     np.testing.assert_array_equal(batch, 2 * X)
 
 
+def first_replaced(p):
+    p[0] = p[1] * p[0]
+    return p[0] ** 2
+
+
+@pytest.mark.parametrize("function", [
+    first_replaced,
+    lambda p: [p.append(1.0), p[0] ** 2][1],
+    lambda p: [p.pop(), p[0] ** 2][1],
+])  # fmt: skip
+@pytest.mark.parametrize("derive", [tcompile.grad, tcompile.jacfwd, tcompile.value_and_grad])
+def test_changes_of_a_differentiated_list_are_refused(function, derive):
+    given = [1.0, 2.0]
+    with pytest.raises(DerivativeError, match="other items into a list or dict"):
+        derive(function)(given)
+    assert given == [1.0, 2.0]
+
+
 def test_check_grads_of_trees():
     pair = collections.namedtuple("pair", "w b")
     tcompile.check_grads(lambda p: np.sum(np.sin(p.w) * p.b["x"]), order=2)(pair(X, {"x": X + 1}))

@@ -157,7 +157,9 @@ def test_what_has_no_derivative_otherwise():
     (lambda: softplus.defjvp("no"), InvalidType, "custom_jvp: rule must be callable, got str"),
     (lambda: tcompile.custom_vjp(np.sin)(X), DerivativeError, r"sin has no rule: call sin\.defvjp"),
     (lambda: tcompile.custom_jvp(np.sin)(X), DerivativeError, r"sin has no rule: call sin\.defjvp"),
-    (lambda: tcompile.grad(lambda x: np.sum(clipped_with(lambda r, g: g)(x)))(X), DerivativeError, "tuple of 1 cotang"),
+    (lambda: tcompile.grad(lambda x: np.sum(clipped_with(lambda r, g: g)(x)))(X), DerivativeError, "not a tuple of 1"),
+    (lambda: tcompile.grad(lambda x: np.sum(clipped_with(lambda r, g: (g, g))(x)))(X), DerivativeError, "2 cotangents"),
+    (lambda: tcompile.grad(lambda x: np.sum(clipped_with(lambda r, g: ([None],))(x)))(X), DerivativeError, "structure"),
     (lambda: tcompile.grad(lambda x: np.sum(clipped_with(lambda r, g: (g[:2],))(x)))(X), DerivativeError, "the shape"),
 ])  # fmt: skip
 def test_bad_input(call, error, text):

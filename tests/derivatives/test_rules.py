@@ -382,3 +382,12 @@ def test_a_stencil_in_a_loop_that_writes_to_what_it_reads():
         return np.sum(u * u)
 
     tcompile.check_grads(heat, order=2)(R)
+
+
+@pytest.mark.parametrize("function", [np.median, lambda x: np.quantile(x, 0.3), lambda x: np.percentile(x, 70)])
+def test_quantiles_of_other_sizes(function):
+    gradient = tcompile.grad(function)
+    for size in (5, 7, 9, 11, 6, 13):
+        x = np.random.default_rng(size).standard_normal(size)
+        np.testing.assert_allclose(np.sum(gradient(x)), 1.0)
+        tcompile.check_grads(function)(x)

@@ -104,6 +104,13 @@ def test_axes_of_arguments_and_results(axis):
     assert got.flags.c_contiguous
 
 
+def test_results_share_no_memory():
+    first, second, third = tcompile.vmap(lambda x: (lambda y: (y, y, y[::-1]))(x * 2))(X)
+    first[:] = 9
+    np.testing.assert_array_equal(second, 2 * X)
+    np.testing.assert_array_equal(third, 2 * X[:, ::-1])
+
+
 def test_arguments_by_name_have_the_axis_0():
     square = np.arange(9.0).reshape(3, 3)
     np.testing.assert_array_equal(tcompile.vmap(lambda x: x * 2, 1)(x=square), square * 2)

@@ -189,9 +189,12 @@ _ROWS = [
         ("tcompile.stop_gradient(x) keeps what needs no derivative out of it.",),
     ),
     Reason(
-        "loop-mismatch", "A function given to a control-flow operator does not fit",
+        "loop-mismatch", "A function given to a control-flow operator or to vmap does not fit",
         "{detail}",
-        ("It must return arrays of the structure, shapes and dtypes that it is given, and change nothing else.",),
+        (
+            "For an operator it must return arrays of the structure, shapes and dtypes that it is given.",
+            "It must change nothing outside itself: tcompile.vmap then calls it for one example after the other.",
+        ),
     ),
     Reason(
         "frame-step", "A step of the running frame",

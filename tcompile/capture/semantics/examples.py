@@ -2,8 +2,8 @@
 
 Input: nodes of the graph under construction.
 Output: their values, computed by the libraries.
-Why: a function that capture does not look into is called once, to see what it returns; and capture may
-follow the path through a function's branches that this call takes.
+Why: a function that capture does not look into is called once, to see what it returns; and a
+branch may be specialised to the value that this call has.
 """
 
 from __future__ import annotations

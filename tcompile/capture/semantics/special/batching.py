@@ -172,12 +172,13 @@ def _whole(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> V
             raise mismatch("The function changes something outside itself, which it does for each example in turn.")
         found = computed(tx, examples, start, wanted)
         places = _place(spec, out_axes, tx)
-        arrays = [_result(tx, node, place) for node, place in zip(found, places, strict=True)]
+        taken: set[Node] = set()
+        arrays = [_result(tx, node, place, taken) for node, place in zip(found, places, strict=True)]
     return unflatten(spec, iter(arrays))
 
 
-def _result(tx: Context, node: Node, place: int) -> Value:
-    """A new array with the examples along an axis."""
+def _result(tx: Context, node: Node, place: int, taken: set[Node]) -> Value:
+    """A new array with the examples along an axis. ``taken`` are nodes that other results are."""
     ndim = node.tensor.ndim
     if not -ndim <= place < ndim:
         raise mismatch(f"out_axes has {place}, and a result has {ndim} axes.")
@@ -185,5 +186,6 @@ def _result(tx: Context, node: Node, place: int) -> Value:
         order = list(range(1, ndim))
         order.insert(place % ndim, 0)
         node = tx.builder.op("permute_dims", node, axes=tuple(order))
-    fresh = is_new(node) and node.tensor.c_contiguous
+    fresh = is_new(node) and node.tensor.c_contiguous and node not in taken
+    taken.add(node)
     return tx.from_frontend(Traced(node if fresh else tx.builder.op("copy_c", node)))

@@ -27,7 +27,7 @@ from tcompile.capture.values.base import Context, Value, settled
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
-from tcompile.frontends.base import Traced
+from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node
 
 _NONE = Constant(None)
@@ -60,9 +60,9 @@ def _with_vjp(tx: Context, function: Constant, args: Sequence[Value], kwargs: Ma
         _, spec = flatten(tx, value)
         found = settled(tx, backward.call(tx, [kept, unflatten(spec, iter(cotangents))], {}))
         if not isinstance(found, SequenceValue) or len(found.items) != len(given.items):
-            raise refuse(
-                f"backward of custom_vjp returns {found.describe()}, and not a tuple of {len(given.items)} cotangents."
-            )
+            many = f"{len(found.items)} cotangents" if isinstance(found, SequenceValue) else found.describe()
+            wanted = len(given.items)
+            raise refuse(f"backward of custom_vjp returns {many}, and not a tuple of {wanted}, one for each argument.")
         nodes: list[Node | None] = []
         for number, (argument, cotangent) in enumerate(zip(inputs, found.items, strict=True)):
             nodes += _cotangents(tx, number, argument, settled(tx, cotangent))
@@ -146,9 +146,12 @@ def _cotangents(tx: Context, number: int, nodes: Sequence[Node], given: Value) -
     """The cotangents of one argument's floats."""
     if given.is_none or not nodes:
         return [None] * len(nodes)
-    leaves, _ = flatten(tx, given)
+    try:
+        leaves, _ = flatten(tx, given)
+    except CannotCapture:
+        leaves = []  # it has None in it, say
     if len(leaves) != len(nodes):
-        raise refuse(f"backward of custom_vjp returns another structure than argument {number} has.")
+        raise refuse(f"backward of custom_vjp returns another structure than that of argument {number}.")
     found: list[Node | None] = []
     for node, leaf in zip(nodes, leaves, strict=True):
         g = as_node(tx, leaf)

@@ -45,7 +45,7 @@ def refuse(text: str) -> CannotCapture:
 
 @dataclass
 class Leaf:
-    """A number or array that is differentiated: its stand-in inside the function, and the stand-in's node."""
+    """A number or array that is differentiated: what the function gets for it, and the node of that."""
 
     outside: Value
     inside: Value
@@ -79,7 +79,7 @@ def as_kind(tx: Context, node: Node, like: Value, own: bool = False) -> Value:
 
 
 def _leaf(tx: Context, value: Value, name: str) -> Leaf:
-    """The stand-in for a differentiated number or array inside the function."""
+    """A differentiated number or array, and what the function gets for it."""
     value = settled(tx, value)
     is_number = isinstance(value, FloatValue | ScalarValue) or (
         isinstance(value, Constant) and type(value.value) is float
@@ -117,26 +117,30 @@ class Argument:
 
     leaves: list[Leaf]
     spec: Any
+    inside: Value  # what the function gets
 
-    @property
-    def inside(self) -> Value:
-        """The argument that the function gets."""
-        return unflatten(self.spec, iter([leaf.inside for leaf in self.leaves]))
+    def check_kept(self, tx: Context) -> None:
+        """Refuses a function that has put other items into a list or dict."""
+        leaves, spec = flatten(tx, self.inside) if self.leaves else ([], self.spec)
+        if spec != self.spec or any(a is not b.inside for a, b in zip(leaves, self.leaves, strict=False)):
+            raise refuse("The function puts other items into a list or dict that is differentiated.")
 
 
 def _argument(tx: Context, value: Value, name: str) -> Argument:
-    leaves, spec = flatten(tx, value)
-    return Argument([_leaf(tx, leaf, name) for leaf in leaves], spec)
+    given, spec = flatten(tx, value)
+    leaves = [_leaf(tx, leaf, name) for leaf in given]
+    return Argument(leaves, spec, unflatten(spec, iter([leaf.inside for leaf in leaves])))
 
 
 def call(
-    tx: Context, called: Value, args: Sequence[Value], kwargs: Mapping[str, Value], leaves: Sequence[Leaf]
+    tx: Context, called: Value, args: Sequence[Value], kwargs: Mapping[str, Value], chosen: Sequence[Argument]
 ) -> Value:
     """The result of a function of which derivatives are taken.
 
     It gets views of the differentiated arrays. Where it writes to one, capture starts again and it gets copies, whose
     elements are then written to the arrays.
     """
+    leaves = [leaf for argument in chosen for leaf in argument.leaves]
     start, place = len(tx.builder.graph.nodes), _place(tx)
     try:
         with followed(tx, leaves):
@@ -146,6 +150,8 @@ def call(
             raise
         tx.loops.refused[place] = error.detail
         raise Restart from error
+    for argument in chosen:
+        argument.check_kept(tx)
     written = [leaf for leaf in leaves if isinstance(leaf.inside, ArrayValue) and leaf.inside.memory is not None
                and leaf.inside.memory.version and leaf.node.op is ops.COPY]  # fmt: skip
     if written:
@@ -225,7 +231,7 @@ def _reverse(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
     chosen, positional, keywords = arguments(tx, given, named, constant_of(tx, which))
     leaves = [leaf for argument in chosen for leaf in argument.leaves]
     start = len(graph.nodes)
-    result = call(tx, called, positional, keywords, leaves)
+    result = call(tx, called, positional, keywords, chosen)
     result, more = with_aux(tx, result, constant_of(tx, aux))
     pairs = _scalar(tx, result) if seed.is_none else _seeded(tx, result, seed)
     known = set(graph.nodes)
@@ -323,7 +329,7 @@ def _forward(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
     chosen = [_argument(tx, value, f"Argument {number}") for number, value in enumerate(given.items)]
     leaves = [leaf for argument in chosen for leaf in argument.leaves]
     start = len(graph.nodes)
-    result = call(tx, called, [argument.inside for argument in chosen], {}, leaves)
+    result = call(tx, called, [argument.inside for argument in chosen], {}, chosen)
     values, spec = flatten(tx, result)
     linear = Linear(tx, graph.nodes[start:], values, leaves)
     seeds = _tangents(tx, chosen, along)

@@ -2,8 +2,8 @@
 
 Input: calls of them with captured functions and arguments.
 Output: the function's value and its Jacobian. The function is followed once. Its derivative is added for one stand-in
-of a cotangent or tangent, and computed for all unit vectors in one batch.
-Why: a Jacobian costs one batched derivative, whose operations fuse.
+of a cotangent or tangent, and computed for all unit vectors of a result, or of an argument, in one batch.
+Why: the operations of a batched derivative fuse.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _follow(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
     called, given, named, which, several, aux = bind("jacobian", names, args, kwargs)
     chosen, positional, keywords = arguments(tx, given, named, constant_of(tx, which))
     start = len(tx.builder.graph.nodes)
-    result = call(tx, called, positional, keywords, [leaf for argument in chosen for leaf in argument.leaves])
+    result = call(tx, called, positional, keywords, chosen)
     result, more = with_aux(tx, result, constant_of(tx, aux))
     return Followed(chosen, constant_of(tx, several), result, more, tx.builder.graph.nodes[start:])
 
