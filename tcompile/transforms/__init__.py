@@ -5,7 +5,8 @@ Output: an equivalent graph of fewer and simpler operations.
 Why: backends get canonical graphs.
 
 No pass edits a graph in place, and each preserves every bit, every floating-point condition and the aliasing of
-results. ``autodiff`` and ``batching``, which capture calls, add nodes to a graph. ``rewrite`` is the framework of a pass.
+results. ``autodiff`` and ``batching``, which capture calls, add nodes to a graph. ``rewrite`` is the framework of
+a pass.
 """
 
 from __future__ import annotations
