@@ -239,10 +239,10 @@ def _continuation(
     region: Region,
     compiler: Compiler,
     plans: LoopPlans,
-    loop: str,
+    place: tuple[str, int],
     values: Sequence[Any],
 ) -> Captured | None:
-    """Returns the program that leads from the start of a stretch to the next iteration of the named loop.
+    """Returns the program that leads from the start of a stretch to the next iteration of a loop.
 
     Raises NoContinuation if there is none.
     """
@@ -251,7 +251,7 @@ def _continuation(
         return None
     code = cache.code
     options = dataclasses.replace(
-        _options(cache), continues=loop, arity=region.start.arity,
+        _options(cache), continues=place, arity=region.start.arity,
         resumable=functools.partial(_resumable, cache.settings, compiler),
     )  # fmt: skip
     outcome = capture(

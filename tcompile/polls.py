@@ -38,7 +38,8 @@ class Changed(Exception):
         loop: name of the loop's node, or "" if the loop ended in the middle of an iteration.
         iterations: completed iterations; for a scalar loop, the position of its iterator.
         results: the node's results after that many iterations.
-        variables: numbers that a scalar loop holds at the start of its next iteration.
+        variables: for a scalar loop, words with its iterator's position, the version of its iteration, and the numbers
+            that it holds at the start of its next iteration.
     """
 
     def __init__(
@@ -46,6 +47,11 @@ class Changed(Exception):
     ) -> None:
         super().__init__("something that a loop reads has changed")
         self.loop, self.iterations, self.results, self.variables = loop, iterations, results, variables
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """Where the loop ended: its name, and the version of its iteration. Versions differ in variables' kinds."""
+        return self.loop, int(self.variables[1]) if len(self.variables) else 0
 
 
 setattr(Changed, MARK, False)  # marked as tcompile's, whatever the frames above run
@@ -83,6 +89,13 @@ class Clock:
         if self.is_due() and self.has_changed():
             raise Changed(iterations=iterations, results=results)
 
+    def tick_inside(self) -> None:
+        """Polls if due, inside an iteration of a scalar loop. Raises Changed where that takes too long to end."""
+        if self.is_due() and has_changed():
+            self.since = self.since or self.last
+            if self.last - self.since > _PATIENCE:
+                raise Changed
+
     def has_changed(self) -> bool:
         """Whether the loop is to end after this iteration, because of a change.
 
@@ -92,6 +105,10 @@ class Clock:
             return False
         self.since = self.since or self.last
         return self.last - self.since > _PATIENCE or not self._is_inside()
+
+    def leaves(self) -> bool:
+        """Whether a scalar loop is to end before its next iteration, because of a change."""
+        return bool(self.since) and not self._is_inside()
 
     def _is_inside(self) -> bool:
         """Whether this loop runs inside another loop that has a clock."""

@@ -81,7 +81,7 @@ def run(
         except Changed as changed:
             changed.loop = node.name if symbols is None and len(changed.results) else ""
             if symbols is not None:  # in the middle of an iteration of the enclosing loop
-                changed.results = ()
+                changed.results = changed.variables = ()
             raise
         if op is CALL:
             _check_call(node, values[node], bound)

@@ -18,7 +18,7 @@ import contextvars
 import sys
 import types
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tcompile import polls, reentry
 from tcompile.backends.running import running
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     from tcompile.capture.entry.codegen import Captured
     from tcompile.runtime.continuations import Continuation
 
+T = TypeVar("T")
+_Kept: TypeAlias = "dict[tuple[str, int], Continuation | None]"  # by loop and version of its iteration
 _KEPT = "continuation"  # the local variable of an entry program's frame that holds the run's continuations
 
 
@@ -66,20 +68,25 @@ def _has_changed() -> bool:
         return False
     parameters = [known[name] for name in names if name is not None]
     here = running(below)
-    kept: dict[str, Continuation | None] = known.setdefault(_KEPT, {})
+    kept: _Kept = known.setdefault(_KEPT, {})
     if captured.reread.has_changed(parameters, known):
-        found = None if here is None else kept.get(here.loop)
-        if here is not None and found is not None:
-            found.earlier.update(here.earlier())
+        for found in () if here is None else _of_loop(kept, here.loop).values():
+            if here is not None and found is not None:
+                found.earlier.update(here.earlier())
         return True
-    if here is not None and here.loop not in kept and not reentry.is_inside():
+    if here is not None and not _of_loop(kept, here.loop) and not reentry.is_inside():
         kept.update(_prepared(captured, here.loop, parameters))
         # changed meanwhile: the continuation may have loaded the new state
         if captured.reread.has_changed(parameters, known):
-            kept[here.loop] = None
-            captured.continuations.pop(here.loop, None)
+            for place in _of_loop(kept, here.loop):
+                kept[place] = None
+                captured.continuations.pop(place, None)
             return True
     return False
+
+
+def _of_loop(places: dict[tuple[str, int], T], loop: str) -> dict[tuple[str, int], T]:
+    return {place: value for place, value in places.items() if place[0] == loop}
 
 
 def _is_entry(frame: types.FrameType) -> bool:
@@ -89,7 +96,7 @@ def _is_entry(frame: types.FrameType) -> bool:
 polls.register(_has_changed)
 
 
-def _prepared(captured: Captured, loop: str, parameters: Sequence[Any]) -> dict[str, Continuation | None]:
+def _prepared(captured: Captured, loop: str, parameters: Sequence[Any]) -> _Kept:
     """Returns the continuations of a run: for its current loop, and for others if known.
 
     Another thread captures it, so that an exception of a signal handler is not lost there. That thread may wait for the
@@ -98,11 +105,12 @@ def _prepared(captured: Captured, loop: str, parameters: Sequence[Any]) -> dict[
     from tcompile.backends.llvm.native.target import uninterrupted  # imported late: loops that run for long are rare
     from tcompile.runtime.continuations import prepare
 
-    if loop in captured.continuations:
-        return {name: prepare(captured, name, parameters) for name in [*captured.continuations]}
+    if _of_loop(captured.continuations, loop):
+        loops = {name for name, _ in [*captured.continuations]}
+        return {place: found for name in loops for place, found in prepare(captured, name, parameters).items()}
     context = contextvars.copy_context()  # includes NumPy's error state, which guards may read
     given = [parameters]  # popped, because the thread may outlive this call
-    return {loop: uninterrupted(lambda: context.run(prepare, captured, loop, given.pop()))}
+    return uninterrupted(lambda: context.run(prepare, captured, loop, given.pop()))
 
 
 def resume_run(error: Changed, cache: FunctionCache) -> Any:
@@ -129,8 +137,8 @@ def _continuation_of(error: Changed) -> Continuation | None:
     traceback = error.__traceback__
     while traceback is not None:
         if _is_entry(traceback.tb_frame):
-            kept: dict[str, Continuation | None] = traceback.tb_frame.f_locals.get(_KEPT, {})
-            return kept.get(error.loop)
+            kept: _Kept = traceback.tb_frame.f_locals.get(_KEPT, {})
+            return kept.get(error.place)
         traceback = traceback.tb_next
     return None
 

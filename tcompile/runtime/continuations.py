@@ -19,7 +19,7 @@ from tcompile.capture.entry.codegen import Captured, Rest
 from tcompile.graph import Graph, Node, TensorType, ops
 from tcompile.graph.evaluate import run
 from tcompile.graph.ops.control import LOOPS
-from tcompile.graph.ops.scalar_loop import PYTHON, dtype_of
+from tcompile.graph.ops.scalar_loop import PYTHON, dtype_of, held_versions
 from tcompile.polls import Changed
 from tcompile.records import dataclass
 from tcompile.runtime.cache import FunctionCache
@@ -37,18 +37,27 @@ class Continuation:
     earlier: dict[tuple[str, int], Any] = field(default_factory=dict)
 
 
-def prepare(captured: Captured, loop: str, parameters: Sequence[Any]) -> Continuation | None:
+def prepare(captured: Captured, loop: str, parameters: Sequence[Any]) -> dict[tuple[str, int], Continuation | None]:
+    """Returns the continuations of a run with these parameters, one for each version of the loop's iteration."""
+    graph = captured.graph
+    node = None if graph is None else next((node for node in graph.nodes if node.name == loop), None)
+    versions = held_versions(node.attrs["program"]) if node is not None and node.op is ops.SCALAR_LOOP else 1
+    places = [(loop, version) for version in range(versions)]
+    return {place: _prepared(captured, place, parameters) for place in places}
+
+
+def _prepared(captured: Captured, place: tuple[str, int], parameters: Sequence[Any]) -> Continuation | None:
     """Returns the continuation of a run with these parameters; None if its loop cannot be resumed in the middle."""
     if captured.continue_in is None:
         return None
-    if loop not in captured.continuations:
+    if place not in captured.continuations:
         try:
-            made = captured.continue_in(loop, parameters)
+            made = captured.continue_in(place, parameters)
         except Exception as error:  # an optimisation: any failure means no continuation
             raise_if_callers(error)
             made = None
-        captured.continuations[loop] = made
-    found = captured.continuations[loop]
+        captured.continuations[place] = made
+    found = captured.continuations[place]
     if found is None:
         return None
     extra = [1] * (1 + len(found.late_kinds or ()))
@@ -151,7 +160,7 @@ def _late_numbers(captured: Captured, error: Changed) -> list[Any]:
     if not len(words):
         return [error.iterations]
     numbers = []
-    for kind, word in zip(kinds, words[1:], strict=False):
+    for kind, word in zip(kinds, words[2:], strict=False):
         value = np.asarray(word).reshape(1).view(np.uint8)[: dtype_of(kind).itemsize].view(dtype_of(kind))[0]
         numbers.append(PYTHON[kind](value) if kind in PYTHON else value)
     return [int(words[0]), *numbers]

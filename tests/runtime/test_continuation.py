@@ -85,10 +85,10 @@ def alike(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def goes_on(text: str, begins_again: bool = False, most: int = LIMIT) -> None:
+def goes_on(text: str, begins_again: bool = False, most: int = LIMIT, backend: str = "llvm") -> None:
     """Runs ``f(*args(limit))``, which returns the iterations first, and compares with a run in plain Python."""
     space, twin = module(text), module(text, Stopped)
-    compiled = tcompile.compile(space["f"], options={"exact": True})
+    compiled = tcompile.compile(space["f"], backend=backend, options={"exact": True})
     for limit in WARM:
         given, plain = space["args"](limit), twin["args"](limit)
         assert alike(compiled(*given), twin["f"](*plain))
@@ -253,6 +253,51 @@ def test_what_is_handed_on(what):
                 n += 1
             return n, {after}
     """)
+
+
+CHANGING = {  # lines of a scalar loop, whose variables have several kinds, and what is returned besides the iterations
+    "an int or a float": ("y = 1 if i % 2 else 0.5; s += y", "y, s"),
+    "a number or None": ("if i % 7 == 3: best = s; s += 1.0\nelif i % 7 == 5: best = None", "best, s"),
+    "a float or NumPy's": ("y = float(i) if i % 3 else x[i % 5]; s += y", "y, s"),
+    "arrays": ("a, b = b, a; a[i % 3] += 1.0; s += b[0]", "a, b, a is x, s"),
+    "a tuple": ("y = (i, s) if i % 5 == 1 else (s, i); s += 1.0", "y, s"),
+    "an int that becomes a float": ("n += 1; y += (i > 300) * 0.5; s = s + x[i % 5]", "y, s"),
+}
+
+
+@pytest.mark.parametrize("backend", ["llvm", "eager"])
+@pytest.mark.parametrize("what", CHANGING)
+def test_variables_that_change_their_kinds(what, backend):
+    """The next iteration begins with the kinds that its variables have there."""
+    body, after = CHANGING[what]
+    lines = [
+        "n = s = y = 0; best = None; a = x; b = np.ones(20)", "for i in range(limit):", "    if stop: break",
+        *(f"    {line}" for line in body.splitlines()), "    n = i + 1", f"return n, {after}",
+    ]  # fmt: skip
+    text = "def args(limit): return np.ones(20), limit\ndef f(x, limit):\n"
+    text += "".join(f"    {line}\n" for line in lines)
+    goes_on(text, False, LIMIT if backend == "llvm" else 100_000_000, backend)
+
+
+@pytest.mark.parametrize("head", ["for i in range(limit):", "for i, e in enumerate(w):", "while n < limit:"])
+@pytest.mark.parametrize("inner", ["s = s * 0.5 + x[n % 5]", "for k in range(x.size): s = s * 0.5 + x[k]"])
+def test_scalar_loops_of_the_eager_backend(head, inner):
+    """A loop over scalars goes on where Python runs it."""
+    goes_on(
+        f"""
+        def args(limit): return np.ones(20), np.ones(limit) if {"enumerate" in head} else None, limit
+        def f(x, w, limit):
+            n = 0; s = 0.0; out = []
+            {head}
+                if stop: break
+                {inner}
+                x[n % 3] = x[n % 3] * 0.25 + s * 0.25
+                n += 1
+            return n, s, x
+    """,
+        most=3_000_000,
+        backend="eager",
+    )
 
 
 IN_A_CALL = {  # functions before f, and what returns the iterations and more

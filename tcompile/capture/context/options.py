@@ -37,7 +37,8 @@ class CaptureOptions:
 
     ``follows_path``: where control flow depends on values, capture follows the path that this call takes.
 
-    ``continues`` is the name of the loop's node where capture ends at the loop's next iteration (``continuation``).
+    ``continues`` is the name of a loop's node, and the version of its iteration, where capture ends at the loop's next
+    iteration (``continuation``).
     ``arity`` is then the number of the entry's own parameters, and ``resumable`` returns the rewritten code of a
     function in the middle of that loop.
     """
@@ -50,7 +51,7 @@ class CaptureOptions:
     plain_frame: bool = False
     notes_lines: bool = False
     follows_path: bool = False
-    continues: str = ""
+    continues: tuple[str, int] | None = None
     arity: int = 0
     resumable: Callable[[types.FunctionType], Resumable | None] | None = None
 

@@ -57,9 +57,9 @@ class Captured:
     function may be compiled by itself. ``differs``: the user has asked for a difference from plain Python (a function
     was replaced, or asks whether it is being compiled). ``locks`` are the variables of random generators' locks, held
     while the graph draws. ``followed`` are the functions of the stretch. ``asked`` is the number of answers about sizes
-    that are guards already. ``continue_in(loop, parameters)`` captures the program that leads to the next iteration of
-    a loop. ``continuations`` has these programs by the names of the loops. ``late_kinds`` are the kinds of the numbers
-    that such a program gets from a scalar loop.
+    that are guards already. ``continue_in(place, parameters)`` captures the program that leads to the next iteration of
+    a loop; the place is the loop's name, and the version of its iteration. ``continuations`` has these programs.
+    ``late_kinds`` are the kinds of the numbers that such a program gets from a scalar loop.
     """
 
     graph: Graph | None
@@ -78,8 +78,8 @@ class Captured:
     followed: Sequence[Followed] = ()
     late_kinds: Sequence[str] | None = None
     asked: int = 0
-    continue_in: Callable[[str, Sequence[Any]], Captured | None] | None = None
-    continuations: dict[str, Captured | None] = field(default_factory=dict)
+    continue_in: Callable[[tuple[str, int], Sequence[Any]], Captured | None] | None = None
+    continuations: dict[tuple[str, int], Captured | None] = field(default_factory=dict)
 
     @property
     def does_nothing(self) -> bool:

@@ -39,7 +39,8 @@ class NoContinuation(Exception):
 
 def is_wanted(f: Frame, name: str) -> bool:
     """Whether capture ends with the loop whose node has this name."""
-    return f.tx.options.continues == name and not f.tx.open_loops
+    wanted = f.tx.options.continues
+    return wanted is not None and wanted[0] == name and not f.tx.open_loops
 
 
 class LateCall(Value):

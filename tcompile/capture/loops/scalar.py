@@ -170,7 +170,7 @@ class _Stretch:
         self.lists: list[SequenceValue] = []
         self.rooms: dict[int, Room] = {}
         self.items: Counted | None = None
-        self.held: dict[str, Any] | None = None  # the variables at the start of an iteration, and their kinds
+        self.held: list[dict[str, Any]] = []  # the kinds of the variables at the start of an iteration, by its version
         self.by_identity: dict[int, V] = {}
         self.inside, self.end = _ways(found, start, header.inside)
         bound = {name for at in self.inside for name in _stored(f.decoded.instructions[at]) if name in found.fast_bit}
@@ -510,45 +510,48 @@ class _Stretch:
             size = len(parts_of(kind))
             results.append((name, kind, tuple(range(at, at + size))))
             at += size
-        self.held = held = self._kept()
-        for iteration in t.iterations if held is not None else ():
-            self._hold(iteration, held or {})
+        self.held = self._kept()
+        for iteration in t.iterations:
+            self._hold(iteration)
         for other in t.exits.values():
             for block, given in other.blocks:
                 block.end = ("exit", given) if other is exit else ("replay",)
         return results
 
-    def _kept(self) -> dict[str, Any] | None:
-        """The variables at the start of all iterations but the first, and their kinds; None: these are not certain.
+    def _kept(self) -> list[dict[str, Any]]:
+        """The variables at the start of all iterations but the first, and their kinds, by the iteration's version.
 
         The loop may be left at the start of such an iteration, because an object that it reads has changed.
         """
         t = self.t
-        envs = [iteration.env for iteration in t.iterations if iteration.block.state in t.repeated]
-        simple = self.items is None or isinstance(self.items, RangeIterator | RowIterator | Enumerated)
-        if not simple or not envs:
-            return None
-        most = max(envs, key=len)
-        kinds = [{name: v.kind for name, v in env.items()} for env in envs if env.keys() == most.keys()]
-        return kinds[0] if len(kinds) == 1 and all(map(_is_kept, most.values())) else None
+        if self.items is not None and not isinstance(self.items, RangeIterator | RowIterator | Enumerated):
+            return []
+        found: list[dict[str, Any]] = []
+        for iteration in t.iterations:
+            if iteration.block.state in t.repeated and all(map(_is_kept, iteration.env.values())):
+                kinds = {name: v.kind for name, v in iteration.env.items()}
+                if kinds not in found:
+                    found.append(kinds)
+        return found
 
-    def _hold(self, iteration: Iteration, held: Mapping[str, Any]) -> None:
-        """Has a block hold these variables, after the iterator's position.
+    def _hold(self, iteration: Iteration) -> None:
+        """Has a block hold its variables, after the iterator's position and the version's number.
 
         The block holds nothing where their kinds need other words. A first iteration may begin with other kinds of the
         same words. No loop is left before it, but its blocks may be those of all iterations.
         """
         t, env = self.t, iteration.env
-        if env.keys() != held.keys():
+        kinds = {name: v.kind for name, v in env.items()}
+        alike = [held for held in self.held if _words_of_all(held) == _words_of_all(kinds)]
+        if not alike:
             return
-        parts = [part for name in held for part in parts_of(env[name].kind)]
-        wanted = [part for kind in held.values() for part in parts_of(kind)]
-        if [dtype_of(part) for part in parts] != [dtype_of(part) for part in wanted]:
-            return
-        t.block = iteration.block
+        version = self.held.index(kinds if kinds in alike else alike[0])
+        block = t.block = iteration.block
+        rest, block.lines = block.lines, []  # the constants come first
         position = iteration.stack[-D.iterator_items].register if self.items is not None else t.constant(0).register
-        registers = [register for name in held for register in env[name].registers]
-        iteration.block.lines.insert(0, ("hold", -1, position, *registers))
+        number = t.constant(version).register
+        registers = [register for name in self.held[version] for register in env[name].registers]
+        block.lines += [("hold", -1, position, number, *registers), *rest]
 
     def _check_kind(self, kind: Any) -> None:
         if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
@@ -591,14 +594,17 @@ class _Stretch:
     def _continue(self) -> None:
         """Ends the capture where the next iteration begins, with variables that are not known yet."""
         f, tx, items = self.f, self.tx, self.items
-        if self.held is None:
+        assert tx.options.continues is not None
+        version = tx.options.continues[1]
+        if version >= len(self.held):
             raise NoContinuation("the variables at the start of an iteration are not kept")
+        held = self.held[version]
         tx.late_is_scalar = True
         for bound in self.t.bound:
-            if bound in f.locals and bound not in self.held:
+            if bound in f.locals and bound not in held:
                 del f.locals[bound]
         place = 0
-        for name, kind in self.held.items():
+        for name, kind in held.items():
             parts = parts_of(kind)
             f.assigned.add(name)
             f.locals[name] = self._late(kind, place, name)
@@ -652,6 +658,22 @@ class _Stretch:
                 at += size
             return SequenceValue(items, tuple)
         raise AssertionError(kind)
+
+
+def _words_of_all(kinds: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """The names of variables, and what words hold them."""
+    return tuple((name, _words(kind)) for name, kind in kinds.items())
+
+
+def _words(kind: Any) -> Any:
+    """A kind without what the bits of its numbers do not tell.
+
+    >>> _words("float") == _words("float64"), _words("float") == _words("int")
+    (True, False)
+    """
+    if isinstance(kind, str):
+        return dtype_of(kind).char
+    return ("tuple", tuple(map(_words, kind[1]))) if kind[0] == "tuple" else kind
 
 
 def _is_kept(v: V) -> bool:

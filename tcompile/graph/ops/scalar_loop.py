@@ -17,8 +17,9 @@ A program is ``(kinds, numbers, blocks, results)``, plain tuples throughout, so 
 - an instruction is ``(name, result, *operands)``, registers all; ``const`` has a literal, ``size`` and ``load`` and
   ``store`` an array's number first. ``more`` is the loop condition of a range, and ``step`` its increment. ``draw`` has
   the number of a generator's state, which it writes, the bit generator's kind, and the kind of draw (``draws``).
-  ``hold`` stands where an iteration of the outermost loop begins and does nothing: its operands are the live registers
-  with which the iteration could begin elsewhere, so a backend may leave the loop there.
+  ``hold`` stands where an iteration of the outermost loop begins: a backend may leave the loop there, after a change by
+  others. Its operands are the iterator's position, the number of the iteration's version (they differ in the kinds of
+  variables), and the live registers with which the iteration could begin elsewhere.
 - the end is ``("jump", block, given)``, ``("back", block, given)`` for a back edge,
   ``("branch", condition, block, given, block, given)``, ``("exit", values)``, or ``("replay",)``, where only plain
   Python can go on.
@@ -41,7 +42,7 @@ from tcompile.graph.dtypes import DType, named, promote
 from tcompile.graph.op import Aliasing, Op, define
 from tcompile.graph.ops.draws import drawn
 from tcompile.graph.ops.writing import shown
-from tcompile.polls import Clock
+from tcompile.polls import Changed, Clock
 
 Kind: TypeAlias = str
 Block: TypeAlias = tuple[tuple[int, ...], tuple[tuple[Any, ...], ...], tuple[Any, ...]]
@@ -196,12 +197,13 @@ def text(program: Program, arrays: int) -> str:
         first = [f"    {line}" for line in _lines(kinds, blocks[0][1])]
         drawn = f"    a{target}[...] = {_draw(what, f'size=a{target}.shape')}"
         return "\n".join([head, *first, drawn, "    return ()"]) + "\n"
+    held = held_versions(program) > 0
     lines = [head, "    at = 0", "    clock = Clock()", "    while True:"]
     for number, (_, instructions, end) in enumerate(blocks):
         lines.append(f"        {'elif' if number else 'if'} at == {number}:")
         lines += [f"            {line}" for line in _lines(kinds, instructions)]
         if any(way <= number for way in ways(end)):
-            lines.append("            clock.tick()")
+            lines.append(f"            clock.{'tick_inside' if held else 'tick'}()")
         lines += [f"            {line}" for line in _end(blocks, end)]
     return "\n".join(lines) + "\n"
 
@@ -250,11 +252,19 @@ def _entered(end: tuple[Any, ...]) -> tuple[int, ...]:
     return (*end[3], *end[5]) if end[0] == "branch" else end[2] if end[0] == "jump" else ()
 
 
+def held_versions(program: Program) -> int:
+    """How many versions of an iteration a backend may leave the loop before."""
+    made = {line[1]: line for _, lines, _ in program[2] for line in lines}
+    holds = [line for _, lines, _ in program[2] for line in lines if line[0] == "hold"]
+    return 1 + max((made[line[3]][2] for line in holds), default=-1)
+
+
 def _lines(kinds: Sequence[Kind], instructions: Sequence[tuple[Any, ...]]) -> Iterator[str]:
     for name, result, *rest in instructions:
         if name == "hold":
-            continue
-        if name == "store":
+            words = "".join(f"({kinds[register]!r}, r{register}), " for register in rest)
+            yield f"if clock.leaves(): raise Changed(variables=words({words}))"
+        elif name == "store":
             array, value, *places = rest
             yield f"a{array}[{_places(places)}] = r{value}"
         elif name == "require":
@@ -323,10 +333,25 @@ class Replayed(Exception):
 
 @lru_cache(maxsize=256)
 def _function(program: Program, arrays: int) -> Callable[..., tuple[Any, ...]]:
-    names: dict[str, Any] = {"np": np, "math": math, "drawn": drawn, "Replayed": Replayed, "Clock": Clock}
+    names: dict[str, Any] = {
+        "np": np, "math": math, "drawn": drawn, "Replayed": Replayed, "Clock": Clock, "Changed": Changed,
+        "words": _held_words,
+    }  # fmt: skip
     exec(compile(text(program, arrays), "<scalar loop>", "exec"), names)
     function: Callable[..., tuple[Any, ...]] = names["loop"]
     return function
+
+
+def _held_words(*registers: tuple[Kind, Any]) -> np.ndarray[Any, Any]:
+    """Registers as 64-bit words. Raises Changed where one needs more: the loop is then left without them."""
+    words = np.zeros(len(registers), np.int64)
+    for place, (kind, value) in enumerate(registers):
+        try:
+            made = np.asarray(value, dtype_of(kind)).reshape(1)
+        except OverflowError:
+            raise Changed from None
+        words[place : place + 1].view(made.dtype)[:1] = made
+    return words
 
 
 def _number(value: Any, kind: Kind) -> Any:
@@ -353,7 +378,12 @@ def _scalar_loop(*operands: Any, shows: tuple[Any, ...], program: Program) -> tu
         roots[number] = np.copy(roots[number], order="K")
     arrays = [shown(roots[root], path) for root, path in shows]
     given = [_number(value, kinds[n]) for n, value in zip(numbers, operands[len(roots) :], strict=True)]
-    values = _unless_flags(_function(program, len(arrays)), (*arrays, *given))
+    try:
+        values = _unless_flags(_function(program, len(arrays)), (*arrays, *given))
+    except Changed as changed:
+        if len(changed.variables):
+            changed.results = (*(roots[number] for number in written), *(np.zeros((), dtype_of(k)) for k in results))
+        raise
     made = [np.asarray(value, dtype_of(kind)) for value, kind in zip(values, results, strict=True)]
     return (*(roots[number] for number in written), *made)
 

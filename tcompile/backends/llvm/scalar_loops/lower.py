@@ -166,8 +166,8 @@ class _Function:
         self.strip_values: dict[int, list[str]] = {}
         self.strip_limits: dict[int, str] = {}
         self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
-        # The registers that each outermost loop holds at the start of an iteration, before which it may be left.
-        self.held = {at: self._held(at) for at in self.order if self.nest.depth[at] == 1 and self._held(at)}
+        # The registers that the blocks hold with which an iteration of an outermost loop begins, where it may be left.
+        self.held = {at: self._held(at) for at in self.order if self.nest.depth[at] and self._held(at)}
         self.pausing = ""  # the word that requests this
         self.strip_ends: dict[
             int, tuple[str, int]
@@ -397,7 +397,8 @@ class _Function:
         words = w.get(f"getelementptr i64, ptr @tc_held, i64 {w.get(f'mul i64 {row}, {interrupts.HELD}')}")
         for place, register in enumerate(self.held[number]):
             at = w.get(f"getelementptr i64, ptr {words}, i64 {place}")
-            stored(w, dtype_of(self.kinds[register]), values.get(register) or self.registers[register], at)
+            value = values.get(register) or self.registers.get(register) or str(self.known[register])
+            stored(w, dtype_of(self.kinds[register]), value, at)
         for generator in self.generators.values():
             generator.keep()
         kept = w.get(f"load i32, ptr {self.v.kept}") if self.v.kept else "0"
