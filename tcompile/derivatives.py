@@ -300,10 +300,10 @@ def _check_float(value: Any, name: str) -> None:
             f"{name} is the {type(value).__name__} {value}, which has no derivative: pass {value:.1f}"
         )
     elif isinstance(value, np.ndarray | np.generic):
-        if value.dtype.kind == "c":
-            raise DerivativeError(f"{name} is complex ({value.dtype}); complex numbers are not differentiated yet")
-        if value.dtype.kind != "f":
+        if value.dtype.kind not in "fc":
             raise DerivativeError(f"{name} has the dtype {value.dtype}; pass floats, as by {name}.astype(float)")
+    elif isinstance(value, complex):
+        raise DerivativeError(f"{name} is the complex {value}: pass np.complex128({value})")
     elif not isinstance(value, float):
         raise DerivativeError(f"{name} is a {type(value).__name__}; pass a float or an array of floats")
 

@@ -442,17 +442,17 @@ def f(x):
     "not-differentiable": Example(
         """\
 def loss(x):
-    return np.sum(np.abs(np.fft.fft(x)))
+    return np.sum(np.partition(x, 2)[:2])
 
 def f(x):
     try:
         return tcompile.grad(loss)(x)  # here
     except TypeError:
-        return np.abs(np.fft.fft(x))
+        return np.partition(x, 2)
 """,
         """\
 def loss(x):
-    return np.sum(x * np.abs(np.fft.fft(tcompile.stop_gradient(x))))
+    return np.sum(x * np.partition(tcompile.stop_gradient(x), 2))
 
 def f(x):
     return tcompile.grad(loss)(x)

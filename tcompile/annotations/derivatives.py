@@ -28,7 +28,11 @@ COMPILE: list[_Function] = []  # likewise: ``tcompile.compile``
 
 
 def grad(
-    fun: _Function, argnums: int | Sequence[int] = 0, argnames: str | Iterable[str] = (), has_aux: bool = False
+    fun: _Function,
+    argnums: int | Sequence[int] = 0,
+    argnames: str | Iterable[str] = (),
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> _Function:
     """The gradient of a function with a scalar value.
 
@@ -43,6 +47,9 @@ def grad(
         Further arguments, by the names under which they are passed.
     has_aux : bool
         Whether ``fun`` returns a pair of the value and anything else, which is returned beside the gradient.
+    holomorphic : bool
+        Whether ``fun`` is a holomorphic function of complex arguments with a complex value: then this is its complex
+        derivative.
 
     Returns
     -------
@@ -66,17 +73,22 @@ def grad(
     array([ 3., 12.])
     """
     numbers, several = numbers_of("grad", fun, argnums, argnames)
+    seed = 1 + 0j if holomorphic else None
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        _, aux, gradients = reverse(fun, args, kwargs, numbers, has_aux)
+        _, aux, gradients = reverse(fun, args, kwargs, numbers, has_aux, seed)
         found = gradients if several else gradients[0]
         return (found, aux) if has_aux else found
 
-    return compiled(gradient, fun, "grad", (numbers, several, has_aux), not argnames)
+    return compiled(gradient, fun, "grad", (numbers, several, has_aux, seed), not argnames)
 
 
 def value_and_grad(
-    fun: _Function, argnums: int | Sequence[int] = 0, argnames: str | Iterable[str] = (), has_aux: bool = False
+    fun: _Function,
+    argnums: int | Sequence[int] = 0,
+    argnames: str | Iterable[str] = (),
+    has_aux: bool = False,
+    holomorphic: bool = False,
 ) -> _Function:
     """The value of a function, with the bits and the effects of the plain call, and its gradient.
 
@@ -88,13 +100,14 @@ def value_and_grad(
     (np.float64(5.0), array([2., 4.]))
     """
     numbers, several = numbers_of("value_and_grad", fun, argnums, argnames)
+    seed = 1 + 0j if holomorphic else None
 
     def gradient(*args: Any, **kwargs: Any) -> Any:
-        value, aux, gradients = reverse(fun, args, kwargs, numbers, has_aux)
+        value, aux, gradients = reverse(fun, args, kwargs, numbers, has_aux, seed)
         found = gradients if several else gradients[0]
         return ((value, aux), found) if has_aux else (value, found)
 
-    return compiled(gradient, fun, "value_and_grad", (numbers, several, has_aux), not argnames)
+    return compiled(gradient, fun, "value_and_grad", (numbers, several, has_aux, seed), not argnames)
 
 
 def vjp(fun: _Function, *primals: Any) -> tuple[Any, _Function]:

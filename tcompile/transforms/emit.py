@@ -79,23 +79,35 @@ class Emit:
     # -- arithmetic ------------------------------------------------------------------------------------------------
     def add(self, a: Operand, b: Operand) -> Node:
         """``a + b``."""
-        return self(ops.ADD, a, b)
+        return self(ops.ADD, *self._alike(a, b))
 
     def subtract(self, a: Operand, b: Operand) -> Node:
         """``a - b``."""
-        return self(ops.SUBTRACT, a, b)
+        return self(ops.SUBTRACT, *self._alike(a, b))
 
     def multiply(self, a: Operand, b: Operand) -> Node:
         """``a * b``."""
-        return self(ops.MULTIPLY, a, b)
+        return self(ops.MULTIPLY, *self._alike(a, b))
 
     def divide(self, a: Operand, b: Operand) -> Node:
         """``a / b``."""
-        return self(ops.DIVIDE, a, b)
+        return self(ops.DIVIDE, *self._alike(a, b))
+
+    def _alike(self, *operands: Operand) -> Sequence[Operand]:
+        """Operands of one dtype: real ones beside complex ones become complex."""
+        tensors = [o for o in operands if isinstance(o, Node) and isinstance(o.type, TensorType)]
+        wide = next((o.tensor.dtype for o in tensors if o.tensor.dtype.kind == "c"), None)
+        if wide is None:
+            return operands
+        return [self.cast(o, wide) if o in tensors else o for o in operands]  # type: ignore[arg-type]
 
     def negative(self, a: Operand) -> Node:
         """``-a``."""
         return self(ops.NEGATIVE, a)
+
+    def conj(self, a: Node) -> Node:
+        """``a.conj()``."""
+        return self(ops.CONJ, a) if a.tensor.dtype.kind == "c" else a
 
     def where(self, condition: Node, a: Operand, b: Operand) -> Node:
         """``a`` where the condition holds, else ``b``."""
@@ -130,7 +142,7 @@ class Emit:
         return made
 
     # -- shapes ----------------------------------------------------------------------------------------------------
-    def full(self, like: Node, value: float, shape: Sequence[Size] | None = None) -> Node:
+    def full(self, like: Node, value: complex, shape: Sequence[Size] | None = None) -> Node:
         """An array of one value, of the dtype and (by default) the shape of ``like``."""
         sizes = like.tensor.shape if shape is None else tuple(shape)
         return self(ops.FULL, shape=sizes, fill_value=value, dtype=like.tensor.dtype.name)
@@ -174,7 +186,9 @@ class Emit:
         return x if list(axes) == list(range(len(axes))) else self(ops.PERMUTE_DIMS, x, axes=tuple(axes))
 
     def cast(self, x: Node, dtype: np.dtype[Any]) -> Node:
-        """``x`` in another dtype."""
+        """``x`` in another dtype: the real part, where that is none of complex numbers."""
+        if x.tensor.dtype.kind == "c" and dtype.kind != "c":
+            x = self(ops.COPY_C, self(ops.REAL, x))
         return x if x.tensor.dtype == dtype else self(ops.ASTYPE, x, dtype=dtype.name)
 
     def shown(self, x: Node, path: Path) -> Node:
@@ -196,7 +210,7 @@ def _is_zero(operand: Operand) -> bool:
 
 def is_float(node: Node) -> bool:
     """Whether a node has a dtype in which derivatives are taken."""
-    return isinstance(node.type, TensorType) and node.type.dtype.kind == "f"
+    return isinstance(node.type, TensorType) and node.type.dtype.kind in "fc"
 
 
 __all__ = ["CUSTOM", "STOPPED", "CustomRule", "Emit", "Library", "is_float"]

@@ -368,10 +368,10 @@ def test_writes_to_an_argument_with_two_names_are_refused(call):
 
 def test_an_operation_without_a_rule_is_named_with_its_line():
     def f(x):
-        y = np.fft.rfft(x)
+        y = np.partition(x, 2)
         return np.sum(np.abs(y))
 
-    with pytest.raises(DerivativeError, match=r"complex numbers are not differentiated yet \(line \d+: return np.sum"):
+    with pytest.raises(DerivativeError, match=r"numpy\.partition has no derivative rule \(line \d+: y = np\.partition"):
         tcompile.grad(f)(X)
 
 
@@ -540,7 +540,6 @@ def test_gradients_and_results_share_no_memory():
     (lambda: tcompile.grad(np.sum)(2), DerivativeError, r"argument 0 is the int 2, .*: pass 2\.0"),
     (lambda: tcompile.grad(np.sum)(True), DerivativeError, "argument 0 is the bool True"),
     (lambda: tcompile.grad(np.sum)(np.arange(3)), DerivativeError, r"has the dtype int64; .*astype\(float\)"),
-    (lambda: tcompile.grad(np.sum)(np.ones(3) * 1j), DerivativeError, "argument 0 is complex"),
     (lambda: tcompile.grad(np.sum)("text"), DerivativeError, "argument 0 is a str"),
     (lambda: tcompile.grad(lambda x, y: x * y, 2)(1.0, 2.0), DerivativeError, "no argument 2 .* passes 2 positional"),
     (lambda: tcompile.grad(lambda x: x, argnames="y")(1.0), DerivativeError, "no argument 'y'"),
@@ -572,7 +571,7 @@ def test_a_wrong_gradient_is_found():
 def test_the_examples_of_the_page_run():
     page = (Path(__file__).resolve().parents[2] / "docs" / "derivatives.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
-    assert len(blocks) == 6
+    assert len(blocks) == 7
     exec("\n".join(blocks), {})
 
 

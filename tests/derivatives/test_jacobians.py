@@ -118,8 +118,8 @@ def test_linearize():
 @pytest.mark.parametrize(("call", "text"), [
     (lambda jacobian: jacobian(np.sin)(2), r"argument 0 is the int 2, .*: pass 2\.0"),
     (lambda jacobian: jacobian(np.sin, 1)(X), "no argument 1"),
-    (lambda jacobian: jacobian(lambda x: x * 1j)(X), "complex numbers are not differentiated"),
-    (lambda jacobian: jacobian(lambda x: np.fft.fft(x).real)(X), "complex numbers are not differentiated"),
+    (lambda jacobian: jacobian(lambda x: x * 1j)(X), "returns a complex number"),
+    (lambda jacobian: jacobian(lambda x: np.partition(x, 2))(X), "numpy.partition has no derivative rule"),
     (lambda jacobian: jacobian(lambda x: "no")(X), "str"),
 ])  # fmt: skip
 @pytest.mark.parametrize("jacobian", [tcompile.jacrev, tcompile.jacfwd, tcompile.hessian])

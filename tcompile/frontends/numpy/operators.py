@@ -31,6 +31,7 @@ UNARY: dict[str, np.ufunc] = {"+": np.positive, "-": np.negative, "~": np.invert
 # Results of these may take the place of the left operand, or of either.
 _OVERWRITING = frozenset({"+", "-", "*", "/", "//", "&", "|", "^", "<<", ">>"})
 _EITHER = frozenset({"+", "*", "&", "|", "^"})
+_OF_COMPLEX = frozenset("+-*/")  # of which NumPy's scalars make the same as its arrays
 _LARGE = 256 * 1024  # bytes, from which on NumPy does that
 # Where arrays wrap silently, NumPy's scalar arithmetic sets the overflow flag.
 _SCALAR_CHECKED = {"+", "-", "*", "//", "%", "**", "<", "<=", "==", "!=", ">", ">="}
@@ -47,7 +48,7 @@ def binary(b: Builder, sign: str, left: Any, right: Any) -> Any:
         if fast is not None:
             return ufuncs.emit(b, fast[0], [left, *fast[1]])
     ufunc = BINARY[sign]
-    if scalars and (type(left) is complex or type(right) is complex):
+    if scalars and (type(left) is complex or (type(right) is complex and sign not in _OF_COMPLEX)):
         # float64 scalars are Python floats too, and complex.__add__ may answer first.
         raise CannotCapture("unsupported-dtype", "an operator between a scalar and a Python complex number")
     if scalars and sign in _SCALAR_CHECKED:

@@ -6,8 +6,19 @@ Why: gradients are graphs like all others. ``table`` says which operation has wh
 graph.
 """
 
-from tcompile.transforms.autodiff import calls, loops, pointwise, reductions, structure
+from tcompile.transforms.autodiff import calls, complex_functions, fourier, loops, pointwise, reductions, structure
 from tcompile.transforms.autodiff.reverse import backward
 from tcompile.transforms.autodiff.table import NO_VJP, VJPS
 
-__all__ = ["NO_VJP", "VJPS", "backward", "calls", "loops", "pointwise", "reductions", "structure"]
+__all__ = [
+    "NO_VJP",
+    "VJPS",
+    "backward",
+    "calls",
+    "complex_functions",
+    "fourier",
+    "loops",
+    "pointwise",
+    "reductions",
+    "structure",
+]

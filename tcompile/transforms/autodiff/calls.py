@@ -23,7 +23,7 @@ from tcompile.graph.ops.opaque import Slot, resolve
 from tcompile.graph.sizes import Size, is_one
 from tcompile.transforms.autodiff.composed import COMPOSED, pulls
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
-from tcompile.transforms.autodiff.table import VJPS, Pull, derivative
+from tcompile.transforms.autodiff.table import COMPLEX_CALLS, VJPS, Pull, derivative
 from tcompile.transforms.emit import Emit, is_float
 from tcompile.transforms.library_calls import argument, at_first_places, einsum_labels
 
@@ -37,6 +37,16 @@ _MOVES = frozenset({
 _VALUES: dict[str, tuple[tuple[int, ...], tuple[str, ...]]] = {
     "append": ((0, 1), ("arr", "values")), "choose": ((1,), ("choices",)), "insert": ((0, 2), ("arr", "values")),
 }  # fmt: skip
+COMPLEX_CALLS.update(f"numpy.{name}" for name in _MOVES)
+COMPLEX_CALLS.update(
+    f"numpy.{name}"
+    for name in (
+        "convolve", "correlate", "diff", "dot", "einsum", "inner", "linalg.det", "linalg.inv", "linalg.matrix_norm",
+        "linalg.multi_dot", "linalg.norm", "linalg.outer", "linalg.solve", "linalg.vecdot", "matmul", "pad", "tril",
+        "triu", "tensordot", "linalg.tensordot", "var", "std", "vdot", "vecdot",
+    )
+)  # fmt: skip
+COMPLEX_CALLS.add("tcompile.frontends.numpy.einsum.by_blas")
 _MOST_FACTORS = 16  # of a power of a matrix: each is a product of its own
 _PADS = ("edge", "reflect", "symmetric", "wrap")
 
@@ -80,6 +90,8 @@ def _several(walk: Walk, node: Node) -> None:
     rule = PARTS.get(node.attrs["target"])
     if rule is None:
         raise DerivativeError(walk.why(node))
+    if any(o.tensor.dtype.kind == "c" for o in node.inputs):
+        raise DerivativeError(walk.why(node, f"{node.attrs['target']} has no derivative rule for complex numbers"))
     walk.add(node.inputs[0], rule(walk.e, node, walk.results[node]))
 
 
@@ -293,13 +305,15 @@ def _convolve(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     a, v = node.inputs
     if argument(node, 2, "mode", "full") != "full":
         return pulls(e, node, g)
-    return [lambda: e.numpy(np.correlate, g, v, "valid"), lambda: e.numpy(np.correlate, g, a, "valid")]
+    return [lambda: e.numpy(np.correlate, g, e.conj(v), "valid"), lambda: e.numpy(np.correlate, g, e.conj(a), "valid")]
 
 
 @target("numpy.correlate")
 def _correlate(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     a, v = node.inputs
     if argument(node, 2, "mode", "valid") != "valid":
+        return pulls(e, node, g)
+    if any(x.tensor.dtype.kind == "c" for x in (a, v)):
         return pulls(e, node, g)
     return [lambda: e.numpy(np.convolve, g, v), lambda: e.numpy(np.correlate, a, g, "valid")]
 
@@ -318,7 +332,21 @@ def _einsum(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     labels, output, slots = found
     if any(len(set(part)) != len(part) for part in labels):
         raise DerivativeError("numpy.einsum with a label twice in one operand has no derivative rule")
-    operands = [node.inputs[slot.index] for slot in slots]
+    return _of_products(e, node, g, labels, output, [slot.index for slot in slots])
+
+
+@target("tcompile.frontends.numpy.einsum.by_blas")
+def _by_blas(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    """Its last two operands are those of ``einsum``, the others views of them."""
+    _, _, spec, *slots = node.attrs["args"]
+    inputs, _, output = spec.replace(" ", "").partition("->")
+    return _of_products(e, node, g, inputs.split(","), output, [slot.index for slot in slots])
+
+
+def _of_products(
+    e: Emit, node: Node, g: Node, labels: Sequence[str], output: str, places: Sequence[int]
+) -> Sequence[Pull | None]:
+    operands = [node.inputs[place] for place in places]
 
     def pull(number: int) -> Node:
         own, x = labels[number], operands[number]
@@ -334,8 +362,8 @@ def _einsum(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
         return e.broadcast(e.reshape(found, [sizes.get(label, 1) for label in own]), x.tensor.shape)
 
     pulls: list[Pull | None] = [None] * len(node.operands)
-    for number, slot in enumerate(slots):
-        pulls[slot.index] = partial(pull, number)
+    for number, place in enumerate(places):
+        pulls[place] = partial(pull, number)
     return pulls
 
 

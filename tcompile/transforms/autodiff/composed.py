@@ -19,7 +19,7 @@ from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Node, Operand
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.sizes import SymInt, always
+from tcompile.graph.sizes import SymInt, always, product
 from tcompile.transforms.autodiff.reverse import backward
 from tcompile.transforms.autodiff.table import Pull
 from tcompile.transforms.emit import Emit, is_float
@@ -107,17 +107,54 @@ def _inner(e: Emit, node: Node) -> Node:
     return e.numpy(np.tensordot, a, b, ([a.tensor.ndim - 1], [b.tensor.ndim - 1]))
 
 
+@composed("tensordot", "linalg.tensordot")
+def _tensordot(e: Emit, node: Node) -> Node:
+    a, b = (_alike(e, node, _array(node, i, name)) for i, name in enumerate("ab"))
+    axes = argument(node, 2, "axes", 2)
+    if isinstance(axes, int):
+        axes = range(a.tensor.ndim - axes, a.tensor.ndim), range(axes)
+    first, second = ([axis % x.tensor.ndim for axis in (part if isinstance(part, Sequence) else [part])]
+                     for x, part in zip((a, b), axes, strict=True))  # fmt: skip
+    kept_a = [axis for axis in range(a.tensor.ndim) if axis not in first]
+    kept_b = [axis for axis in range(b.tensor.ndim) if axis not in second]
+    many = product(a.tensor.shape[axis] for axis in first)
+    shape_a, shape_b = ([x.tensor.shape[axis] for axis in kept] for x, kept in ((a, kept_a), (b, kept_b)))
+    rows = e.reshape(e.permute(a, [*kept_a, *first]), [product(shape_a), many])
+    columns = e.reshape(e.permute(b, [*second, *kept_b]), [many, product(shape_b)])
+    return e.reshape(e(ops.MATMUL, rows, columns), [*shape_a, *shape_b])
+
+
+@composed("var", "std")
+def _spread(e: Emit, node: Node) -> Node:
+    _only(node, 2, "axis", "ddof", "keepdims")
+    x, axis = _array(node, 0, "a"), argument(node, 1, "axis")
+    axes = tuple(range(x.tensor.ndim)) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = tuple(a % x.tensor.ndim for a in axes)
+    found = e(ops.SUM, _squares(e, e.subtract(x, e.numpy(np.mean, x, axis=axes, keepdims=True))), axis=axes,
+              keepdims=bool(keyword(node, "keepdims", False)))  # fmt: skip
+    found = e.divide(found, product(x.tensor.shape[a] for a in axes) - keyword(node, "ddof", 0))
+    return e(ops.SQRT, found) if _name(node) == "numpy.std" else found
+
+
+def _squares(e: Emit, x: Node) -> Node:
+    """The squares of the elements' magnitudes."""
+    if x.tensor.dtype.kind != "c":
+        return e(ops.SQUARE, x)
+    return e.add(*(e(ops.SQUARE, e(ops.COPY_C, e(part, x))) for part in (ops.REAL, ops.IMAG)))
+
+
 @composed("vdot")
 def _vdot(e: Emit, node: Node) -> Node:
     a, b = (_alike(e, node, e.reshape(_array(node, i, name), (_array(node, i, name).tensor.size,)))
             for i, name in enumerate("ab"))  # fmt: skip
-    return e(ops.SUM, e.multiply(a, b), axis=(0,), keepdims=False)
+    return e(ops.SUM, e.multiply(e.conj(a), b), axis=(0,), keepdims=False)
 
 
 @composed("vecdot", "linalg.vecdot")
 def _vecdot(e: Emit, node: Node) -> Node:
     _only(node, 2, "axis")
-    product = e.multiply(*(_alike(e, node, _array(node, i, name)) for i, name in enumerate(("x1", "x2"))))
+    a, b = (_alike(e, node, _array(node, i, name)) for i, name in enumerate(("x1", "x2")))
+    product = e.multiply(e.conj(a), b)
     axis = keyword(node, "axis", -1)
     return e(ops.SUM, product, axis=(axis % product.tensor.ndim,), keepdims=False)
 
@@ -153,7 +190,7 @@ def _correlate(e: Emit, node: Node) -> Node:
     mode = argument(node, 2, "mode", "valid")
     if a.tensor.shape[0] < v.tensor.shape[0] and mode != "full":
         raise DerivativeError("numpy.correlate with a longer second array has no derivative rule")
-    return _window(e, e.numpy(np.convolve, a, e(ops.FLIP, v, axis=(0,))), a, v, mode)
+    return _window(e, e.numpy(np.convolve, a, e(ops.FLIP, e.conj(v), axis=(0,))), a, v, mode)
 
 
 def _window(e: Emit, full: Node, a: Node, v: Node, mode: str) -> Node:
@@ -375,7 +412,7 @@ def _norm(e: Emit, node: Node) -> Node:
     if order in ("fro", None):
         axes = tuple(range(x.tensor.ndim))
         axes = axes[-2:] if "matrix" in _name(node) else axes
-        return e(ops.SQRT, e(ops.SUM, e(ops.SQUARE, x), axis=axes, keepdims=False))
+        return e(ops.SQRT, e(ops.SUM, _squares(e, x), axis=axes, keepdims=False))
     raise DerivativeError(f"{_name(node)} with ord={order!r} has no derivative rule")
 
 

@@ -15,7 +15,7 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Node, Operand
 from tcompile.graph.op import Op
 from tcompile.graph.types import TensorType
-from tcompile.transforms.autodiff.table import Pull, constant, derivative
+from tcompile.transforms.autodiff.table import Pull, complex_too, constant, derivative
 from tcompile.transforms.emit import Emit
 
 Partial = Callable[[Emit, Node], Operand]
@@ -50,6 +50,14 @@ def _one_minus_square(e: Emit, x: Operand) -> Node:
     return e.subtract(1.0, e(ops.SQUARE, x))
 
 
+def _direction(e: Emit, x: Node, magnitude: Node) -> Node:
+    """The partial derivative of ``abs(x)``; 0 at 0."""
+    if x.tensor.dtype.kind != "c":
+        return e(ops.SIGN, x)
+    zero = e(ops.EQUAL, magnitude, 0.0)
+    return e.divide(e.where(zero, 0.0, e.conj(x)), e.where(zero, 1.0, magnitude))
+
+
 def _rsqrt(e: Emit, x: Node) -> Node:
     return _inverse(e, e(ops.SQRT, x))
 
@@ -59,9 +67,14 @@ def _negative(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     return [lambda: e.through_where(g, e.negative)]
 
 
-@derivative(ops.POSITIVE, ops.FINITE, ops.CONJ, ops.ORDERED)
+@derivative(ops.POSITIVE, ops.FINITE, ops.ORDERED)
 def _same(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     return [lambda: g]
+
+
+@derivative(ops.CONJ)
+def _conj(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    return [lambda: e.conj(g)]
 
 
 @derivative(ops.SQRT, ops.PYTHON_SQRT)
@@ -96,7 +109,7 @@ _unary(ops.ASINH, lambda e, y: _rsqrt(e, e.add(e(ops.SQUARE, _x(y)), 1.0)))
 _unary(ops.ACOSH, lambda e, y: _inverse(e, e.multiply(e(ops.SQRT, e.subtract(_x(y), 1.0)),
                                                       e(ops.SQRT, e.add(_x(y), 1.0)))))  # fmt: skip
 _unary(ops.ATANH, lambda e, y: _inverse(e, _one_minus_square(e, _x(y))))
-_unary(ops.ABS, lambda e, y: e(ops.SIGN, _x(y)))
+_unary(ops.ABS, lambda e, y: _direction(e, _x(y), y))
 _unary(ops.SCALAR_ABS, lambda e, y: e(ops.SIGN, _x(y)))
 
 constant(
@@ -288,4 +301,13 @@ def _where(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 @derivative(ops.ASTYPE)
 def _astype(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     dtype = _x(node).tensor.dtype
-    return [(lambda: e.cast(g, dtype)) if dtype.kind == "f" else None]
+    return [(lambda: e.cast(g, dtype)) if dtype.kind in "fc" else None]
+
+
+complex_too(
+    ops.NEGATIVE, ops.POSITIVE, ops.FINITE, ops.CONJ, ops.SQRT, ops.RECIPROCAL, ops.SQUARE, ops.EXP, ops.EXP2,
+    ops.EXPM1, ops.LOG, ops.LOG1P, ops.LOG2, ops.LOG10, ops.SIN, ops.COS, ops.TAN, ops.ASIN, ops.ACOS, ops.ATAN,
+    ops.SINH, ops.COSH, ops.TANH, ops.ASINH, ops.ACOSH, ops.ATANH, ops.ABS, ops.ADD, ops.SUBTRACT, ops.MULTIPLY,
+    ops.DIVIDE, ops.POW, ops.WHERE, ops.ASTYPE, ops.SCALAR_ADD, ops.SCALAR_SUBTRACT, ops.SCALAR_MULTIPLY,
+    ops.SCALAR_NEGATIVE, ops.PYTHON_DIVIDE,
+)  # fmt: skip

@@ -14,10 +14,13 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
 from tcompile.graph.sizes import always, product
 from tcompile.graph.types import ScalarType, TensorType
-from tcompile.transforms.autodiff.table import Pull, constant, derivative
+from tcompile.transforms.autodiff.table import Pull, complex_too, constant, derivative
 from tcompile.transforms.emit import Emit
 
 constant(ops.ANY, ops.ALL, ops.ARGMAX, ops.ARGMIN)
+complex_too(
+    ops.SUM, ops.MEAN, ops.PROD, ops.VAR, ops.STD, ops.CUMULATIVE_SUM, ops.CUMULATIVE_PROD, ops.MATMUL,
+)  # fmt: skip
 
 
 def _axes(node: Node) -> tuple[int, ...]:
@@ -98,7 +101,7 @@ def _var(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 
     def pull() -> Node:
         scale = e.divide(e.multiply(_back(e, node, g), 2.0), count - node.attrs["correction"])
-        return e.multiply(scale, _centred(e, node))
+        return e.multiply(scale, e.conj(_centred(e, node)))
 
     return [pull]
 
@@ -109,7 +112,7 @@ def _std(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 
     def pull() -> Node:
         below = e.multiply(_back(e, node, node), count - node.attrs["correction"])
-        return e.multiply(e.divide(_back(e, node, g), below), _centred(e, node))
+        return e.multiply(e.divide(_back(e, node, g), below), e.conj(_centred(e, node)))
 
     return [pull]
 

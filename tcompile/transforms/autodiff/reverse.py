@@ -19,7 +19,7 @@ from tcompile.graph.ir import Graph, Node
 from tcompile.graph.op import Op
 from tcompile.graph.types import TensorType
 from tcompile.transforms.autodiff.parts import together
-from tcompile.transforms.autodiff.table import NO_VJP, VJPS, Part, Vjp
+from tcompile.transforms.autodiff.table import COMPLEX, COMPLEX_CALLS, NO_VJP, VJPS, Part, Vjp
 from tcompile.transforms.emit import CUSTOM, STOPPED, CustomRule, Emit, Library
 
 Loop = Callable[["Walk", Node], None]
@@ -85,8 +85,9 @@ class Walk:
 
     def _propagate(self, node: Node, rule: Vjp, g: Node) -> None:
         try:
-            if any(o in self.active and _is_complex(o) for o in node.inputs):
-                raise DerivativeError("complex numbers are not differentiated yet")
+            if any(_is_complex(o) for o in (node, *node.inputs) if o in self.active) and not _is_known(node):
+                name = node.attrs.get("target", node.op.name)
+                raise DerivativeError(f"{name} has no derivative rule for complex numbers")
             pulls = rule(self.e, node, g)
             for operand, pull in zip(node.operands, pulls, strict=True):
                 if pull is not None and isinstance(operand, Node) and operand in self.active:
@@ -132,6 +133,11 @@ def _is_complex(node: Node) -> bool:
     return isinstance(node.type, TensorType) and node.type.dtype.kind == "c"
 
 
+def _is_known(node: Node) -> bool:
+    """Whether a node's rule holds for complex numbers."""
+    return node.op in COMPLEX or (node.op is ops.CALL and node.attrs["target"] in COMPLEX_CALLS)
+
+
 def _carries(node: Node) -> bool:
     """Whether a node's result can depend smoothly on its operands."""
     if node in STOPPED:
@@ -140,7 +146,7 @@ def _carries(node: Node) -> bool:
 
 
 def may_carry(node: Node) -> bool:
-    """Whether a node has numbers that have derivatives. Those of complex ones are refused where they are asked for."""
+    """Whether a node has numbers that have derivatives."""
     return isinstance(node.type, tuple) or (isinstance(node.type, TensorType) and node.type.dtype.kind in "fc")
 
 

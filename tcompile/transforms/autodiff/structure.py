@@ -13,13 +13,17 @@ from collections.abc import Sequence
 from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Node
-from tcompile.graph.ops.writing import step_of
+from tcompile.graph.ops.writing import Path, step_of
 from tcompile.graph.sizes import Size
-from tcompile.transforms.autodiff.table import Part, Pull, constant, derivative, refused
+from tcompile.transforms.autodiff.table import Part, Pull, complex_too, constant, derivative
 from tcompile.transforms.emit import Emit
 
 constant(ops.EMPTY, ops.FULL, ops.ARANGE, ops.EYE, ops.LINSPACE, ops.ARGSORT)
-refused("complex numbers are not differentiated yet", ops.REAL, ops.IMAG)
+complex_too(
+    ops.RESHAPE, ops.RAVEL, ops.EXPAND_DIMS, ops.SQUEEZE, ops.REAL, ops.IMAG, ops.PERMUTE_DIMS, ops.BROADCAST_TO,
+    ops.FLIP, ops.INDEX, ops.DIAGONAL, ops.WINDOWS, ops.COPY, ops.COPY_C, ops.ASSIGN, ops.GATHER, ops.SCATTER,
+    ops.COMBINE, ops.CONCAT, ops.WRAP,
+)  # fmt: skip
 
 
 def _shape(node: Node) -> tuple[Size, ...]:
@@ -29,6 +33,18 @@ def _shape(node: Node) -> tuple[Size, ...]:
 @derivative(ops.RESHAPE, ops.RAVEL, ops.EXPAND_DIMS, ops.SQUEEZE)
 def _reshape(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     return [lambda: e.reshape(g, _shape(node))]
+
+
+@derivative(ops.REAL)
+def _real(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    return [lambda: e.cast(g, node.inputs[0].tensor.dtype)]
+
+
+@derivative(ops.IMAG)
+def _imag(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    """``imag(z)`` is the real part of ``-i z``."""
+    z = node.inputs[0]
+    return [lambda: e.multiply(e.cast(g, z.tensor.dtype), e.full(z, -1j, ()))]
 
 
 @derivative(ops.PERMUTE_DIMS)
@@ -99,10 +115,17 @@ def _copy(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     return [lambda: g]
 
 
+def _whole(path: Path) -> Path:
+    """A path of a write. Raises DerivativeError where it leads to the real or the imaginary part alone."""
+    if any(name in ("real", "imag") for name, _ in path):
+        raise DerivativeError("a write to the real or the imaginary part has no derivative rule")
+    return path
+
+
 @derivative(ops.ASSIGN)
 def _assign(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     _, value = node.inputs
-    path = node.attrs["path"]
+    path = _whole(node.attrs["path"])
 
     def to_base() -> Node:
         if not path:
@@ -125,7 +148,7 @@ def _gather(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 @derivative(ops.SCATTER)
 def _scatter(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     base, value, *indices = node.operands
-    axes, path = node.attrs["axes"], node.attrs["path"]
+    axes, path = node.attrs["axes"], _whole(node.attrs["path"])
 
     def to_base() -> Node:
         return e(ops.SCATTER, g, e.full(node, 0.0, ()), *indices, axes=axes, path=path)
@@ -147,7 +170,7 @@ def _scatter(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 @derivative(ops.COMBINE)
 def _combine(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     _, value, *indices = node.operands
-    axes, path, name = (node.attrs[key] for key in ("axes", "path", "ufunc"))
+    axes, path, name = node.attrs["axes"], _whole(node.attrs["path"]), node.attrs["ufunc"]
     if name not in ("add", "subtract"):
         raise DerivativeError(f"np.{name}.at has no derivative rule")
 

@@ -5,6 +5,10 @@ Output: ``VJPS`` and ``NO_VJP``, keyed by the operation.
 Why: a derivative stands beside nothing else that is known of an operation in that backend or this pass, and a test says
 of each row of the op table that it is in one of both.
 
+``COMPLEX`` and ``COMPLEX_CALLS`` name those whose rules hold for complex numbers, too. The convention is JAX's: the
+cotangent ``g`` of a complex ``z`` is the number with ``d loss = real(g * dz)``, so that a holomorphic function has the
+rule of the real one, without a conjugate.
+
 A rule takes the node and the cotangent of its result, and returns for each operand a function that makes the
 operand's cotangent, or None where the derivative is zero. Only the functions of operands that lead to what is
 differentiated are called.
@@ -35,6 +39,8 @@ Vjp: TypeAlias = Callable[[Emit, Node, Node], Sequence[Pull | None]]
 
 VJPS: dict[Op, Vjp] = {}
 NO_VJP: dict[Op, str] = {}  # operations on floats without a rule, and why
+COMPLEX: set[Op] = set()
+COMPLEX_CALLS: set[str] = set()  # by the targets of library calls
 
 
 def derivative(*rows: Op) -> Callable[[Vjp], Vjp]:
@@ -54,10 +60,18 @@ def constant(*rows: Op) -> None:
         VJPS[row] = lambda e, node, g: [None] * len(node.operands)
 
 
+def complex_too(*rows: Op) -> None:
+    """Registers operations whose rule holds for complex numbers."""
+    COMPLEX.update(rows)
+
+
 def refused(reason: str, *rows: Op) -> None:
     """Registers operations that have no rule, with the reason that a user reads."""
     for row in rows:
         NO_VJP[row] = reason
 
 
-__all__ = ["NO_VJP", "VJPS", "Part", "Pull", "Vjp", "constant", "derivative", "refused"]
+__all__ = [
+    "COMPLEX", "COMPLEX_CALLS", "NO_VJP", "VJPS", "Part", "Pull", "Vjp", "complex_too", "constant", "derivative",
+    "refused",
+]  # fmt: skip

@@ -92,7 +92,7 @@ def _leaf(tx: Context, value: Value, name: str) -> Leaf:
         node = value.traced.node
     else:
         raise refuse(f"{name} is {value.describe()}, and not a float or an array of floats.")
-    if node.tensor.dtype.kind != "f":
+    if node.tensor.dtype.kind not in "fc":
         raise refuse(f"{name} has the dtype {node.tensor.dtype.name}; derivatives are taken of floats alone.")
     written = isinstance(value, ArrayValue) and not value.traced.scalar and _place(tx) in tx.loops.refused
     shown = tx.builder.op("copy", node) if written else tx.builder.op("reshape", node, shape=node.tensor.shape)
@@ -233,7 +233,9 @@ def _reverse(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
     start = len(graph.nodes)
     result = call(tx, called, positional, keywords, chosen)
     result, more = with_aux(tx, result, constant_of(tx, aux))
-    pairs = _scalar(tx, result) if seed.is_none else _seeded(tx, result, seed)
+    if isinstance(seed, Constant) and type(seed.value) is complex:
+        _check_holomorphic(result, leaves)
+    pairs = _scalar(tx, result, leaves) if seed.is_none else _seeded(tx, result, seed)
     known = set(graph.nodes)
     gradients = iter(pull_back(tx, graph.nodes[start:], pairs, leaves))
     own = {node for node in graph.nodes if node not in known and is_new(node)}
@@ -263,8 +265,12 @@ def result_node(value: Value) -> Node | None:
     return None
 
 
-def _scalar(tx: Context, result: Value) -> list[tuple[Node, Node]]:
+def _scalar(tx: Context, result: Value, leaves: Sequence[Leaf]) -> list[tuple[Node, Node]]:
     """The one scalar result, with the cotangent 1."""
+    if any(leaf.node.tensor.dtype.kind == "c" for leaf in leaves):
+        raise refuse(
+            "An argument is complex: pass holomorphic=True for the derivative of a holomorphic function, or use vjp."
+        )
     node = result_node(result)
     if node is None:
         if isinstance(result, Constant | FloatValue) and result.python_type in (int, float, bool):
@@ -277,9 +283,18 @@ def _scalar(tx: Context, result: Value) -> list[tuple[Node, Node]]:
     return [(node, tx.builder.op("full", shape=(), fill_value=1.0, dtype=node.tensor.dtype.name))]
 
 
+def _check_holomorphic(result: Value, leaves: Sequence[Leaf]) -> None:
+    for leaf in leaves:
+        if leaf.node.tensor.dtype.kind != "c":
+            raise refuse(f"With holomorphic=True arguments are complex, got the dtype {leaf.node.tensor.dtype.name}.")
+    node = result_node(result)
+    if node is None or node.tensor.ndim or node.tensor.dtype.kind != "c":
+        raise refuse(f"With holomorphic=True the function returns a complex scalar, got {result.describe()}.")
+
+
 def _not_float(node: Node) -> list[tuple[Node, Node]]:
     if node.tensor.dtype.kind == "c":
-        raise refuse("The function returns a complex number; complex numbers are not differentiated yet.")
+        raise refuse("The function returns a complex number; its real part, its abs() or vjp can be differentiated.")
     return []
 
 
@@ -292,9 +307,11 @@ def _seeded(tx: Context, result: Value, seed: Value) -> list[tuple[Node, Node]]:
     pairs = []
     for value, one in zip(values, given, strict=True):
         node = result_node(value)
-        if node is None or node.tensor.dtype.kind != "f":
+        if node is None or node.tensor.dtype.kind not in "fc":
             continue
         g = as_node(tx, one)
+        if g.tensor.dtype.kind == "c" and node.tensor.dtype.kind != "c":
+            raise refuse(f"A cotangent is complex, and its result has the dtype {node.tensor.dtype.name}.")
         if len(g.tensor.shape) != node.tensor.ndim or any(a != b for a, b in zip(g.tensor.shape, node.tensor.shape,
                                                                                  strict=True)):  # fmt: skip
             raise refuse(f"A cotangent has the shape {g.tensor.shape}, its result {node.tensor.shape}.")
@@ -351,7 +368,7 @@ class Linear:
         start = len(tx.builder.graph.nodes)
         for value in values:
             node = result_node(value)
-            if node is not None and node.tensor.dtype.kind == "f":
+            if node is not None and node.tensor.dtype.kind in "fc":
                 shape = node.tensor.shape
                 zeros = tx.builder.op("full", shape=shape, fill_value=0.0, dtype=node.tensor.dtype.name)
                 self.pairs.append((node, tx.builder.op("reshape", zeros, shape=shape)))  # no constant
@@ -372,7 +389,7 @@ def _tangent(tx: Context, value: Value, by_node: Mapping[Node, Node | None]) -> 
         return Constant(0.0)
     found = by_node.get(node)
     if found is None:
-        dtype = node.tensor.dtype if node.tensor.dtype.kind == "f" else np.dtype("float64")
+        dtype = node.tensor.dtype if node.tensor.dtype.kind in "fc" else np.dtype("float64")
         found = tx.builder.op("full", shape=node.tensor.shape, fill_value=0.0, dtype=dtype.name)
     return as_kind(tx, found, value)
 
@@ -388,6 +405,8 @@ def _tangents(tx: Context, chosen: Sequence[Argument], along: SequenceValue) -> 
             g, like = as_node(tx, one), leaf.node.tensor
             if g.tensor.ndim != like.ndim or any(a != b for a, b in zip(g.tensor.shape, like.shape, strict=True)):
                 raise refuse(f"Tangent {number} has the shape {g.tensor.shape}, its primal {like.shape}.")
+            if g.tensor.dtype.kind == "c" and like.dtype.kind != "c":
+                raise refuse(f"Tangent {number} is complex, and its primal has the dtype {like.dtype.name}.")
             same = g.tensor.dtype == like.dtype
             seeds.append(g if same else tx.builder.op("astype", g, dtype=like.dtype.name))
     return seeds
@@ -402,7 +421,7 @@ def _stop_gradient(tx: Context, function: Constant, args: Sequence[Value], kwarg
 
 def _stopped(tx: Context, leaf: Value) -> Value:
     node = result_node(leaf)
-    if node is None or node.tensor.dtype.kind not in "f":
+    if node is None or node.tensor.dtype.kind not in "fc":
         return leaf
     from tcompile.transforms.emit import STOPPED
 

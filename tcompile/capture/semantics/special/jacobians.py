@@ -109,7 +109,7 @@ def _float_result(value: Value) -> Node | None:
     if node is None or node.tensor.dtype.kind in "biu":
         return None
     if node.tensor.dtype.kind != "f":
-        raise refuse("The function returns a complex number; complex numbers are not differentiated yet.")
+        raise refuse("The function returns a complex number; jacrev and jacfwd take functions with real results.")
     return node
 
 
