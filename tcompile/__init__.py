@@ -57,6 +57,7 @@ from tcompile.backends.memory_pool import memory
 from tcompile.config import config
 from tcompile.derivatives import (
     check_grads,
+    checkpoint,
     custom_jvp,
     custom_vjp,
     grad,
@@ -93,9 +94,9 @@ def unload_ipython_extension(shell: Any) -> None:
 
 __all__ = [
     "CompileProfiler", "allow_in_graph", "associative_scan", "assume_constant_result", "cache", "check_grads",
-    "compile", "compile_times", "cond", "config", "cudagraph_mark_step_begin", "custom_jvp", "custom_vjp", "device",
-    "diagnose", "disable", "disallow_in_graph", "error_on_graph_break", "explain", "func", "get_num_threads",
-    "grad", "graph_break", "hessian", "hvp", "is_compiling", "jacfwd", "jacrev", "jvp", "linearize",
+    "checkpoint", "compile", "compile_times", "cond", "config", "cudagraph_mark_step_begin", "custom_jvp", "custom_vjp",
+    "device", "diagnose", "disable", "disallow_in_graph", "error_on_graph_break", "explain", "func",
+    "get_num_threads", "grad", "graph_break", "hessian", "hvp", "is_compiling", "jacfwd", "jacrev", "jvp", "linearize",
     "list_backends", "list_mode_options", "list_options", "load_ipython_extension", "map", "mark_dynamic",
     "mark_static", "maybe_mark_dynamic", "memory", "nested_compile_region", "register_backend", "reset", "run",
     "scan", "set_logs", "set_num_threads", "set_stance", "stop_gradient", "substitute_in_graph", "unroll",

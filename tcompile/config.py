@@ -137,6 +137,12 @@ class Config:
         " Under fullgraph=True only max_instructions counts.",
         minimum=0,
     )
+    autodiff_memory = Setting(
+        64 << 20,
+        "Bytes that the derivative of a loop may store of its iterations; beyond them it stores some, and computes the"
+        " others again. It holds for derivatives that are compiled afterwards.",
+        minimum=0,
+    )
     suppress_errors = Setting(
         False,
         "Where tcompile itself would raise an error, warn and run the function in plain Python instead.",

@@ -23,6 +23,7 @@ from tcompile.annotations.custom_rules import custom_jvp, custom_vjp
 from tcompile.annotations.derivatives import (
     COMPILE,
     PLAIN,
+    checkpoint,
     copied,
     forward,
     grad,
@@ -312,6 +313,6 @@ PLAIN.append(_plainly)
 COMPILE.append(compile)
 
 __all__ = [
-    "check_grads", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
-    "stop_gradient", "value_and_grad", "vjp", "vmap",
+    "check_grads", "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
+    "linearize", "stop_gradient", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

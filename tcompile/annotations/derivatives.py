@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from tcompile.annotations.treatments import nested_compile_region
 from tcompile.annotations.trees import leaves_of, mapped
 from tcompile.errors import InvalidArgument, InvalidType
 
@@ -224,6 +225,42 @@ def stop_gradient(x: Any) -> Any:
     return x
 
 
+def checkpoint(fun: _Function) -> _Function:
+    """``fun``, whose intermediate values are not kept for the derivative but computed again: less memory, more time.
+
+    The derivative of a long loop stores what ``config.autodiff_memory`` allows without this.
+
+    Parameters
+    ----------
+    fun : callable
+        A function of arrays. Its array results must be new arrays, and it may change nothing outside itself.
+
+    Returns
+    -------
+    callable
+        A function with the same arguments, values and derivatives.
+
+    Raises
+    ------
+    InvalidType
+        For something that is no function.
+
+    Examples
+    --------
+    >>> import numpy as np, tcompile
+    >>> layer = tcompile.checkpoint(lambda x: np.tanh(x) * 2)
+    >>> tcompile.grad(lambda x: np.sum(layer(layer(x))))(np.zeros(2))
+    array([4., 4.])
+    """
+    _check_function("checkpoint", fun)
+
+    @functools.wraps(fun)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        return fun(*args, **kwargs)
+
+    return nested_compile_region(call)
+
+
 # -- how such functions are made ---------------------------------------------------------------------------------------
 def compiled(
     function: _Function,
@@ -402,6 +439,7 @@ def _product(a: Any, b: Any) -> Any:
 __all__ = [
     "COMPILE",
     "PLAIN",
+    "checkpoint",
     "compiled",
     "copied",
     "distinct",

@@ -6,7 +6,16 @@ Why: gradients are graphs like all others. ``table`` says which operation has wh
 graph.
 """
 
-from tcompile.transforms.autodiff import calls, complex_functions, fourier, loops, pointwise, reductions, structure
+from tcompile.transforms.autodiff import (
+    calls,
+    complex_functions,
+    control,
+    fourier,
+    loops,
+    pointwise,
+    reductions,
+    structure,
+)
 from tcompile.transforms.autodiff.reverse import backward
 from tcompile.transforms.autodiff.table import NO_VJP, VJPS
 
@@ -16,6 +25,7 @@ __all__ = [
     "backward",
     "calls",
     "complex_functions",
+    "control",
     "fourier",
     "loops",
     "pointwise",

@@ -8,25 +8,32 @@ The forward loop stores what its iterations begin with, one row of a stack for e
 the last row to the first, computes the body once more, and walks back through it (Griewank and Walther, Evaluating
 Derivatives, 2008, chapter 12). Only what the backward body reads is stored: neither sums that are merely added to, nor
 what no iteration changes.
+
+Where the stacks would take more than ``config.autodiff_memory``, the loop becomes segments of about the square root of
+its iterations: an outer loop over segments, whose derivative stores what each segment begins with and computes the
+segment once more. The last segment is a loop of its own, which is not computed again, and as long as the memory allows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tcompile.config import config
 from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node, Operand, Type, ancestors
 from tcompile.graph.ops.writing import step_of
-from tcompile.graph.sizes import ShapeEnv, Size, SymInt, replace_sizes
+from tcompile.graph.sizes import ShapeEnv, Size, SymInt, always, hint, replace_sizes
 from tcompile.graph.types import ScalarType, TensorType
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk, backward, may_carry
 from tcompile.transforms.autodiff.table import refused
 from tcompile.transforms.emit import STOPPED, Emit
 
 
-def _fori_loop(walk: Walk, node: Node) -> None:
+def fori_loop(walk: Walk, node: Node) -> None:
+    """The rule of a counted loop: adds the backward loop."""
     start, stop, *carried = node.operands
     counter = node.regions[0].inputs[0].type
     if not isinstance(counter, ScalarType) or not isinstance(counter.symbol, SymInt):
@@ -37,7 +44,81 @@ def _fori_loop(walk: Walk, node: Node) -> None:
     active = sorted(_active(node.regions[0], first))
     if active and any(i in walk.results[node] for i in active):
         assert not isinstance(stop, float | complex)
-        _Backward(walk, node, active, str(counter.symbol), stop).run()
+        backward = _Backward(walk, node, active, str(counter.symbol), stop)
+        row = backward.row_bytes()
+        if hint(stop) >= _FEWEST and hint(stop) * row > config.autodiff_memory and always(lambda: stop > 0):
+            _in_segments(walk, node, active, counter.symbol, stop, config.autodiff_memory // row)
+        else:
+            backward.run()
+
+
+_FEWEST = 16  # iterations of a loop that is split
+
+
+def _in_segments(walk: Walk, node: Node, active: Sequence[int], counter: SymInt, count: Size, rows: int) -> None:
+    """Makes segments of a loop, of which ``node`` becomes the last one, and adds the backward loops.
+
+    About ``rows`` rows are stored at most. The last segment is as long as they allow.
+    """
+    size = math.isqrt(hint(count))
+    segments = (count - 1) // size
+    if isinstance(count, int):
+        segments = min(-(-(count - max(rows - 2 * size, 1)) // size), segments)
+    name, body, graph = str(counter), node.regions[0], walk.e.graph
+    env, types = body.env, [type_of(i) for i in body.inputs[1:]]
+    segment, within = env.counter(segments - 1, ("segment", name)), env.counter(size - 1, ("within", name))
+
+    def loop(into: Graph, iterations: Size, given: Sequence[Operand], region: Graph) -> tuple[Node, list[Node]]:
+        made = into.append(
+            ops.FORI_LOOP, [0, iterations, *given], {}, tuple(types), location=node.location, regions=(region,)
+        )
+        return made, [
+            into.append(ops.GET, [made], {"index": i}, type, location=node.location) for i, type in enumerate(types)
+        ]
+
+    outer = Graph(f"{body.name}_segment", env, scratch=True)
+    outer.input("iteration", ScalarType("int", segment))
+    carried = [outer.input(i.name, type_of(i)) for i in body.inputs[1:]]
+    _, ends = loop(outer, size, carried, _at_iteration(body, name, within, segment * size + within))
+    fixed = [a is b for a, b in zip(body.inputs[1:], body.outputs, strict=True)]
+    outer.outputs = [begin if stays else end for begin, end, stays in zip(carried, ends, fixed, strict=True)]
+
+    place = graph.nodes.index(node)
+    first, begins = loop(graph, segments, node.operands[2:], outer)
+    made = graph.nodes[-1 - len(types) :]
+    graph.nodes[place:] = [*made, *graph.nodes[place : -len(made)]]
+    left = count - segments * size
+    last = env.counter(left - 1, ("last segment", name))
+    node.regions = (_at_iteration(body, name, last, segments * size + last),)
+    kept = [o if stays else got for o, got, stays in zip(node.operands[2:], begins, fixed, strict=True)]
+    node.operands = (0, left, *kept)
+
+    walk.active |= {first, *(begins[i] for i in active)}
+    _Backward(walk, node, active, str(last), left).run()
+    for i in active:
+        g = walk.total(begins[i])
+        if g is not None:
+            walk.results.setdefault(first, {})[i] = g
+    if first in walk.results:
+        fori_loop(walk, first)
+
+
+def _at_iteration(body: Graph, counter: str, own: SymInt, number: Size) -> Graph:
+    """A copy of a loop's body with a counter of its own, for the iterations with these numbers."""
+    made = Graph(body.name, body.env, scratch=body.scratch, updates=body.updates)
+    moved = Moved({counter: number})
+    given = {body.inputs[0]: made.input(body.inputs[0].name, ScalarType("int", own))}
+    for old in body.inputs[1:]:
+        given[old] = made.input(old.name, moved.of(old.type), old.location)
+    new = moved.copied(body, made, given)
+    made.outputs = [new[node] for node in body.outputs]
+    return made
+
+
+def type_of(node: Node) -> Type:
+    """The type of a node with one result."""
+    assert not isinstance(node.type, tuple)
+    return node.type
 
 
 def _active(body: Graph, start: set[int]) -> set[int]:
@@ -64,7 +145,7 @@ class _Backward:
         self.carried: list[Operand] = list(node.operands[2:])
         inputs = self.body.inputs[1:]
         self.fixed = {i for i, (a, b) in enumerate(zip(inputs, self.body.outputs, strict=True)) if a is b}
-        self.types: list[Type] = [i.type for i in inputs]  # type: ignore[misc]
+        self.types = [type_of(i) for i in inputs]
         self.last = self.body.env.counter(count - 1, ("backward", counter))
         self.moved = Moved({counter: count - 1 - self.last})
 
@@ -89,6 +170,12 @@ class _Backward:
             got = graph.append(ops.GET, [loop], {"index": place}, type, location=node.location)
             if isinstance(operand, Node):
                 self.walk.add(operand, got)
+
+    def row_bytes(self) -> int:
+        """How much is stored for each iteration, with the sizes that capture has seen."""
+        _, stacks, _ = self._region()
+        tensors = [type for i in stacks if isinstance(type := self.types[i], TensorType)]
+        return sum(hint(type.size) * type.dtype.itemsize for type in tensors)
 
     def _zeros(self, i: int) -> Node:
         type = self.types[i]
@@ -226,11 +313,8 @@ def _counter(env: ShapeEnv, name: str, last: Size) -> SymInt:
     return env.counter(last, ("backward", name))
 
 
-LOOPS[ops.FORI_LOOP] = _fori_loop
+LOOPS[ops.FORI_LOOP] = fori_loop
 refused("a loop over elements that became scalar code has no derivative rule yet", ops.SCALAR_LOOP)
 refused("a loop that a test may end, or a branch in a loop, has no derivative rule yet", ops.EXIT_LOOP)
-refused("tcompile's control-flow functions have no derivative rule yet", ops.COND, ops.WHILE_LOOP, ops.SCAN, ops.MAP)
-refused("a function that is compiled by itself has no derivative rule yet", ops.INVOKE)
-refused("what Python computes in the middle of a graph has no derivative rule", ops.PYTHON_CALL)
 
-__all__ = ["Moved"]
+__all__ = ["Moved", "fori_loop", "type_of"]

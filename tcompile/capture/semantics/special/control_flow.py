@@ -136,6 +136,10 @@ def _while_loop(tx: Context, function: Constant, args: Sequence[Value], kwargs: 
             region.spec = (tuple, region.spec[1])
         return _carry(tx, "body_fn", region, region.leaves, region.spec, spec, types, region.graph.inputs)
 
+    if tx.differentiated and tx.options.follows_path:
+        followed = _iterated(tx, cond_fn, body_fn, unpack([array_of(tx, node) for node in state]))
+        if followed is not None:
+            return followed
     condition = capture_region(tx, "while_cond", types, lambda inside: cond_fn.call(tx, unpack(inside), {}), holds)
     body = capture_region(tx, "while_body", types, lambda inside: body_fn.call(tx, unpack(inside), {}), goes_on)
     outer, (_, passed_on) = lift([condition, body])
@@ -145,6 +149,26 @@ def _while_loop(tx: Context, function: Constant, args: Sequence[Value], kwargs: 
         tx, ops.WHILE_LOOP, everything, [_type(node) for node in everything], [condition.graph, body.graph]
     )
     return unflatten(spec, (array_of(tx, node) for node in nodes))
+
+
+def _iterated(tx: Context, cond_fn: Value, body_fn: Value, values: Sequence[Value]) -> Value | None:
+    """The iterations that this call makes, one after the other; None where their number is not known."""
+    while True:
+        flag = cond_fn.call(tx, values, {})
+        node = flag.traced.node if isinstance(flag, ArrayValue) else None
+        goes_on = flag.value if isinstance(flag, Constant) else tx.taken(node) if node is not None else None
+        if goes_on is None:
+            return None
+        if not goes_on:
+            return SequenceValue([*values], tuple)
+        values = _items_of(body_fn.call(tx, values, {}))
+
+
+def _items_of(value: Value) -> Sequence[Value]:
+    """The items of the tuple or list that a loop's function returns."""
+    if not isinstance(value, SequenceValue):
+        raise mismatch(f"body_fn returns {value.describe()}, and no tuple.")
+    return value.items
 
 
 @special(scan)

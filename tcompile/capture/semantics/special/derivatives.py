@@ -412,6 +412,12 @@ def _tangents(tx: Context, chosen: Sequence[Argument], along: SequenceValue) -> 
     return seeds
 
 
+@special(derivatives.checkpoint)
+def _checkpoint(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    (fun,) = bind("checkpoint", {"fun": None}, args, kwargs)
+    return Constant(derivatives.checkpoint(fun.value)) if isinstance(fun, Constant) else fun
+
+
 @special(derivatives.stop_gradient)
 def _stop_gradient(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     (x,) = bind("stop_gradient", {"x": None}, args, kwargs)
