@@ -203,14 +203,13 @@ class _Backward:
         nodes = [new[n] for n in self.body.nodes]
         ends = [(new[self.body.outputs[i]], cotangents[i]) for i in self.active]
         found = backward(region, nodes, ends, [sources[i] for i in self.active], inside.library)
-        outputs = []
-        for i, g in zip(self.active, found, strict=True):
+        outputs: list[Node] = []
+        for place, (i, g) in enumerate(zip(self.active, found, strict=True)):
             made = g if g is not None else inside.full(cotangents[i], 0.0)
-            own = made is cotangents[i]
-            if not own and (
-                made in outputs or made.op.memory is not ops.Aliasing.FRESH or not made.tensor.c_contiguous
-            ):
+            if made in outputs or not _may_stay(made, cotangents[i]):
                 made = inside(ops.COPY_C, made)
+            elif made.op is ops.ASSIGN:
+                region.updates[place] = 1 + place
             outputs.append(made)
         used = ancestors(outputs)
         region.nodes = [n for n in region.nodes if n in used]
@@ -251,6 +250,16 @@ class _Backward:
             stored.append(got)
         body.nodes[:0] = first
         return stored
+
+
+def _may_stay(made: Node, own: Node) -> bool:
+    """Whether a cotangent is a new array, the one that the iteration was given, or written into that one's memory."""
+    if made is own:
+        return True
+    root = made
+    while root.op is ops.ASSIGN:
+        root = root.inputs[0]
+    return made.tensor.c_contiguous and (root is own or (root is made and made.op.memory is ops.Aliasing.FRESH))
 
 
 class Moved:

@@ -13,7 +13,8 @@ from collections.abc import Sequence
 from tcompile.graph import ops
 from tcompile.graph.ir import Node
 from tcompile.graph.ops.view import expand_key, slice_bounds
-from tcompile.graph.ops.writing import step_of
+from tcompile.graph.ops.writing import Path, step_of
+from tcompile.graph.sizes import SymInt
 from tcompile.transforms.autodiff.table import Part
 from tcompile.transforms.emit import Emit
 
@@ -23,7 +24,18 @@ _FEWEST = 2  # windows of one cotangent, from which on it gets zeros around
 def together(e: Emit, node: Node, held: Node | None, parts: Sequence[Part]) -> Node:
     """The sum of ``held`` and of the parts, each at its place in zeros of the shape of ``node``."""
     groups: dict[Node, list[Part]] = {}
-    for part in _by_place(e, parts):
+    parts = _by_place(e, parts)
+    if held is not None and writes_zeros(held):
+        # What is read where zeros are written is read before: so a loop's iteration may write in place.
+        apart = [part for part in parts if _are_apart(part.path, held.attrs["path"])]
+        if apart:
+            base, zeros = held.operands
+            assert isinstance(base, Node)
+            for part in apart:
+                base = e(ops.ASSIGN, base, e.add(e.shown(base, part.path), part.g), path=part.path)
+            held = e(ops.ASSIGN, base, zeros, path=held.attrs["path"])
+            parts = [part for part in parts if part not in apart]
+    for part in parts:
         if held is not None and _is_zero_at(held, part):  # a loop's iteration writes to what it reads
             held = e(ops.ASSIGN, held.inputs[0], part.g, path=part.path)
         else:
@@ -65,10 +77,27 @@ def _are_alike(one: Part, other: Part) -> bool:
 
 def _is_zero_at(held: Node, part: Part) -> bool:
     """Whether a cotangent has been set to zero at the place of a part, and nowhere else since."""
-    if held.op is not ops.ASSIGN or repr(held.attrs["path"]) != repr(part.path):
-        return False
-    value = held.operands[1]
+    return writes_zeros(held) and repr(held.attrs["path"]) == repr(part.path)
+
+
+def writes_zeros(held: Node) -> bool:
+    """Whether a cotangent is another one with zeros in some places."""
+    value = held.operands[1] if held.op is ops.ASSIGN else None
     return isinstance(value, Node) and value.op is ops.FULL and value.attrs["fill_value"] == 0.0
+
+
+def _are_apart(one: Path, other: Path) -> bool:
+    """Whether two paths certainly show different rows: their numbers along some axis differ by a constant."""
+    if not (len(one) == len(other) == 1 and one[0][0] == other[0][0] == ops.INDEX.name):
+        return False
+    for a, b in zip(dict(one[0][1])["key"], dict(other[0][1])["key"], strict=False):
+        if isinstance(a, slice) or isinstance(b, slice) or a is None or b is None or a is Ellipsis or b is Ellipsis:
+            return False
+        away = a - b
+        constant = away.as_int() if isinstance(away, SymInt) else away if min(a, b) >= 0 else None
+        if constant:
+            return True
+    return False
 
 
 def _start(node: Node, part: Part) -> tuple[int, ...] | None:
@@ -105,4 +134,4 @@ def _windows(e: Emit, node: Node, g: Node, starts: Sequence[tuple[int, ...]]) ->
     return total
 
 
-__all__ = ["together"]
+__all__ = ["together", "writes_zeros"]

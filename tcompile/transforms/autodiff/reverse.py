@@ -18,7 +18,7 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
 from tcompile.graph.op import Op
 from tcompile.graph.types import TensorType
-from tcompile.transforms.autodiff.parts import together
+from tcompile.transforms.autodiff.parts import together, writes_zeros
 from tcompile.transforms.autodiff.table import COMPLEX, COMPLEX_CALLS, NO_VJP, VJPS, Part, Vjp
 from tcompile.transforms.emit import CUSTOM, STOPPED, CustomRule, Emit, Library
 
@@ -58,6 +58,11 @@ class Walk:
             held = self.cotangents.get(node)
             self.cotangents[node] = together(self.e, node, held, parts)
         return self.cotangents.get(node)
+
+    def has_zeros(self, node: Node) -> bool:
+        """Whether the cotangent of a node was set to zero in some places."""
+        held = self.cotangents.get(node)
+        return held is not None and writes_zeros(held)
 
     def run(self) -> None:
         """Goes from the last node to the first."""
@@ -163,7 +168,9 @@ def backward(
     for node, g in outputs:
         walk.add(node, g)
     walk.run()
-    return [walk.total(source) for source in sources]
+    # Where zeros are written comes last, after what reads these places: so a loop's iteration may write in place.
+    found = {source: walk.total(source) for source in sorted(sources, key=walk.has_zeros)}
+    return [found[source] for source in sources]
 
 
 __all__ = ["LOOPS", "Walk", "backward", "may_carry"]
