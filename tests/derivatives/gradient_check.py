@@ -100,6 +100,9 @@ def numbers_in(value: Any) -> Iterator[Any]:
             yield from numbers_in(item)
     elif isinstance(value, float | np.floating) or (isinstance(value, np.ndarray) and value.dtype.kind == "f"):
         yield value
+    elif isinstance(value, np.complexfloating) or (isinstance(value, np.ndarray) and value.dtype.kind == "c"):
+        yield value.real
+        yield value.imag
 
 
 def total_of(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -158,6 +161,9 @@ def _difference(
     floats = [args[i] for i in which]
     random = np.random.default_rng(plan.seed + 1)
     along = [random.standard_normal(np.shape(x)) if np.ndim(x) else float(random.standard_normal()) for x in floats]
+    if any(np.any((x + STEPS[0] * d == x) & (d != 0)) for x, d in zip(floats, along, strict=True)):
+        PASSED_OVER["too large for a step"] += 1
+        return None
     try:
         renewed()
         value = float(run(*floats))

@@ -211,3 +211,43 @@ def test_how_much_is_stored(memory, least, most):
         gradient(X)
     (graph,) = [entry.graph for entry in gradient.cache.entries]
     assert least * 48 <= stored(graph) <= most * 48
+
+
+def test_an_element_is_stored_and_not_its_array():
+    """An iteration that reads one element stores one."""
+
+    def function(x: Any) -> Any:
+        y = x.copy()
+        for i in range(1, 400):
+            y[i] = np.tanh(y[i - 1] * 0.5) + x[i]
+        return (y * y).sum()
+
+    gradient = tcompile.grad(function)
+    x = np.random.default_rng(0).random(400)
+    tcompile.check_grads(function)(x)
+    gradient(x)
+    (graph,) = [entry.graph for entry in gradient.cache.entries]
+    assert stored(graph) == 400 * 8
+
+
+def test_products_are_stored():
+    """A product's result, or what depends on it, is stored; within little memory it is computed again."""
+
+    def function(w: Any) -> Any:
+        h = np.ones((8, 6))
+        for _ in range(40):
+            h = np.tanh(h @ w)
+        return h.sum()
+
+    w = np.random.default_rng(0).random((6, 6)) * 0.3
+    products = []
+    for memory in (1 << 30, 40 * 8 * 6 * 8):
+        with tcompile.config.patch(autodiff_memory=memory):
+            tcompile.reset()
+            gradient = tcompile.grad(function)
+            gradient(w)
+        tcompile.check_grads(function, order=2)(w)
+        (graph,) = [entry.graph for entry in gradient.cache.entries]
+        bodies = [node.regions[0] for node in graph.nodes if node.regions]
+        products.append([sum(node.op is ops.MATMUL for node in body.nodes) for body in bodies])
+    assert products == [[1, 2], [1, 3]]

@@ -79,6 +79,7 @@ CASES = {
     "floor": (lambda x: np.floor(x) * x, X),
     "sign": (lambda x: np.sign(x) * x, X),
     "heaviside": (lambda x: np.heaviside(x, 0.5) * x, X),
+    "heaviside at zeros": (lambda x: np.heaviside(np.arange(len(x)) % 2, x) * x, X),
     # broadcasting
     "rows": (lambda m, c: m * c[:, None], M, C),
     "a number beside": (lambda x: 3 - 2 * x, X),

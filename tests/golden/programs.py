@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+import tcompile
+
 Case = Callable[[], tuple[Any, ...]]
 
 
@@ -451,6 +453,31 @@ def while_loop_of_numbers(a, b, n):
         a, b = a * a - b * b + 0.3, 2 * a * b + 0.1
         steps += 1
     return steps
+
+
+# Derivatives
+
+
+@program(lambda: (numbers(50),))
+def gradient_of_an_element_loop(x):
+    def loss(x):
+        y = x.copy()
+        for i in range(1, 50):
+            y[i] = np.tanh(y[i - 1]) * x[i]
+        return (y * y).sum()
+
+    return tcompile.grad(loss)(x)
+
+
+@program(lambda: (numbers(4, 4), numbers(4)))
+def gradient_of_a_recurrence(w, x):
+    def loss(w):
+        h = x
+        for _ in range(20):
+            h = np.tanh(w @ h + x)
+        return h.sum()
+
+    return tcompile.grad(loss)(w)
 
 
 # Graph breaks

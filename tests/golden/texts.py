@@ -319,9 +319,9 @@ def _triton_source(graph: Graph) -> Iterator[str]:
 
 
 def _normal(text: str) -> str:
-    """The text without what depends on the process, or on where a function stands in programs.py."""
+    """The text without what depends on the process, or on where a function stands in a file of ours."""
     text = re.sub(r"\bgraph_\d+_(\d+)\b", r"graph_\1", text)  # which function of the process
     text = re.sub(r"\bcontinuation_\d+\b", "continuation", text)
-    text = re.sub(r"\b(programs\.py)(:|, line )\d+", r"\1", text)
+    text = re.sub(r"\b(programs\.py|derivatives\.py)(:|, line )\d+", r"\1", text)
     text = re.sub(r"^ *# \w+\.py:1 +(in|def) .*\n", "", text, flags=re.MULTILINE)  # only some versions of CPython say
     return re.sub(r"[ \t]+$", "", text, flags=re.MULTILINE)

@@ -4,10 +4,10 @@ Input: a ``fori_loop`` node, and the cotangents of what it carries at its end.
 Output: the cotangents of what it carried at its start.
 Why: the derivative of a loop is a loop, whose compile time does not depend on the trip count.
 
-The forward loop stores what its iterations begin with, one row of a stack for each iteration. A second loop goes from
-the last row to the first, computes the body once more, and walks back through it (Griewank and Walther, Evaluating
-Derivatives, 2008, chapter 12). Only what the backward body reads is stored: neither sums that are merely added to, nor
-what no iteration changes.
+The forward loop stores values of its iterations, one row of a stack for each iteration. A second loop goes from
+the last row to the first, computes the rest of the body once more, and walks back through it (Griewank and Walther,
+Evaluating Derivatives, 2008, chapter 12). What is stored, ``residuals`` decides: neither sums that are merely added to,
+nor what no iteration changes, nor an array of which an iteration reads one element.
 
 Where the stacks would take more than ``config.autodiff_memory``, the loop becomes segments of about the square root of
 its iterations: an outer loop over segments, whose derivative stores what each segment begins with and computes the
@@ -24,9 +24,10 @@ from tcompile.config import config
 from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node, Operand, Type, ancestors
-from tcompile.graph.ops.writing import step_of
+from tcompile.graph.ops.writing import Path, step_of
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt, always, hint, replace_sizes
 from tcompile.graph.types import ScalarType, TensorType
+from tcompile.transforms.autodiff.residuals import residuals, stored_bytes
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk, backward, may_carry
 from tcompile.transforms.autodiff.table import refused
 from tcompile.transforms.emit import STOPPED, Emit
@@ -44,12 +45,14 @@ def fori_loop(walk: Walk, node: Node) -> None:
     active = sorted(_active(node.regions[0], first))
     if active and any(i in walk.results[node] for i in active):
         assert not isinstance(stop, float | complex)
-        backward = _Backward(walk, node, active, str(counter.symbol), stop)
-        row = backward.row_bytes()
-        if hint(stop) >= _FEWEST and hint(stop) * row > config.autodiff_memory and always(lambda: stop > 0):
-            _in_segments(walk, node, active, counter.symbol, stop, config.autodiff_memory // row)
+        made, memory = _Backward(walk, node, active, str(counter.symbol), stop), config.autodiff_memory
+        if hint(stop) * made.row_bytes() > memory:
+            made.computes_again()
+        row = made.row_bytes()
+        if hint(stop) >= _FEWEST and hint(stop) * row > memory and always(lambda: stop > 0):
+            _in_segments(walk, node, active, counter.symbol, stop, memory // row)
         else:
-            backward.run()
+            made.run()
 
 
 _FEWEST = 16  # iterations of a loop that is split
@@ -94,7 +97,9 @@ def _in_segments(walk: Walk, node: Node, active: Sequence[int], counter: SymInt,
     node.operands = (0, left, *kept)
 
     walk.active |= {first, *(begins[i] for i in active)}
-    _Backward(walk, node, active, str(last), left).run()
+    made_last = _Backward(walk, node, active, str(last), left)
+    made_last.computes_again()
+    made_last.run()
     for i in active:
         g = walk.total(begins[i])
         if g is not None:
@@ -148,17 +153,23 @@ class _Backward:
         self.types = [type_of(i) for i in inputs]
         self.last = self.body.env.counter(count - 1, ("backward", counter))
         self.moved = Moved({counter: count - 1 - self.last})
+        self.again = False  # whether products and library calls are computed again
+        self.region, self.kept, self.stays = self._region()
+
+    def computes_again(self) -> None:
+        """Has products and library calls computed again, where that takes less memory."""
+        self.again = True
+        self.region, self.kept, self.stays = self._region()
 
     def run(self) -> None:
         """Adds the backward loop, and the cotangents of what the loop was given."""
         e, graph, node = self.walk.e, self.walk.e.graph, self.node
-        region, stacks, fixed = self._region()
-        stored = self._store(stacks)
+        region, stored = self.region, self._store()
         ends = [self.walk.results[node].get(i) for i in self.active]
         cotangents = [
             e(ops.COPY_C, g) if g is not None else self._zeros(i) for i, g in zip(self.active, ends, strict=True)
         ]
-        operands: list[Operand] = [*cotangents, *stored, *(self.carried[i] for i in fixed)]
+        operands: list[Operand] = [*cotangents, *stored, *(self.carried[i] for i in self.stays)]
         types = tuple(i.type for i in region.inputs[1:])
         loop = graph.append(
             ops.FORI_LOOP, [0, self.count, *operands], {}, types,  # type: ignore[arg-type]
@@ -173,17 +184,15 @@ class _Backward:
 
     def row_bytes(self) -> int:
         """How much is stored for each iteration, with the sizes that capture has seen."""
-        _, stacks, _ = self._region()
-        tensors = [type for i in stacks if isinstance(type := self.types[i], TensorType)]
-        return sum(hint(type.size) * type.dtype.itemsize for type in tensors)
+        return sum(map(stored_bytes, self.kept))
 
     def _zeros(self, i: int) -> Node:
         type = self.types[i]
         assert isinstance(type, TensorType)
         return self.walk.e(ops.FULL, shape=type.shape, fill_value=0.0, dtype=type.dtype.name)
 
-    def _region(self) -> tuple[Graph, list[int], list[int]]:
-        """The backward body, and of which carried values it reads the stack, and of which the one that stays."""
+    def _region(self) -> tuple[Graph, list[Node], list[int]]:
+        """The backward body, the nodes of the body of which it reads a stack, and the carried values that stay."""
         region = Graph(f"{self.body.name}_backward", self.body.env, scratch=True)
         region.input("iteration", ScalarType("int", self.last))
         inside = Emit(region, self.walk.e.library)
@@ -211,23 +220,56 @@ class _Backward:
             elif made.op is ops.ASSIGN:
                 region.updates[place] = 1 + place
             outputs.append(made)
+        stacks = self._cut(region, sources, new, outputs, row)
         used = ancestors(outputs)
         region.nodes = [n for n in region.nodes if n in used]
         wanted = [i for i in range(len(self.types)) if i in self.fixed and sources[i] in used]
-        stacks = [i for i in range(len(self.types)) if i not in self.fixed and sources[i] in used]
-        passed = [*(sources[i].inputs[0] for i in stacks), *(sources[i] for i in wanted)]
+        passed = [*stacks.values(), *(sources[i] for i in wanted)]
         region.inputs = [region.inputs[0], *cotangents.values(), *passed]
         region.outputs = [*outputs, *passed]
-        return region, stacks, wanted
+        return region, list(stacks), wanted
 
-    def _store(self, stacks: Sequence[int]) -> list[Node]:
-        """Has the forward loop store what its iterations begin with; returns the stacks."""
+    def _cut(
+        self, region: Graph, sources: Mapping[int, Node], new: Mapping[Node, Node], outputs: list[Node], row: Path
+    ) -> dict[Node, Node]:
+        """The stacks that the region reads, by the nodes of the forward body whose values they hold."""
+        used = ancestors(outputs)
+        begins = {sources[i]: self.body.inputs[1 + i] for i in sources if i not in self.fixed and sources[i] in used}
+        steps = {new[old]: old for old in self.body.nodes if new[old] in used}
+        others = [n for n in used if n not in begins and n not in steps]
+        read = {o for n in others for o in n.inputs}.union(outputs)
+        storable = {node for node in (*begins, *steps) if self._is_storable(node)}
+        kept = residuals([n for n in region.nodes if n in steps], list(begins), read, storable, self.again)
+        if kept is None:
+            kept = list(begins)
+        inside = Emit(region, self.walk.e.library)
+        stacks: dict[Node, Node] = {}
+        for node in kept:
+            if node in begins:
+                stacks[begins[node]] = node.inputs[0]
+                continue
+            old, shape = steps[node], (self.count, *node.tensor.shape)
+            stacks[old] = region.input(f"{old.name}_of", TensorType(node.tensor.dtype, shape))
+            shown = inside.shown(stacks[old], row)
+            region.nodes.insert(0, region.nodes.pop())
+            for other in region.nodes:
+                other.operands = tuple(shown if o is node else o for o in other.operands)
+            outputs[:] = [shown if o is node else o for o in outputs]
+        return stacks
+
+    def _is_storable(self, node: Node) -> bool:
+        """Whether the values of a node in all iterations can be rows of one array."""
+        if not isinstance(node.type, TensorType) or not node.type.c_contiguous:
+            return False
+        counters = self.body.env.counters.keys()
+        return not any(isinstance(n, SymInt) and n.symbols() & counters for n in node.type.shape)
+
+    def _store(self) -> list[Node]:
+        """Has the forward loop store what the backward body reads; returns the stacks."""
         graph, node, body = self.walk.e.graph, self.node, self.body
         place = graph.nodes.index(node)
         stored = []
-        first: list[Node] = []
-        for i in stacks:
-            old = body.inputs[1 + i]
+        for old in self.kept:
             type = TensorType(old.tensor.dtype, (self.count, *old.tensor.shape))
             empty = graph.append(
                 ops.FULL, [], {"shape": type.shape, "fill_value": 0.0, "dtype": type.dtype.name}, type,
@@ -241,14 +283,13 @@ class _Backward:
             assert isinstance(counter, ScalarType)
             path = (step_of(ops.INDEX, {"key": (counter.symbol,)}),)
             made = body.append(ops.ASSIGN, [stack, old], {"path": path}, type, location=node.location)
-            first.append(body.nodes.pop())
+            body.nodes.insert(body.nodes.index(old) + 1 if old in body.nodes else 0, body.nodes.pop())
             body.outputs.append(made)
             body.updates = {**body.updates, index: index + 1}
             assert isinstance(node.type, tuple)
             node.operands, node.type = (*node.operands, empty), (*node.type, type)
             got = graph.append(ops.GET, [node], {"index": index}, type, location=node.location)
             stored.append(got)
-        body.nodes[:0] = first
         return stored
 
 

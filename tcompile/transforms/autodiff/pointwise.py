@@ -113,7 +113,7 @@ _unary(ops.ABS, lambda e, y: _direction(e, _x(y), y))
 _unary(ops.SCALAR_ABS, lambda e, y: e(ops.SIGN, _x(y)))
 
 constant(
-    ops.FLOOR, ops.CEIL, ops.TRUNC, ops.ROUND, ops.SIGN, ops.HEAVISIDE, ops.FLOOR_DIVIDE, ops.SCALAR_FLOOR_DIVIDE,
+    ops.FLOOR, ops.CEIL, ops.TRUNC, ops.ROUND, ops.SIGN, ops.FLOOR_DIVIDE, ops.SCALAR_FLOOR_DIVIDE,
     ops.ISFINITE, ops.ISINF, ops.ISNAN, ops.SIGNBIT, ops.EQUAL, ops.NOT_EQUAL, ops.LESS, ops.LESS_EQUAL,
     ops.GREATER, ops.GREATER_EQUAL, ops.LOGICAL_AND, ops.LOGICAL_OR, ops.LOGICAL_XOR, ops.LOGICAL_NOT,
     ops.BITWISE_INVERT, ops.BITWISE_AND, ops.BITWISE_OR, ops.BITWISE_XOR, ops.BITWISE_LEFT_SHIFT,
@@ -262,6 +262,12 @@ def _copysign(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
         return e.scaled(g, e.multiply(e(ops.SIGN, a), e(ops.COPYSIGN, e.full(node, 1.0), b)))
 
     return [_reduced(e, node, 0, to_magnitude), None]
+
+
+@derivative(ops.HEAVISIDE)
+def _heaviside(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    x = node.operands[0]
+    return [None, _reduced(e, node, 1, lambda: e.where(e(ops.EQUAL, x, 0.0), g, 0.0))]
 
 
 @derivative(ops.NEXTAFTER)
