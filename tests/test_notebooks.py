@@ -48,6 +48,7 @@ SAYS = {
     "graph_breaks": ["data-dependent-branch", "fori_loop", "one graph", "talks to the laboratory"],
     "recompiles": ["x.dtype == float64, got float32", "1 compile: ['x.shape[0] >= 2']", "recompiles, "],
     "kernels": ["rows over 2000 x 300r", "matmul", "x as fast, "],
+    "gradients": ["100% on the right side", "loop_3_backward", "misfit 15.14 -> "],
     "wrong_results": ["at fault is the backend careless", "12 operations reduced to 1", "RESULTS DIFFER"],
 }
 """What the outputs of each notebook hold among other things."""

@@ -459,7 +459,7 @@ def while_loop_of_numbers(a, b, n):
 
 
 @program(lambda: (numbers(50),))
-def gradient_of_an_element_loop(x):
+def gradient_of_a_scalar_recurrence(x):
     def loss(x):
         y = x.copy()
         for i in range(1, 50):

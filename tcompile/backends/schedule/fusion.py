@@ -12,7 +12,7 @@ something in common with them, unless a path through another step would then mak
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
@@ -469,11 +469,24 @@ class _Planner:
                     where.setdefault(node, set()).add(step)
                     size = hint(node.tensor.size)
                     if len(where[node]) > 1 or (points >= 2 * size > 2 and node in self._read_inside(step)):
-                        wish.add(node)
+                        wish.add(self._smaller(node, costs))
                         continue
                 left += computed_from(node)
         if wish:
             raise _MustMaterialise(wish)
+
+    def _smaller(self, node: Node, costs: Mapping[Node, float]) -> Node:
+        """What to materialise in place of an expensive value: a smaller one that makes it cheap, where there is one."""
+        left = [*computed_from(node)]
+        while left:
+            part = left.pop()
+            if self.is_leaf(part):
+                continue
+            is_cheap = costs[node] - costs[part] <= STORE_ABOVE < costs[part]
+            if self.kind[part] == "map" and is_cheap and 2 * hint(part.tensor.size) <= hint(node.tensor.size):
+                return part
+            left += computed_from(part)
+        return node
 
     def _read_inside(self, step: Step) -> set[Node]:
         """The values that are computed in the innermost loops, not once a row."""

@@ -12,7 +12,7 @@ argument of a derivative around this one.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -238,12 +238,19 @@ def _reverse(tx: Context, function: Constant, args: Sequence[Value], kwargs: Map
     pairs = _scalar(tx, result, leaves) if seed.is_none else _seeded(tx, result, seed)
     known = set(graph.nodes)
     gradients = iter(pull_back(tx, graph.nodes[start:], pairs, leaves))
-    own = {node for node in graph.nodes if node not in known and is_new(node)}
+    own = {node for node in graph.nodes if node not in known and _is_own(node, known)}
     found: list[Value] = []
     for argument in chosen:
         wrapped = [leaf.wrap(tx, next(gradients), own) for leaf in argument.leaves]
         found.append(unflatten(argument.spec, iter(wrapped)))
     return SequenceValue([result, more, SequenceValue(found, tuple)], tuple)
+
+
+def _is_own(node: Node, known: Collection[Node]) -> bool:
+    """Whether a node's array is a new one, or written into one, that the derivative has made."""
+    while node.op is ops.ASSIGN:
+        node = node.inputs[0]
+    return node not in known and is_new(node)
 
 
 def with_aux(tx: Context, result: Value, has_aux: bool) -> tuple[Value, Value]:
