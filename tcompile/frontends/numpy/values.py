@@ -203,7 +203,10 @@ def array_object(b: Builder, value: Any) -> Traced:
 
 
 def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
-    """``np.array`` of nested lists whose leaves are numbers or rank-0 traced values."""
+    """``np.array`` of nested lists whose leaves are numbers, rank-0 traced values, or arrays of one shape."""
+    stacked = _stacked(b, value, dtype)
+    if stacked is not None:
+        return stacked
     items: list[Any] = []
     leaves: list[Traced | TracedNumber] = []
 
@@ -215,7 +218,7 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         items.append(item)
         if isinstance(item, Traced):
             if item.type.ndim:
-                raise CannotCapture("array-conversion", "a list of arrays becomes an array; np.stack says so exactly")
+                raise CannotCapture("array-conversion", "a list of arrays and numbers, or of arrays of several shapes")
             leaves.append(item)
             return slot(len(leaves) - 1, item), np.zeros((), item.type.dtype)[()]
         if isinstance(item, TracedNumber):
@@ -252,6 +255,27 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         if unsafe:  # NumPy refuses a scalar that does not fit, where it casts an array of rank 0
             target = _OF_SCALARS
     return call(b, target, leaves, result, template, dtype=seen.dtype.name)
+
+
+def _stacked(b: Builder, value: Any, dtype: DType | None) -> Traced | None:
+    """Arrays of one shape side by side along a new first axis; None for anything else in a list."""
+    rows = []
+    for item in value:
+        row = _stacked(b, item, dtype) if isinstance(item, list | tuple) else item
+        if not isinstance(row, Traced) or not row.type.ndim or not takes_dtype(row.type.dtype):
+            return None
+        rows.append(row)
+    if not rows or not all(same_shape(row.type.shape, rows[0].type.shape) for row in rows):
+        return None
+    common = np.result_type(*(row.type.dtype for row in rows)) if dtype is None else dtype
+    if not takes_dtype(common) or not all(np.can_cast(row.type.dtype, common) for row in rows):
+        return None
+    nodes = []
+    for row in rows:
+        node = cast(b, row, common)
+        node = node if node.tensor.c_contiguous else b.op("copy_c", node)
+        nodes.append(b.op("index", node, key=(None, Ellipsis)))
+    return Traced(b.op("concat", *nodes, axis=0))
 
 
 def _one_by_one(b: Builder, items: Sequence[Any], shape: tuple[int, ...], dtype: DType) -> Node:
