@@ -594,3 +594,52 @@ def test_all_of_them_inside_of_a_compiled_function():
     np.testing.assert_allclose(product, (2 * np.cos(x) - x * np.sin(x)) * v)
     np.testing.assert_allclose([value, pushed], [f(x), exact @ v])
     np.testing.assert_allclose(pulled, 2 * exact)
+
+
+PRINTING = {
+    "arrays": lambda x: (print("y", np.sin(x), x.shape), np.sum(x * x))[1],
+    "numbers": lambda x: (print(f"{x.max():.3f}", x[0], end="!\n"), np.sum(x * x))[1],
+    "containers": lambda x: (print([x[0], 1], {"a": x[1]}), np.sum(x * x))[1],
+}
+
+
+def printing_loop(x):
+    for i in range(60):
+        x = x * 0.5
+        if i % 20 == 0:
+            print(i, x)
+    return x.sum()
+
+
+def printing_branch(x):
+    if x[0] > 0:
+        print("positive")
+    else:
+        print("negative")
+    return (x * x).sum()
+
+
+def printing_between_writes(x):
+    y = x.copy()
+    print(y)
+    y[0] = 5.0
+    print(y)
+    return (y * y).sum()
+
+
+@pytest.mark.parametrize(
+    "function", [*PRINTING.values(), printing_loop, printing_branch, printing_between_writes],
+    ids=[*PRINTING, "loop", "branch", "writes"],
+)  # fmt: skip
+@pytest.mark.parametrize("stance", ["default", "force_eager"])
+def test_prints_are_made_once(function, stance, capsys):
+    """A differentiated function prints what the plain call prints, once, in its order."""
+    function(X)
+    want = capsys.readouterr().out
+    gradient = tcompile.grad(function)
+    with tcompile.set_stance(stance):
+        for _ in range(3):
+            gradient(X)
+            assert capsys.readouterr().out == want
+    tcompile.grad(lambda x: gradient(x).sum())(X)
+    assert capsys.readouterr().out == want

@@ -281,10 +281,10 @@ def test_other_paths_neither_raise_nor_warn(monkeypatch, most_ops):
 def test_a_break_is_an_error_with_its_line():
     def function(x):
         if x.sum() > 0:
-            print("positive")
+            open("positive")
         return np.sum(x * x)
 
-    with pytest.raises(DerivativeError, match=r'print\("positive"\)'):
+    with pytest.raises(DerivativeError, match=r'open\("positive"\)'):
         tcompile.grad(function)(X)
     np.testing.assert_array_equal(tcompile.grad(function)(-X), -2 * X)
 

@@ -33,7 +33,7 @@ from tcompile.capture.semantics.construction import (
     makes_instances,
 )
 from tcompile.capture.semantics.operators import binary, contains, identical, ordered, unary
-from tcompile.capture.semantics.special import call_special, is_reorderable
+from tcompile.capture.semantics.special import call_later, call_special, is_reorderable
 from tcompile.capture.semantics.stdlib import GETTERS, LIBRARY, call_getter
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.attributes import AttributesValue
@@ -126,7 +126,10 @@ def call_constant(tx: Context, function: Constant, args: Sequence[Value], kwargs
     if by_users:
         raise CannotCapture("unknown-function", function.describe())
     if target in _IO:
-        raise CannotCapture("input-output", function.describe())
+        later = call_later(tx, function, args, kwargs) if tx.differentiated and target is print else None
+        if later is None:
+            raise CannotCapture("input-output", function.describe())
+        return later
     if target in _TEXTS:
         return text(tx, target, args, kwargs)
     if _is_pure(target):

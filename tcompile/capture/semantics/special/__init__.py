@@ -46,6 +46,7 @@ def call_special(tx: Context, function: Constant, args: Sequence[Value], kwargs:
 __all__ = [
     "SPECIAL",
     "batching",
+    "call_later",
     "call_special",
     "control_flow",
     "custom_rules",
