@@ -304,7 +304,7 @@ def _check_float(value: Any, name: str) -> None:
         if value.dtype.kind not in "fc":
             raise DerivativeError(f"{name} has the dtype {value.dtype}; pass floats, as by {name}.astype(float)")
     elif isinstance(value, complex):
-        raise DerivativeError(f"{name} is the complex {value}: pass np.complex128({value})")
+        raise DerivativeError(f"{name} is the complex number {value!r}: pass np.complex128{value!r}")
     elif not isinstance(value, float):
         raise DerivativeError(f"{name} is a {type(value).__name__}; pass a float or an array of floats")
 

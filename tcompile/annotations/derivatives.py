@@ -228,7 +228,7 @@ def stop_gradient(x: Any) -> Any:
 def checkpoint(fun: _Function) -> _Function:
     """``fun``, whose intermediate values are not kept for the derivative but computed again: less memory, more time.
 
-    The derivative of a long loop stores what ``config.autodiff_memory`` allows without this.
+    A long loop needs no checkpoint: its derivative keeps to ``config.autodiff_memory``.
 
     Parameters
     ----------

@@ -3,6 +3,7 @@ import re
 import numpy as np
 import pytest
 
+import tcompile
 from tcompile.backends.llvm import compile_graph
 from tcompile.backends.replay import Replay
 from tcompile.graph import Graph, ScalarType, TensorType, ops
@@ -426,3 +427,13 @@ def test_vectors_on_the_stack_lie_in_one_cache_line():
     of_kernel = kernel.assembly().split(f"{kernel.name}:\n", 1)[1]
     if "rsp" in of_kernel and ("zmm" in of_kernel or "ymm" in of_kernel):  # an x86 with vectors longer than the stack's
         assert re.search(r"andq\s+\$-(64|32), %rsp", of_kernel)
+
+
+def test_many_paths_through_few_values():
+    """Choosing what to materialise goes over each value once, however many paths lead to it."""
+    text = "def f(x):\n    y = x\n" + "    y = y * y * 0.5 + y\n" * 30
+    space = {"np": np}
+    exec(text + "    return np.sum(y, axis=0), np.sum(np.sin(y), axis=1), np.max(np.cos(y), axis=0)\n", space)
+    x = np.linspace(0.0, 0.01, 600).reshape(30, 20)
+    for found, want in zip(tcompile.compile(space["f"])(x), space["f"](x), strict=True):
+        np.testing.assert_allclose(found, want, rtol=1e-13)

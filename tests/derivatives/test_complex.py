@@ -209,6 +209,24 @@ def test_at_zero():
     assert np.array_equal(tcompile.grad(lambda x: np.abs(x * 1j).sum())(np.zeros(2)), np.zeros(2))
 
 
+def test_powers_at_zero():
+    """An exponent 0 and a base 0 give 0, and no warning, as for reals."""
+    ones = np.ones(2, complex)
+    zeros = np.array([0j, 1j])
+    with np.errstate(all="raise"):
+        assert np.array_equal(tcompile.vjp(lambda z: z**0, zeros)[1](ones)[0], [0, 0])
+        assert np.array_equal(tcompile.vjp(lambda w: 0.0**w, zeros + 2)[1](ones)[0], [0, 0])
+    with np.errstate(all="ignore"):
+        assert np.array_equal(tcompile.vjp(lambda z: z ** np.zeros(2), zeros)[1](ones)[0], [0, 0])
+
+
+def test_powers_of_scalars():
+    """A complex scalar has the powers of an array."""
+    found = tcompile.grad(lambda z: z[0] ** 2, holomorphic=True)(Z)
+    assert np.allclose(found, [2 * Z[0], 0, 0])
+    assert np.isclose(tcompile.grad(lambda z: z**3, holomorphic=True)(np.complex128(1 + 2j)), 3 * (1 + 2j) ** 2)
+
+
 def test_batches_and_jacobians():
     """Batches and Jacobians of functions whose steps are complex."""
 
@@ -237,6 +255,7 @@ def test_batches_and_jacobians():
         (lambda: tcompile.grad(lambda x: np.sign(x * 1j).real.sum())(X), "sign has no derivative rule for complex"),
         (lambda: tcompile.grad(lambda x: np.linalg.svd(square(x), False)[1].sum())(X), "svd has no derivative rule"),
         (lambda: tcompile.jacrev(np.fft.fft)(X), "functions with real results"),
+        (lambda: tcompile.jacfwd(lambda z: np.abs(z) ** 2)(Z), "jacfwd takes real arguments"),
     ],
 )  # fmt: skip
 def test_what_is_refused(make, text):

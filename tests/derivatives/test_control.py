@@ -118,6 +118,18 @@ def test_checkpoint_is_a_region():
         tcompile.checkpoint(3)
 
 
+def test_while_loop_keeps_its_values():
+    """What plain Python refuses has no gradient either."""
+
+    def grown(x: Any) -> Any:
+        return tcompile.while_loop(lambda a: a.size < 20, lambda a: (np.concatenate([a, a]),), (x,))[0].sum()
+
+    with pytest.raises(ValueError, match=r"shape"):
+        grown(X)
+    with pytest.raises(tcompile.errors.DerivativeError, match="other structures, dtypes or shapes"):
+        tcompile.grad(grown)(X)
+
+
 # -- what loops store --------------------------------------------------------------------------------------------------
 def sines(x: Any, n: int) -> Any:
     y = x

@@ -477,13 +477,15 @@ class _Planner:
 
     def _smaller(self, node: Node, costs: Mapping[Node, float]) -> Node:
         """What to materialise in place of an expensive value: a smaller one that makes it cheap, where there is one."""
-        left = [*computed_from(node)]
+        left, seen = [*computed_from(node)], set[Node]()
         while left:
             part = left.pop()
-            if self.is_leaf(part):
+            if part in seen or self.is_leaf(part):
                 continue
-            is_cheap = costs[node] - costs[part] <= STORE_ABOVE < costs[part]
-            if self.kind[part] == "map" and is_cheap and 2 * hint(part.tensor.size) <= hint(node.tensor.size):
+            seen.add(part)
+            if not costs[node] - costs[part] <= STORE_ABOVE < costs[part]:
+                continue  # what it is computed from costs less
+            if self.kind[part] == "map" and 2 * hint(part.tensor.size) <= hint(node.tensor.size):
                 return part
             left += computed_from(part)
         return node

@@ -8,6 +8,7 @@ functions have the rules of the real ones (``table`` says why).
 
 from __future__ import annotations
 
+import cmath
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -112,14 +113,20 @@ def _power(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     base, exponent = _given(node)
 
     def to_base() -> Node:
-        less = e.subtract(exponent, 1.0) if isinstance(exponent, Node) else exponent - 1
-        partial = e.numpy(np.power, base, less)
-        return e.sum_to(e.scaled(g, e.multiply(partial, exponent)), base.tensor.shape)
+        # 0 where the exponent is 0, also at the base 0.
+        if not isinstance(exponent, Node):
+            if exponent == 0:
+                return e.full(base, 0.0)
+            partial, given = e.numpy(np.power, base, exponent - 1), g
+        else:
+            partial = e.numpy(np.power, base, e.subtract(exponent, 1.0))
+            given = e.where(e(ops.EQUAL, exponent, 0.0), 0.0, g)
+        return e.sum_to(e.scaled(given, e.multiply(partial, exponent)), base.tensor.shape)
 
     def to_exponent() -> Node:
         # 0 at the base 0, where the logarithm is infinite.
         zero = e(ops.EQUAL, base, 0.0) if isinstance(base, Node) else None
-        logarithm = e.numpy(np.log, base) if isinstance(base, Node) else complex(np.log(complex(base)))
+        logarithm = e.numpy(np.log, base) if isinstance(base, Node) else cmath.log(base) if base else 0.0
         partial = e.multiply(node, logarithm if isinstance(logarithm, Node) else e.full(node, logarithm, ()))
         given = g if zero is None else e.where(zero, 0.0, g)
         return e.sum_to(e.scaled(given, partial), exponent.tensor.shape)

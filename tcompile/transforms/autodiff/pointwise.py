@@ -315,5 +315,5 @@ complex_too(
     ops.EXPM1, ops.LOG, ops.LOG1P, ops.LOG2, ops.LOG10, ops.SIN, ops.COS, ops.TAN, ops.ASIN, ops.ACOS, ops.ATAN,
     ops.SINH, ops.COSH, ops.TANH, ops.ASINH, ops.ACOSH, ops.ATANH, ops.ABS, ops.ADD, ops.SUBTRACT, ops.MULTIPLY,
     ops.DIVIDE, ops.POW, ops.WHERE, ops.ASTYPE, ops.SCALAR_ADD, ops.SCALAR_SUBTRACT, ops.SCALAR_MULTIPLY,
-    ops.SCALAR_NEGATIVE, ops.PYTHON_DIVIDE,
+    ops.SCALAR_NEGATIVE, ops.SCALAR_POW, ops.PYTHON_DIVIDE,
 )  # fmt: skip

@@ -161,8 +161,8 @@ def backward(
     """The cotangents of ``sources``, appended to ``graph``.
 
     ``nodes`` are those of the differentiated part, in order; ``outputs`` are pairs of a node and its cotangent;
-    ``library`` adds calls of NumPy's functions. Raises
-    DerivativeError where a node between has no rule, with the user's line.
+    ``library`` adds calls of NumPy's functions. Raises DerivativeError where a node between has no rule, with the
+    user's line.
     """
     walk = Walk(graph, nodes, sources, library)
     for node, g in outputs:

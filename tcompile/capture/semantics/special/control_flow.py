@@ -161,7 +161,16 @@ def _iterated(tx: Context, cond_fn: Value, body_fn: Value, values: Sequence[Valu
             return None
         if not goes_on:
             return SequenceValue([*values], tuple)
-        values = _items_of(body_fn.call(tx, values, {}))
+        after = _items_of(body_fn.call(tx, values, {}))
+        _check_kept(tx, values, after)
+        values = after
+
+
+def _check_kept(tx: Context, before: Sequence[Value], after: Sequence[Value]) -> None:
+    """Refuses an iteration that returns other structures, dtypes or shapes than it was given."""
+    (old, spec), (new, other) = (flatten(tx, SequenceValue([*values], tuple)) for values in (before, after))
+    if spec != other or not all(fits(as_node(tx, a), as_node(tx, b)) for a, b in zip(old, new, strict=True)):
+        raise mismatch("body_fn returns values of other structures, dtypes or shapes than it was given.")
 
 
 def _items_of(value: Value) -> Sequence[Value]:

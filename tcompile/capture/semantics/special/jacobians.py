@@ -116,6 +116,8 @@ def _float_result(value: Value) -> Node | None:
 def _unit_vectors(tx: Context, node: Node) -> Node:
     """One array like the node for each of its elements, which is 1 there and 0 elsewhere."""
     tensor = node.tensor
+    if tensor.dtype.kind == "c":
+        raise refuse("An argument is complex: jacfwd takes real arguments.")
     eye = tx.builder.op("eye", n_rows=tensor.size, n_cols=tensor.size, k=0, dtype=tensor.dtype.name)
     return tx.builder.op("reshape", eye, shape=(tensor.size, *tensor.shape))
 
