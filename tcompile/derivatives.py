@@ -189,7 +189,7 @@ class _Graphs:
             yield self._paths[number]
 
     def anew(self, follows_path: bool) -> _Function:
-        """One that is evaluated operation by operation, and kept by nobody."""
+        """A new one, for one call. Its graph is evaluated operation by operation."""
         return self._made(_reference, follows_path)
 
     def _made(self, backend: _Function, follows_path: bool) -> _Function:

@@ -90,7 +90,7 @@ class Clock:
             raise Changed(iterations=iterations, results=results)
 
     def tick_inside(self) -> None:
-        """Polls if due, inside an iteration of a scalar loop. Raises Changed where that takes too long to end."""
+        """Polls if due, inside an iteration of a scalar loop. Raises Changed if the iteration takes too long."""
         if self.is_due() and has_changed():
             self.since = self.since or self.last
             if self.last - self.since > _PATIENCE:

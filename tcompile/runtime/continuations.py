@@ -42,7 +42,7 @@ def prepare(captured: Captured, loop: str, parameters: Sequence[Any]) -> dict[tu
     graph = captured.graph
     node = None if graph is None else next((node for node in graph.nodes if node.name == loop), None)
     versions = held_versions(node.attrs["program"]) if node is not None and node.op is ops.SCALAR_LOOP else 1
-    places = [(loop, version) for version in range(versions)]
+    places = [(loop, version) for version in range(max(versions, 1))]  # one at least: what cannot go on is kept, too
     return {place: _prepared(captured, place, parameters) for place in places}
 
 

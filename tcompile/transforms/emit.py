@@ -27,6 +27,11 @@ Library: TypeAlias = Callable[
 ]
 
 
+# Functions that kernels compute of real numbers alone: of complex ones they are library calls.
+REAL_IN_KERNELS = (
+    ops.EXP, ops.EXP2, ops.EXPM1, ops.LOG, ops.LOG1P, ops.LOG2, ops.LOG10, ops.SQRT, ops.SIN, ops.COS, ops.TAN,
+    ops.ASIN, ops.ACOS, ops.ATAN, ops.SINH, ops.COSH, ops.TANH, ops.ASINH, ops.ACOSH, ops.ATANH,
+)  # fmt: skip
 STOPPED: WeakSet[Node] = WeakSet()  # nodes of which derivatives see no dependence (``stop_gradient``)
 
 
@@ -59,6 +64,8 @@ class Emit:
 
     def __call__(self, op: Op, *operands: Operand, **attrs: Any) -> Node:
         """The node of ``op`` on these operands. Raises GraphError where they do not fit."""
+        if op in REAL_IN_KERNELS and any(isinstance(o, Node) and is_complex(o) for o in operands):
+            return self.numpy(op.reference(np), *operands)
         made = apply(self.graph, op, *operands, location=self.location, **attrs)
         made.silent = self.silent
         return made
@@ -107,7 +114,7 @@ class Emit:
 
     def conj(self, a: Node) -> Node:
         """``a.conj()``."""
-        return self(ops.CONJ, a) if a.tensor.dtype.kind == "c" else a
+        return self(ops.CONJ, a) if is_complex(a) else a
 
     def where(self, condition: Node, a: Operand, b: Operand) -> Node:
         """``a`` where the condition holds, else ``b``."""
@@ -208,9 +215,14 @@ def _is_zero(operand: Operand) -> bool:
     return not isinstance(operand, Node) and type(operand) in (int, float) and operand == 0
 
 
+def is_complex(node: Node) -> bool:
+    """Whether a node has complex numbers."""
+    return isinstance(node.type, TensorType) and node.type.dtype.kind == "c"
+
+
 def is_float(node: Node) -> bool:
     """Whether a node has a dtype in which derivatives are taken."""
     return isinstance(node.type, TensorType) and node.type.dtype.kind in "fc"
 
 
-__all__ = ["CUSTOM", "STOPPED", "CustomRule", "Emit", "Library", "is_float"]
+__all__ = ["CUSTOM", "REAL_IN_KERNELS", "STOPPED", "CustomRule", "Emit", "Library", "is_complex", "is_float"]

@@ -473,7 +473,7 @@ def gradient_of_a_scalar_recurrence(x):
 def gradient_of_a_recurrence(w, x):
     def loss(w):
         h = x
-        for _ in range(20):
+        for _ in range(500):
             h = np.tanh(w @ h + x)
         return h.sum()
 

@@ -668,7 +668,7 @@ def _words_of_all(kinds: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 def _words(kind: Any) -> Any:
     """A kind without what the bits of its numbers do not tell.
 
-    >>> _words("float") == _words("float64"), _words("float") == _words("int")
+    >>> _words("float") == _words("np.float64"), _words("float") == _words("int")
     (True, False)
     """
     if isinstance(kind, str):

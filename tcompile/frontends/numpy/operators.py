@@ -31,7 +31,7 @@ UNARY: dict[str, np.ufunc] = {"+": np.positive, "-": np.negative, "~": np.invert
 # Results of these may take the place of the left operand, or of either.
 _OVERWRITING = frozenset({"+", "-", "*", "/", "//", "&", "|", "^", "<<", ">>"})
 _EITHER = frozenset({"+", "*", "&", "|", "^"})
-_OF_COMPLEX = frozenset("+-*/")  # of which NumPy's scalars make the same as its arrays
+_OF_COMPLEX = frozenset("+-*/")  # by which NumPy's scalars and a Python complex give what arrays give
 _LARGE = 256 * 1024  # bytes, from which on NumPy does that
 # Where arrays wrap silently, NumPy's scalar arithmetic sets the overflow flag.
 _SCALAR_CHECKED = {"+", "-", "*", "//", "%", "**", "<", "<=", "==", "!=", ">", ">="}

@@ -218,7 +218,9 @@ def nested(b: Builder, value: Any, dtype: DType | None = None) -> Traced:
         items.append(item)
         if isinstance(item, Traced):
             if item.type.ndim:
-                raise CannotCapture("array-conversion", "a list of arrays and numbers, or of arrays of several shapes")
+                raise CannotCapture(
+                    "array-conversion", "a list with arrays in it becomes an array; np.stack joins arrays of one shape"
+                )
             leaves.append(item)
             return slot(len(leaves) - 1, item), np.zeros((), item.type.dtype)[()]
         if isinstance(item, TracedNumber):

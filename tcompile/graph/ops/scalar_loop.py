@@ -197,7 +197,7 @@ def text(program: Program, arrays: int) -> str:
         first = [f"    {line}" for line in _lines(kinds, blocks[0][1])]
         drawn = f"    a{target}[...] = {_draw(what, f'size=a{target}.shape')}"
         return "\n".join([head, *first, drawn, "    return ()"]) + "\n"
-    held = held_versions(program) > 0
+    held = any(line[0] == "hold" for _, instructions, _ in blocks for line in instructions)
     lines = [head, "    at = 0", "    clock = Clock()", "    while True:"]
     for number, (_, instructions, end) in enumerate(blocks):
         lines.append(f"        {'elif' if number else 'if'} at == {number}:")
@@ -253,10 +253,10 @@ def _entered(end: tuple[Any, ...]) -> tuple[int, ...]:
 
 
 def held_versions(program: Program) -> int:
-    """How many versions of an iteration a backend may leave the loop before."""
-    made = {line[1]: line for _, lines, _ in program[2] for line in lines}
-    holds = [line for _, lines, _ in program[2] for line in lines if line[0] == "hold"]
-    return 1 + max((made[line[3]][2] for line in holds), default=-1)
+    """How many versions of an iteration a program as capture writes it holds."""
+    lines = [line for _, instructions, _ in program[2] for line in instructions]
+    numbers = {line[3] for line in lines if line[0] == "hold"}
+    return 1 + max((line[2] for line in lines if line[1] in numbers), default=-1)
 
 
 def _lines(kinds: Sequence[Kind], instructions: Sequence[tuple[Any, ...]]) -> Iterator[str]:

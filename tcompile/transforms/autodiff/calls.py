@@ -24,7 +24,7 @@ from tcompile.graph.sizes import Size, is_one
 from tcompile.transforms.autodiff.composed import COMPOSED, pulls
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
 from tcompile.transforms.autodiff.table import COMPLEX_CALLS, VJPS, Pull, derivative
-from tcompile.transforms.emit import Emit, is_float
+from tcompile.transforms.emit import Emit, is_complex, is_float
 from tcompile.transforms.library_calls import argument, at_first_places, einsum_labels
 
 TARGETS: dict[str, Callable[[Emit, Node, Node], Sequence[Pull | None]]] = {}
@@ -90,7 +90,7 @@ def _several(walk: Walk, node: Node) -> None:
     rule = PARTS.get(node.attrs["target"])
     if rule is None:
         raise DerivativeError(walk.why(node))
-    if any(o.tensor.dtype.kind == "c" for o in node.inputs):
+    if any(map(is_complex, node.inputs)):
         raise DerivativeError(walk.why(node, f"{node.attrs['target']} has no derivative rule for complex numbers"))
     walk.add(node.inputs[0], rule(walk.e, node, walk.results[node]))
 
@@ -313,7 +313,7 @@ def _correlate(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     a, v = node.inputs
     if argument(node, 2, "mode", "valid") != "valid":
         return pulls(e, node, g)
-    if any(x.tensor.dtype.kind == "c" for x in (a, v)):
+    if any(map(is_complex, (a, v))):
         return pulls(e, node, g)
     return [lambda: e.numpy(np.convolve, g, v), lambda: e.numpy(np.correlate, a, g, "valid")]
 

@@ -3,14 +3,13 @@
 Input: a call of one of NumPy's ufuncs of complex operands, and its result's cotangent.
 Output: the operands' cotangents.
 Why: kernels compute real functions alone, so those of complex numbers are not rows of the op table. Holomorphic
-functions have the rules of the real ones (``table`` says why).
+functions have the rules of the real ones (``table`` says why), which ``pointwise`` has.
 """
 
 from __future__ import annotations
 
 import cmath
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,58 +17,16 @@ import numpy as np
 from tcompile.graph import ops
 from tcompile.graph.ir import Node, Operand
 from tcompile.graph.ops.opaque import Slot
-from tcompile.transforms.autodiff.calls import target
-from tcompile.transforms.autodiff.table import COMPLEX_CALLS, Pull
-from tcompile.transforms.emit import Emit
+from tcompile.transforms.autodiff import pointwise  # noqa: F401  # registers the rules
+from tcompile.transforms.autodiff.calls import TARGETS, target
+from tcompile.transforms.autodiff.table import COMPLEX_CALLS, VJPS, Pull
+from tcompile.transforms.emit import REAL_IN_KERNELS, Emit
 from tcompile.transforms.library_calls import argument
 
-
-def _square(e: Emit, x: Node) -> Node:
-    return e.multiply(x, x)
-
-
-def _over(e: Emit, x: Node) -> Node:
-    return e.divide(1.0, x)
-
-
-def _root(e: Emit, x: Node) -> Node:
-    return e.numpy(np.sqrt, x)
-
-
-# The partial derivatives, of the result ``y`` and the operand ``x``.
-_PARTIALS: dict[str, Callable[[Emit, Node, Node], Node]] = {
-    "exp": lambda e, y, x: y,
-    "exp2": lambda e, y, x: e.multiply(y, math.log(2.0)),
-    "expm1": lambda e, y, x: e.add(y, 1.0),
-    "log": lambda e, y, x: _over(e, x),
-    "log1p": lambda e, y, x: _over(e, e.add(x, 1.0)),
-    "log2": lambda e, y, x: _over(e, e.multiply(x, math.log(2.0))),
-    "log10": lambda e, y, x: _over(e, e.multiply(x, math.log(10.0))),
-    "sqrt": lambda e, y, x: e.divide(0.5, y),
-    "sin": lambda e, y, x: e.numpy(np.cos, x),
-    "cos": lambda e, y, x: e.negative(e.numpy(np.sin, x)),
-    "tan": lambda e, y, x: e.add(_square(e, y), 1.0),
-    "arcsin": lambda e, y, x: _over(e, _root(e, e.subtract(1.0, _square(e, x)))),
-    "arccos": lambda e, y, x: e.negative(_over(e, _root(e, e.subtract(1.0, _square(e, x))))),
-    "arctan": lambda e, y, x: _over(e, e.add(_square(e, x), 1.0)),
-    "sinh": lambda e, y, x: e.numpy(np.cosh, x),
-    "cosh": lambda e, y, x: e.numpy(np.sinh, x),
-    "tanh": lambda e, y, x: e.subtract(1.0, _square(e, y)),
-    "arcsinh": lambda e, y, x: _over(e, _root(e, e.add(_square(e, x), 1.0))),
-    "arccosh": lambda e, y, x: _over(e, e.multiply(_root(e, e.subtract(x, 1.0)), _root(e, e.add(x, 1.0)))),
-    "arctanh": lambda e, y, x: _over(e, e.subtract(1.0, _square(e, x))),
-}
-
-
-def _unary(name: str, partial: Callable[[Emit, Node, Node], Node]) -> None:
-    @target(f"numpy.{name}")
-    def rule(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-        return [lambda: e.scaled(g, partial(e, node, node.inputs[0]))]
-
-
-for _name, _partial in _PARTIALS.items():
-    _unary(_name, _partial)
-COMPLEX_CALLS.update(f"numpy.{name}" for name in (*_PARTIALS, "cumsum", "multiply", "power"))
+for _row in REAL_IN_KERNELS:
+    TARGETS[f"numpy.{_row.reference(np).__name__}"] = VJPS[_row]
+COMPLEX_CALLS.update(f"numpy.{_row.reference(np).__name__}" for _row in REAL_IN_KERNELS)
+COMPLEX_CALLS.update(("numpy.cumsum", "numpy.multiply", "numpy.power"))
 
 
 @target("numpy.cumsum")

@@ -22,7 +22,7 @@ from tcompile.graph.ops.opaque import Slot
 from tcompile.graph.sizes import SymInt, always, product
 from tcompile.transforms.autodiff.reverse import backward
 from tcompile.transforms.autodiff.table import Pull
-from tcompile.transforms.emit import Emit, is_float
+from tcompile.transforms.emit import Emit, is_complex, is_float
 from tcompile.transforms.library_calls import argument, at_first_places, keyword
 
 Composition = Callable[[Emit, Node], Node]
@@ -138,7 +138,7 @@ def _spread(e: Emit, node: Node) -> Node:
 
 def _squares(e: Emit, x: Node) -> Node:
     """The squares of the elements' magnitudes."""
-    if x.tensor.dtype.kind != "c":
+    if not is_complex(x):
         return e(ops.SQUARE, x)
     return e.add(*(e(ops.SQUARE, e(ops.COPY_C, e(part, x))) for part in (ops.REAL, ops.IMAG)))
 

@@ -5,13 +5,13 @@ Output: the cotangents of what it carried at its start.
 Why: the derivative of a loop is a loop, whose compile time does not depend on the trip count.
 
 The forward loop stores values of its iterations, one row of a stack for each iteration. A second loop goes from
-the last row to the first, computes the rest of the body once more, and walks back through it (Griewank and Walther,
+the last row to the first, recomputes the rest of the body, and walks back through it (Griewank and Walther,
 Evaluating Derivatives, 2008, chapter 12). What is stored, ``residuals`` decides: neither sums that are merely added to,
 nor what no iteration changes, nor an array of which an iteration reads one element.
 
 Where the stacks would take more than ``config.autodiff_memory``, the loop becomes segments of about the square root of
-its iterations: an outer loop over segments, whose derivative stores what each segment begins with and computes the
-segment once more. The last segment is a loop of its own, which is not computed again, and as long as the memory allows.
+its iterations: an outer loop over segments, whose derivative stores what each segment begins with and recomputes the
+segment. The last segment is a loop of its own, which is not recomputed, and as long as the memory allows.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def fori_loop(walk: Walk, node: Node) -> None:
     active = sorted(_active(node.regions[0], first))
     if active and any(i in walk.results[node] for i in active):
         assert not isinstance(stop, float | complex)
-        made, memory = _Backward(walk, node, active, str(counter.symbol), stop), config.autodiff_memory
-        if hint(stop) * made.row_bytes() > memory:
-            made.computes_again()
-        row = made.row_bytes()
+        loop, memory = _Backward(walk, node, active, str(counter.symbol), stop), config.autodiff_memory
+        if hint(stop) * loop.row_bytes() > memory:
+            loop.recompute_products()
+        row = loop.row_bytes()
         if hint(stop) >= _FEWEST and hint(stop) * row > memory and always(lambda: stop > 0):
             _in_segments(walk, node, active, counter.symbol, stop, memory // row)
         else:
-            made.run()
+            loop.run()
 
 
 _FEWEST = 16  # iterations of a loop that is split
@@ -97,9 +97,9 @@ def _in_segments(walk: Walk, node: Node, active: Sequence[int], counter: SymInt,
     node.operands = (0, left, *kept)
 
     walk.active |= {first, *(begins[i] for i in active)}
-    made_last = _Backward(walk, node, active, str(last), left)
-    made_last.computes_again()
-    made_last.run()
+    last_segment = _Backward(walk, node, active, str(last), left)
+    last_segment.recompute_products()
+    last_segment.run()
     for i in active:
         g = walk.total(begins[i])
         if g is not None:
@@ -153,12 +153,12 @@ class _Backward:
         self.types = [type_of(i) for i in inputs]
         self.last = self.body.env.counter(count - 1, ("backward", counter))
         self.moved = Moved({counter: count - 1 - self.last})
-        self.again = False  # whether products and library calls are computed again
+        self.recompute = False  # whether products and library calls are recomputed
         self.region, self.kept, self.stays = self._region()
 
-    def computes_again(self) -> None:
-        """Has products and library calls computed again, where that takes less memory."""
-        self.again = True
+    def recompute_products(self) -> None:
+        """Has the backward body recompute products and library calls, where that takes less memory."""
+        self.recompute = True
         self.region, self.kept, self.stays = self._region()
 
     def run(self) -> None:
@@ -239,7 +239,7 @@ class _Backward:
         others = [n for n in used if n not in begins and n not in steps]
         read = {o for n in others for o in n.inputs}.union(outputs)
         storable = {node for node in (*begins, *steps) if self._is_storable(node)}
-        kept = residuals([n for n in region.nodes if n in steps], list(begins), read, storable, self.again)
+        kept = residuals([n for n in region.nodes if n in steps], list(begins), read, storable, self.recompute)
         if kept is None:
             kept = list(begins)
         inside = Emit(region, self.walk.e.library)

@@ -1,4 +1,4 @@
-"""Which values of an iteration its derivative stores: the cheapest ones from which the rest is computed again.
+"""Which values of an iteration its derivative stores: the cheapest ones from which the rest is recomputed.
 
 Input: the nodes of an iteration that its derivative depends on, the values with which the iteration begins, and the
 nodes that the derivative reads.
@@ -8,7 +8,7 @@ Why: an iteration that reads one element of an array need not store the array.
 It is a minimum cut, by bytes, of the graph that leads from the values at the iteration's beginning to those that the
 derivative reads (Chen and others, Training deep nets with sublinear memory cost, 2016, have the trade of memory for
 computing; the cut is Ford and Fulkerson's, Maximal flow through a network, 1956). Results of products and of library
-calls count as given, too: they are stored, or something that depends on them, but not computed again.
+calls count as given, too: they are stored, or something that depends on them, but not recomputed.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ def stored_bytes(node: Node) -> int:
 
 
 def residuals(
-    nodes: Sequence[Node], given: Sequence[Node], read: Collection[Node], storable: Collection[Node], again: bool
+    nodes: Sequence[Node], given: Sequence[Node], read: Collection[Node], storable: Collection[Node], recompute: bool
 ) -> list[Node] | None:
-    """The nodes to store, in order; None where some value can be neither stored nor computed again.
+    """The nodes to store, in order; None where some value can be neither stored nor recomputed.
 
-    ``nodes`` and ``given`` are the iteration's, in order, ``read`` those that the derivative reads. ``again``: products
-    and calls may be computed again.
+    ``nodes`` and ``given`` are the iteration's, in order, ``read`` those that the derivative reads. ``recompute``:
+    products and calls may be recomputed.
     """
     flow = _Flow()
     inside = {*given, *nodes}
@@ -49,7 +49,7 @@ def residuals(
         flow.add((node, False), (node, True), stored_bytes(node) if node in storable else _UNSTORABLE)
         if not known.isdisjoint(node.inputs):
             known.add(node)
-        if node in given or (node in known and node.op in _EXPENSIVE and node in storable and not again):
+        if node in given or (node in known and node.op in _EXPENSIVE and node in storable and not recompute):
             flow.add(_SOURCE, (node, False), _UNSTORABLE)
         if node in read:
             flow.add((node, True), _SINK, _UNSTORABLE)

@@ -20,7 +20,7 @@ from tcompile.graph.op import Op
 from tcompile.graph.types import TensorType
 from tcompile.transforms.autodiff.parts import together, writes_zeros
 from tcompile.transforms.autodiff.table import COMPLEX, COMPLEX_CALLS, NO_VJP, VJPS, Part, Vjp
-from tcompile.transforms.emit import CUSTOM, STOPPED, CustomRule, Emit, Library
+from tcompile.transforms.emit import CUSTOM, STOPPED, CustomRule, Emit, Library, is_complex
 
 Loop = Callable[["Walk", Node], None]
 LOOPS: dict[Op, Loop] = {}  # operations with several results and cotangents
@@ -90,7 +90,7 @@ class Walk:
 
     def _propagate(self, node: Node, rule: Vjp, g: Node) -> None:
         try:
-            if any(_is_complex(o) for o in (node, *node.inputs) if o in self.active) and not _is_known(node):
+            if any(is_complex(o) for o in (node, *node.inputs) if o in self.active) and not _is_known(node):
                 name = node.attrs.get("target", node.op.name)
                 raise DerivativeError(f"{name} has no derivative rule for complex numbers")
             pulls = rule(self.e, node, g)
@@ -132,10 +132,6 @@ def _why(node: Node, reason: str = "") -> str:
     reason = reason or NO_VJP.get(node.op, f"{name} has no derivative rule")
     where = f" (line {node.location.line}: {node.location.text.strip()})" if node.location is not None else ""
     return f"{reason}{where}"
-
-
-def _is_complex(node: Node) -> bool:
-    return isinstance(node.type, TensorType) and node.type.dtype.kind == "c"
 
 
 def _is_known(node: Node) -> bool:
