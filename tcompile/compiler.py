@@ -261,6 +261,8 @@ def _continuation(
     )  # fmt: skip
     if outcome.graph_break is not None or outcome.captured.exit is None:  # capture did not reach the loop
         return None
+    if cache.built is None or cache.built.first is None:
+        return None
     return outcome.captured
 
 
@@ -268,7 +270,7 @@ def _resumable(settings: CompileSettings, compiler: Compiler, function: types.Fu
     """Returns the rewritten code of an inlined function, with a cache of its own; None if it cannot be resumed."""
     cache = FunctionCache.of(function, settings)
     rewritten = rewritten_of(cache, function.__code__, compiler)
-    if rewritten is None:
+    if rewritten is None or rewritten.first is None:
         return None
 
     def resume(

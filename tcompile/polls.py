@@ -32,14 +32,16 @@ def has_changed() -> bool:
 
 
 class Changed(Exception):
-    """A signal handler or another thread changed something that the running loop has read.
+    """The frame of a running loop goes on in plain Python: something that the loop has read was changed by a signal
+    handler or another thread, or a scalar loop comes to an exception.
 
     Attributes:
         loop: name of the loop's node, or "" if the loop ended in the middle of an iteration.
         iterations: completed iterations; for a scalar loop, the position of its iterator.
         results: the node's results after that many iterations.
         variables: for a scalar loop, words with its iterator's position, the version of its iteration, and the numbers
-            that it holds at the start of its next iteration.
+            that it holds at the start of its next iteration. Before an exception the version is negative, and the
+            numbers are those that it holds there.
     """
 
     def __init__(
@@ -53,6 +55,11 @@ class Changed(Exception):
         """Where the loop ended: its name, and the version of its iteration. Versions differ in variables' kinds."""
         return self.loop, int(self.variables[1]) if len(self.variables) else 0
 
+    @property
+    def raises(self) -> bool:
+        """Whether the loop has come to an exception."""
+        return self.place[1] < 0
+
 
 setattr(Changed, MARK, False)  # marked as tcompile's, whatever the frames above run
 
@@ -65,11 +72,11 @@ class Clock:
     False
     """
 
-    __slots__ = ("last", "left", "since", "stretch")
+    __slots__ = ("began", "last", "left", "since", "stretch")
 
     def __init__(self) -> None:
         self.left = self.stretch = 1  # iterations until the time is read again
-        self.last = perf_counter()
+        self.began = self.last = perf_counter()
         self.since = 0.0  # when the change was first seen
 
     def is_due(self) -> bool:
@@ -109,6 +116,10 @@ class Clock:
     def leaves(self) -> bool:
         """Whether a scalar loop is to end before its next iteration, because of a change."""
         return bool(self.since) and not self._is_inside()
+
+    def is_late(self) -> bool:
+        """Whether a scalar loop has run so long that it is not to run again where it comes to an exception."""
+        return perf_counter() - self.began > _INTERVAL and not self._is_inside()
 
     def _is_inside(self) -> bool:
         """Whether this loop runs inside another loop that has a clock."""

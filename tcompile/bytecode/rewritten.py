@@ -51,6 +51,7 @@ _PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STOR
 _CALL_ONE = op("SWAP", 2) + op("PUSH_NULL") + op("SWAP", 2) + op("CALL", 1)  # the function, with the item below it
 _LOAD_CHECKED = "LOAD_FAST_CHECK" if "LOAD_FAST_CHECK" in OP else "LOAD_FAST"
 _LOAD_CELL = "LOAD_CLOSURE" if "LOAD_CLOSURE" in OP else "LOAD_FAST"
+(_NOP,) = numbers("NOP")
 _RETURNS = numbers("RETURN_VALUE", "RETURN_CONST", "RERAISE")
 _CALLS = numbers("CALL", "CALL_KW")
 _MOVES = PLAIN | numbers("KW_NAMES", "PRECALL")
@@ -121,6 +122,20 @@ class Rewritten:
     def route(self, offset: int) -> tuple[bool, ...]:
         """Returns the bits that lead to the instruction at ``offset``; KeyError unless it is one of ``targets``."""
         return self._routes[offset]
+
+    @property
+    def first(self) -> int | None:
+        """The first resume point, if the code does nothing before it; else None.
+
+        A function that begins with ``try:`` has none at its very start.
+        """
+        stream = self.analysis.stream
+        i = stream.index[self.analysis.start]
+        while stream.begin[i] * 2 not in self.resume_points:
+            if stream.ops[i] != _NOP:
+                return None
+            i += 1
+        return stream.begin[i] * 2
 
     def following(self, offset: int) -> tuple[int, ...]:
         """Returns the first resume points on each path after the instruction at ``offset``.

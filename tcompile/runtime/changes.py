@@ -61,12 +61,10 @@ def _has_changed() -> bool:
         frame = frame.f_back
     if frame is None:
         return False
-    captured: Captured = frame.f_globals["captured"]
     known = frame.f_locals
-    names = [captured.name_of(f"p{number}", known) for number in range(captured.arity)]
-    if None in names:
+    captured, parameters = _parameters(frame)
+    if parameters is None:
         return False
-    parameters = [known[name] for name in names if name is not None]
     here = running(below)
     kept: _Kept = known.setdefault(_KEPT, {})
     if captured.reread.has_changed(parameters, known):
@@ -83,6 +81,14 @@ def _has_changed() -> bool:
                 captured.continuations.pop(place, None)
             return True
     return False
+
+
+def _parameters(frame: types.FrameType) -> tuple[Captured, Sequence[Any] | None]:
+    """Returns the entry whose program this frame runs, and its parameters, if all are known."""
+    captured: Captured = frame.f_globals["captured"]
+    known = frame.f_locals
+    names = [captured.name_of(f"p{number}", known) for number in range(captured.arity)]
+    return captured, None if None in names else [known[name] for name in names if name is not None]
 
 
 def _of_loop(places: dict[tuple[str, int], T], loop: str) -> dict[tuple[str, int], T]:
@@ -127,20 +133,41 @@ def resume_run(error: Changed, cache: FunctionCache) -> Any:
     is_scalar = bool(len(error.variables))
     if found is not None and answer is not None and not is_scalar:
         open_resume_points(cache, found.captured, cache.first)
-    how = "runs this stretch again" if answer is None else "continues in plain Python with the next iteration"
-    bus.emit(FellBack(**cache.about, reason="something that a loop reads has changed", detail=f"the call {how}"))
+    reason = "an exception is raised in a loop" if error.raises else "something that a loop reads has changed"
+    where = "before the exception" if error.raises else "with the next iteration"
+    how = "runs this stretch again" if answer is None else f"continues in plain Python {where}"
+    bus.emit(FellBack(**cache.about, reason=reason, detail=f"the call {how}"))
     return MISS if answer is None else Resumed(answer, is_scalar)
 
 
 def _continuation_of(error: Changed) -> Continuation | None:
-    """Returns the paused run's continuation, from the frame of its entry program."""
+    """Returns the paused run's continuation, from the frame of its entry program.
+
+    After a change that was made meanwhile, a loop that comes to an exception has none.
+    """
     traceback = error.__traceback__
-    while traceback is not None:
-        if _is_entry(traceback.tb_frame):
-            kept: _Kept = traceback.tb_frame.f_locals.get(_KEPT, {})
-            return kept.get(error.place)
+    while traceback is not None and not _is_entry(traceback.tb_frame):
         traceback = traceback.tb_next
-    return None
+    if traceback is None:
+        return None
+    frame = traceback.tb_frame
+    kept: _Kept = frame.f_locals.get(_KEPT, {})
+    if not error.raises or error.place in kept:
+        return kept.get(error.place)
+    from tcompile.runtime.continuations import prepared
+
+    captured, parameters = _parameters(frame)
+    if parameters is None or captured.reread.has_changed(parameters, frame.f_locals):
+        return None
+    found = prepared(captured, error.place, parameters)
+    below = []
+    while traceback is not None:
+        below.append(traceback.tb_frame)
+        traceback = traceback.tb_next
+    here = running(reversed(below[1:]))
+    if found is not None and here is not None:
+        found.earlier.update(here.earlier())
+    return found
 
 
 __all__ = ["Resumed", "resume_run"]

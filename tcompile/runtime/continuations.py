@@ -43,10 +43,10 @@ def prepare(captured: Captured, loop: str, parameters: Sequence[Any]) -> dict[tu
     node = None if graph is None else next((node for node in graph.nodes if node.name == loop), None)
     versions = held_versions(node.attrs["program"]) if node is not None and node.op is ops.SCALAR_LOOP else 1
     places = [(loop, version) for version in range(max(versions, 1))]  # one at least: what cannot go on is kept, too
-    return {place: _prepared(captured, place, parameters) for place in places}
+    return {place: prepared(captured, place, parameters) for place in places}
 
 
-def _prepared(captured: Captured, place: tuple[str, int], parameters: Sequence[Any]) -> Continuation | None:
+def prepared(captured: Captured, place: tuple[str, int], parameters: Sequence[Any]) -> Continuation | None:
     """Returns the continuation of a run with these parameters; None if its loop cannot be resumed in the middle."""
     if captured.continue_in is None:
         return None
@@ -166,4 +166,4 @@ def _late_numbers(captured: Captured, error: Changed) -> list[Any]:
     return [int(words[0]), *numbers]
 
 
-__all__ = ["Continuation", "Unlike", "answer", "prepare"]
+__all__ = ["Continuation", "Unlike", "answer", "prepare", "prepared"]

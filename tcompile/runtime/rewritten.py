@@ -125,7 +125,8 @@ def resuming_code(
 
     full = cache.built
     assert full is not None
-    start = full.analysis.start
+    start = full.first
+    assert start is not None
     answers = [answer]
 
     def call(offset: int) -> Callable[..., Any]:

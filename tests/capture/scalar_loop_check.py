@@ -11,13 +11,17 @@ import math
 import types
 import warnings
 from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 import tcompile
+from tcompile import polls
+from tcompile.backends.llvm.scalar_loops import lower
 
 from .language_check import Difference, TooLong, checks, shrink, time_limit
 from .scalar_loop_programs import program
@@ -28,22 +32,35 @@ SIZES = (8, 8, 5, 0, 9)
 
 @dataclass(frozen=True)
 class Plan:
-    """How a program is run: by which backend, with arrays of which numbers, for these sizes one after the other."""
+    """How a program is run: by which backend, with arrays of which numbers, for these sizes one after the other.
+
+    ``late``: before an exception, a loop leaves for plain Python as if it had run for long.
+    """
 
     backend: str
     numbers: int
     sizes: tuple[int, ...] = SIZES
+    late: bool = False
 
     def simpler(self) -> Iterator[Plan]:
         """Plans with less in them."""
         yield replace(self, backend="eager")
+        yield replace(self, late=False)
         for size in dict.fromkeys(self.sizes):
             yield replace(self, sizes=(size,))
 
     @classmethod
     def random(cls, random: Random, backend: str | None = None, stress: bool = False) -> Plan:
         """Some plan; ``stress`` adds nothing to it."""
-        return cls(backend or random.choice(("eager", "llvm", "llvm")), random.randrange(1000))
+        backend = backend or random.choice(("eager", "llvm", "llvm"))
+        return cls(backend, random.randrange(1000), late=random.random() < 0.5)
+
+
+@contextmanager
+def late_loops() -> Iterator[None]:
+    """A block in which every loop has run for long as soon as its second iteration begins."""
+    with mock.patch.object(lower, "_BUDGET", 0), mock.patch.object(polls, "_INTERVAL", 0.0):
+        yield
 
 
 def run(function: Any, numbers: int, size: int) -> Any:
@@ -87,7 +104,7 @@ def nodes_of(source: str, plan: Plan) -> int | None:
     tcompile.reset()
     compiled = tcompile.compile(types.FunctionType(plain.__code__, names), backend=plan.backend)
     try:
-        with time_limit(LONGEST), tcompile.config.patch(verify=True):
+        with time_limit(LONGEST), tcompile.config.patch(verify=True), late_loops() if plan.late else nullcontext():
             for call, want in zip(calls, wanted, strict=True):
                 got = run(compiled, *call)
                 if got != want:

@@ -81,7 +81,7 @@ class Writer(Lines):
         return text
 
     def statement(self) -> None:
-        kind = self.random.randrange(19)
+        kind = self.random.randrange(20)
         if kind < 4:
             self.add(f"{self.element()} = {self.number()}")
         elif kind < 6:
@@ -103,7 +103,11 @@ class Writer(Lines):
                 self.block()
         elif kind == 12 and self.counters:
             self.add(f"if {self.test()}:")
-            self.add(f"    {self.pick('break', 'continue', 'return a, s, k, -1', 'break')}")
+            leave = self.pick(
+                "break", "break", "break", "continue", "continue", "return a, s, k, -1", "return", "return s",
+                "return k, c", "raise ValueError(s, k)", f"raise IndexError('none', {self.pick(*self.counters)})",
+            )  # fmt: skip
+            self.add(f"    {leave}")
         elif kind == 13 and self.depth < 4:
             self.loop()
         elif kind == 14 and self.depth < 4:
@@ -119,6 +123,8 @@ class Writer(Lines):
             self.counters.pop()
         elif kind == 15:
             self.row()
+        elif kind == 19 and self.depth < 4 and self.counters:
+            self.caught()
         elif kind == 18:
             self.appends = True
             item = self.item.format(self.pick("s", "k", "c", *self.counters * 3, self.element()), self.pick("0", "c"))
@@ -130,7 +136,18 @@ class Writer(Lines):
             self.block()
             del self.counters[-2:]
         else:
-            self.add(f"c = {self.pick(*self.counters, 'k', '2')}")
+            self.add(self.pick(f"c = {self.pick(*self.counters, 'k', '2')}", f"assert {self.test()}, k"))
+
+    def caught(self) -> None:
+        """An exception that the function itself handles."""
+        self.add("try:")
+        self.depth += 1
+        self.add(f"if {self.test()}:")
+        self.add(f"    raise {self.pick('KeyError', 'ValueError(s)')}")
+        self.depth -= 1
+        self.block()
+        self.add("except KeyError:")
+        self.add(f"    {self.pick('k', 'n', 'c')} {self.pick('=', '+=')} {self.pick('1', 'k', *self.counters)}")
 
     def row(self) -> None:
         """Numbers that are stored in a row, or read from one; and the larger of several."""

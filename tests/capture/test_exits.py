@@ -251,6 +251,73 @@ def test_the_error_after_a_loop():
     check(raises_without, lambda: (line(), 9, 0.1), backends=("eager", "llvm"))
 
 
+def writes_after_one_exit(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 0.1:
+            return x, i
+    x[0] = 0.0
+    return x, n
+
+
+def text_or_none(x, n):
+    y = None
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 0.1:
+            y = "small"
+            break
+    return y, x
+
+
+def argument_or_result(x, n):
+    first = x
+    while x.max() > 0.1:
+        x = x * 0.9
+        n -= 1
+        if n == 0:
+            return first
+    return x
+
+
+def flag_or_none(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 0.1:
+            done = True
+            break
+    else:
+        done = None
+    return x + 1 if done else x
+
+
+def pair_or_number(x, n):
+    for i in range(n):
+        x = x * 0.9
+        if x.max() < 0.1:
+            return i, x
+    return -1
+
+
+@pytest.mark.parametrize("f", [text_or_none, argument_or_result, pair_or_number])
+def test_values_of_several_kinds(f):
+    for compiled in each(f, lambda: (line(), 90)):
+        assert "exit_loop" in ops(compiled)
+        assert not compiled.breaks
+        for n in (90, 5, 91, 4):
+            x = line()
+            got, want = compiled(x, n), f(x, n)
+            np.testing.assert_equal(got, want)
+            assert (got is x) == (want is x)
+
+
+def test_a_test_of_a_value_of_several_kinds():
+    for n in (90, 5):
+        for compiled in each(flag_or_none, lambda n=n: (line(), n)):
+            assert "exit_loop" in ops(compiled)
+            assert [each.reason.id for each in compiled.breaks] == ["data-dependent-branch"]
+
+
 def differs_after(x, n):
     for i in range(n):
         x = x * 0.9
@@ -454,8 +521,8 @@ def test_explain_says_what_became_of_them():
     assert until == "This loop stays a loop: one node of the graph, any number of iterations."
     (limited,) = told(value_iteration, matrix() * 0.05, line(), 1e-6, 500)
     assert limited == "This loop stays a loop: one node of the graph, at most 500 iterations."
-    result, *_ = told(differs_after, line(), 90)
-    assert result.endswith("the result depends on how it is left.")
+    result, *_ = told(writes_after_one_exit, line(), 90)
+    assert result.endswith("the code after one of its exits has side effects.")
 
 
 def test_an_exception_handler_that_jumps_back_makes_no_loop():

@@ -20,6 +20,7 @@ from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.constant import Constant, integer
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.int_nodes import check_bits
+from tcompile.capture.values.phi import PhiValue
 from tcompile.capture.values.scalar import number_value, of_kind
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt
@@ -135,15 +136,18 @@ class Select:
             raise other
         first = values[0]
         if all(value is first or same_constant(value, first) for value in values):
-            self._claim(values, key, other)
+            self._claim(values, (), other)
             return first
         if key not in self._made:
-            self._made[key] = self._new(name, values, other)
-            self._claim(values, key, other)
+            made = self._made[key] = self._new(name, values, other)
+            self._claim(values, () if isinstance(made, PhiValue) else key, other)
         return self._made[key]
 
     def _claim(self, values: Sequence[Value], key: tuple[int, ...], other: Exception) -> None:
-        """Makes sure that an array of the loop has one place only, or the same places at every exit."""
+        """Makes sure that an array of the loop is not selected in one place, and itself or otherwise in another.
+
+        The key is empty where the array itself is the value.
+        """
         for value in values:
             if self.after.owns(value) and self._taken.setdefault(id(value), key) != key:
                 raise other
@@ -155,13 +159,13 @@ class Select:
             if len({len(row) for row in rows}) == 1:
                 parts = zip(*rows, strict=True)
                 return SequenceValue([self.merged(name, list(part)) for part in parts], tuple)
-            raise other
-        kinds = [self._kind(value, other) for value in values]
-        if any(kind != kinds[0] for kind in kinds):
-            raise other
+            return self._phi(values, other)
+        kinds = [self._kind(value) for value in values]
+        if kinds[0] is None or any(kind != kinds[0] for kind in kinds):
+            return self._phi(values, other)
         nodes = [node_of(tx, value) for value in values]
         if any(not fits(node.tensor, nodes[0].tensor) for node in nodes):
-            raise other
+            return self._phi(values, other)
         op, result = tx.builder.op, nodes[0]
         for number, node in zip(self.numbers[1:], nodes[1:], strict=True):
             result = op("where", op("equal", self.which, number), node, result)
@@ -170,19 +174,25 @@ class Select:
             merged.memory.made = all(x.memory.is_new for x in values if isinstance(x, ArrayValue) and x.memory)
         return merged
 
-    def _kind(self, value: Value, other: Exception) -> Any:
+    def _phi(self, values: Sequence[Value], other: Exception) -> Value:
+        """A value of several kinds. A loop around this one could not carry it."""
+        tx = self.tx
+        if tx.builder.graph is not tx.graph:
+            raise other
+        return PhiValue(number_value(tx, self.which, int), dict(zip(self.numbers, values, strict=True)))
+
+    def _kind(self, value: Value) -> Any:
+        """The kind of a value that the graph can select; None for others."""
         if isinstance(value, ArrayValue):
             if not value.traced.scalar and not self.after.owns(value):
-                raise other
+                return None
             if value.memory is not None:
                 value.memory.ask_identity()
             return "scalar" if value.traced.scalar else "array"
         if isinstance(value, Constant) and self.tx.is_scalar(value.value):
             return "scalar"
         kind = value.python_type
-        if kind not in (bool, int, float):
-            raise other
-        return kind
+        return kind if kind in (bool, int, float) else None
 
 
 __all__ = ["AfterLoop", "Select"]

@@ -11,7 +11,7 @@ The extra parameters are the number of completed iterations, and then the number
 from __future__ import annotations
 
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import METHOD
@@ -171,6 +171,19 @@ class LateNumber(Value):
         return program.load(self.given)
 
 
+class LateRange(Value):
+    """The iterator of a range inside a scalar loop: the next int, the end, and the step if it is not known."""
+
+    def __init__(self, numbers: Sequence[LateNumber], step: int | None) -> None:
+        self.numbers, self.step = numbers, step
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """A new iterator over the remaining ints."""
+        numbers = [program.rebuild(number) for number in self.numbers]
+        bounds = numbers if self.step is None else [*numbers, str(self.step)]
+        return f"{program.constant(range_from)}(0, {', '.join(bounds)})"
+
+
 class LateIterator(Value):
     """An iterator that has given its next items to a loop. ``per_iteration`` of them go to one iteration of the node.
 
@@ -275,6 +288,6 @@ def _as_it_is(value: Value, made: dict[int, LateIterator]) -> Value:
 
 
 __all__ = [
-    "LateInt", "LateIterator", "LateNumber", "LateSpan", "NoContinuation", "Reached", "go_back_to_call",
+    "LateInt", "LateIterator", "LateNumber", "LateRange", "LateSpan", "NoContinuation", "Reached", "go_back_to_call",
     "go_to_next_iteration", "go_to_resume_point", "is_wanted",
 ]  # fmt: skip

@@ -31,6 +31,7 @@ from tcompile.capture.interpreter.frame import Returned
 from tcompile.capture.loops.continuation import (
     LateIterator,
     LateNumber,
+    LateRange,
     LateSpan,
     NoContinuation,
     go_to_next_iteration,
@@ -39,25 +40,41 @@ from tcompile.capture.loops.continuation import (
 from tcompile.capture.loops.list_accumulators import is_own_list
 from tcompile.capture.scalar_loops import opcodes  # noqa: F401  # fills the translator's tables
 from tcompile.capture.scalar_loops.node import append, number_of, operand_of
-from tcompile.capture.scalar_loops.translator import NULL, Exit, Iteration, Refused, Translator, V, is_number, parts_of
+from tcompile.capture.scalar_loops.translator import (
+    NULL,
+    Exit,
+    Iteration,
+    Raising,
+    Refused,
+    Translator,
+    V,
+    is_number,
+    parts_of,
+)
 from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import NULL as EMPTY
 from tcompile.capture.values.base import LazyValue, Value, settled
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, value_of
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
+from tcompile.capture.values.phi import PhiValue
 from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.span import CountedSpan, ListSlice
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt, TensorType, ops
-from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, code_points, dtype_of
+from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, code_points, dtype_of, ways
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
     from tcompile.capture.interpreter.loop_info import Header
 
+# What only moves values, and returns them.
+_MOVES = (
+    "NOP", "LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_CONST", "BUILD_TUPLE", "RETURN_VALUE", "RETURN_CONST",
+)  # fmt: skip
 FEW_ITERATIONS = 4  # of straight code: trip counts up to this one are unrolled
 # The most items of a list in a loop without a trip count, and in a loop where only some iterations append. If there
 # are more, Python runs the call.
@@ -96,8 +113,11 @@ def enter(f: Frame, header: Header) -> bool:
     return True
 
 
-def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], int | None]:
-    """The instructions of the translated code that a loop begins, and its end (None: the end of the function)."""
+def _ways(found: Analysis, start: int, loop: frozenset[int], lost: frozenset[int]) -> tuple[set[int], int | None]:
+    """The instructions of the translated code that a loop begins, and its end (None: the end of the function).
+
+    ``lost`` instructions, from which on an exception is raised, are not among them.
+    """
     last = {at: end - 1 for at, end in pairwise([*found.blocks, found.stream.size])}
     last.setdefault(start, last[found.blocks[bisect(found.blocks, start) - 1]])  # a test before a `while` loop
     order: list[int] = []  # blocks, by their first instructions, most after their successors
@@ -108,7 +128,7 @@ def _ways(found: Analysis, start: int, loop: frozenset[int]) -> tuple[set[int], 
         if at < 0:
             order.append(~at)
         elif at not in leads:
-            leads[at] = found.next_of(last[at])
+            leads[at] = tuple(way for way in found.next_of(last[at]) if way not in lost)
             waiting.append(~at)
             waiting.extend(leads[at])
     # The blocks on every path from a block to the end of the function, as bits (post-dominators).
@@ -170,12 +190,20 @@ class _Stretch:
         self.lists: list[SequenceValue] = []
         self.rooms: dict[int, Room] = {}
         self.items: Counted | None = None
+        # For each exit of the node, names and kinds of its variables, and the places of their parts among the results.
+        self.results: list[tuple[Sequence[tuple[str | None, Any]], list[int]]] = []
+        self.kinds: list[str] = []  # of all results
+        self.stack: Sequence[V] = ()  # the iterator
         self.held: list[dict[str, Any]] = []  # the kinds of the variables at the start of an iteration, by its version
+        self.raising: list[Raising] = []  # the blocks before an exception that hold their variables
         self.by_identity: dict[int, V] = {}
-        self.inside, self.end = _ways(found, start, header.inside)
+        lost = f.decoded.flow.lost
+        if start in lost:
+            raise Refused("it never ends")
+        self.inside, self.end = _ways(found, start, header.inside, lost)
         bound = {name for at in self.inside for name in _stored(f.decoded.instructions[at]) if name in found.fast_bit}
         self.t = Translator(
-            found, f.decoded.instructions, self.inside, bound, self._outside, functools.partial(self._global, f),
+            found, f.decoded.instructions, self.inside, lost, bound, self._outside, functools.partial(self._global, f),
             self._array_type, self._callee, self._generator, self._spare, self._known_text,
             self._attribute, self._room, self._below, self.tx.scalar_instruction,
         )  # fmt: skip
@@ -196,7 +224,7 @@ class _Stretch:
             if not items.scalar:
                 self._check_worth(items.left)
             t.block = t.entry
-            stack = [self._iterator(items, items.iterations), NULL][: D.iterator_items]
+            stack = self.stack = [self._iterator(items, items.iterations), NULL][: D.iterator_items]
         t.header = self.start if items is not None else self.header.at
         t.run(self.start, stack)
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
@@ -206,9 +234,9 @@ class _Stretch:
             raise Refused("list elements live on a GPU")  # each element would be a store of its own
         if self.rooms:
             self._check_appending()
-        exit = self._exit()
-        results = self._finish_blocks(exit)
-        self._add(exit, results, depth, items)
+        exits = self._exits()
+        self._finish_blocks(exits)
+        self._add(exits, depth, items)
 
     def close(self) -> None:
         """Drops the translator, whose callbacks refer to this object: a cycle would be left to the collector."""
@@ -330,8 +358,10 @@ class _Stretch:
         defaults = function.defaults[len(function.defaults) - missing :] if missing else ()
         given = [*arguments, *(self._value(t, settled(self.tx, value_of(default))) for default in defaults)]
         parameters = dict(zip(code.co_varnames[:count], given, strict=True))
+        lost = f.decoded.flow.lost
         made = Translator(
-            found, f.decoded.instructions, set(range(found.stream.size)), set(found.fast_bit), parameters.get,
+            found, f.decoded.instructions, set(range(found.stream.size)) - lost, lost, set(found.fast_bit),
+            parameters.get,
             functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
             self._known_text, self._attribute, self._room, _nothing_below, self.tx.scalar_instruction, t,
         )  # fmt: skip
@@ -486,37 +516,80 @@ class _Stretch:
                 waiting.extend(self.found.next_of(here) if here not in stops and here in self.inside else ())
         return met
 
-    # -- the exit ------------------------------------------------------------------------------------------------------
-    def _exit(self) -> Exit:
-        """The exit that the node takes: the one with most variables, in their last kinds.
+    # -- the exits -----------------------------------------------------------------------------------------------------
+    def _exits(self) -> list[Exit]:
+        """The exits that the node has. All others are plain Python's.
 
-        All other exits are plain Python's.
+        The first one has most variables, in their last kinds. Others have the same variables, in other kinds: one may
+        be a number or None. Exits that differ in kinds of numbers alone count only where the frame returns to Python
+        right after the loop: elsewhere a variable of several kinds ends the graph. So does one that has another kind
+        only if there is no iteration.
         """
-        exits = list(self.t.exits.values())
-        if not exits:
+        found = list(self.t.exits.values())
+        if not found:
             raise Refused("it never ends")
-        return max(reversed(exits), key=lambda exit: len(exit.state[2]))
+        main = max(reversed(found), key=lambda exit: len(exit.state[2]))
+        tx = self.tx
+        at = main.state[0]
+        returns = self.f is tx.frames[0] and (at < 0 or self._only_returns(at))
+        if tx.builder.graph is not tx.graph or tx.open_loops or (tx.profile.whole and not returns):
+            return [main]
+        exits: dict[Any, Exit] = {}
+        others = [exit for exit in reversed(found) if exit is not main and (returns or not self._is_before_all(exit))]
+        for exit in [main, *others]:
+            place, kinds, variables = exit.state
+            if [name for name, _ in variables] == [name for name, _ in main.state[2]] and place == at:
+                held = (*kinds, *(kind for _, kind in variables))
+                exits.setdefault(held if returns else tuple(map(_without_numbers, held)), exit)
+        return [exit for exit in exits.values() if exit is main or all(map(_is_kept, _kinds_of(exit)))]
 
-    def _finish_blocks(self, exit: Exit) -> list[tuple[str | None, Any, tuple[int, ...]]]:
-        """Ends all exits; returns the variables after the loop: names, kinds, places of the results."""
+    def _is_before_all(self, exit: Exit) -> bool:
+        """Whether an exit is taken only before the first iteration."""
+        headers = [each.block.end for each in self.t.iterations if each.block.state not in self.t.repeated]
+        left = {number for end in headers for number in ways(end)}
+        return all(block.number in left for block, _ in exit.blocks)
+
+    def _only_returns(self, at: int) -> bool:
+        """Whether the code after the loop only moves values, and returns them."""
+        instructions = self.f.decoded.instructions
+        return all(instructions[each].opname in _MOVES for each in self.f.decoded.flow.chain(at))
+
+    def _finish_blocks(self, exits: Sequence[Exit]) -> None:
+        """Ends all exits. ``results`` tells the kinds and places of the variables at each of the node's exits.
+
+        Variables of several exits share the places of the same kind. Where there are several, the first result is the
+        number of the exit.
+        """
         t = self.t
-        variables = exit.state[2]
-        if exit.state[0] < 0:
-            variables = ((None, exit.state[1][0]),)  # type: ignore[assignment]
-        results: list[tuple[str | None, Any, tuple[int, ...]]] = []
-        at = 0
-        for name, kind in variables:
-            self._check_kind(kind)
-            size = len(parts_of(kind))
-            results.append((name, kind, tuple(range(at, at + size))))
-            at += size
+        places: dict[tuple[Any, ...], int] = {(): 0} if len(exits) > 1 else {}
+        for exit in exits:
+            rows = _rows(exit)
+            for _, kind in rows:
+                self._check_kind(kind)
+            keys = [(name, *part) for name, kind in rows for part in enumerate(parts_of(kind))]
+            self.results.append((rows, [places.setdefault(key, len(places)) for key in keys]))
+        self.kinds = ["int" if key == () else key[2] for key in places]
         self.held = self._kept()
         for iteration in t.iterations:
             self._hold(iteration)
-        for other in t.exits.values():
-            for block, given in other.blocks:
-                block.end = ("exit", given) if other is exit else ("replay",)
-        return results
+        for raising in t.raising if self.held and all(room.counts for room in self.rooms.values()) else ():
+            self._hold_where_it_raises(raising)
+        taken = {id(exit): number for number, exit in enumerate(exits)}
+        for exit in t.exits.values():
+            number = taken.get(id(exit))
+            for block, given in exit.blocks:
+                t.block = block
+                block.end = ("replay",) if number is None else ("exit", self._given(number, given))
+
+    def _given(self, number: int, given: Sequence[int]) -> tuple[int, ...]:
+        """The registers of all results at an exit."""
+        found = dict(zip(self.results[number][1], given, strict=True))
+        if len(self.results) > 1:
+            found[0] = self.t.constant(number).register
+        return tuple(
+            found[place] if place in found else self.t.add("const", kind, dtype_of(kind).type(0).item()).register
+            for place, kind in enumerate(self.kinds)
+        )  # fmt: skip
 
     def _kept(self) -> list[dict[str, Any]]:
         """The variables at the start of all iterations but the first, and their kinds, by the iteration's version.
@@ -528,7 +601,7 @@ class _Stretch:
             return []
         found: list[dict[str, Any]] = []
         for iteration in t.iterations:
-            if iteration.block.state in t.repeated and all(map(_is_kept, iteration.env.values())):
+            if iteration.block.state in t.repeated and all(_is_kept(v.kind) for v in iteration.env.values()):
                 kinds = {name: v.kind for name, v in iteration.env.items()}
                 if kinds not in found:
                     found.append(kinds)
@@ -553,6 +626,26 @@ class _Stretch:
         registers = [register for name in self.held[version] for register in env[name].registers]
         block.lines += [("hold", -1, position, number, *registers), *rest]
 
+    def _hold_where_it_raises(self, raising: Raising) -> None:
+        """Has a block before an exception hold its variables and its stack, like an iteration's first block.
+
+        The number of its version is negative.
+        """
+        t, inside = self.t, self._is_in_loop(raising)
+        held = [*raising.stack[len(self.stack) if inside else 0 :], *raising.env.values()]
+        if not all(_is_kept(v.kind) or v.kind == NULL.kind or v.kind[0] == "range" for v in held):
+            return
+        self.raising.append(raising)
+        t.block = raising.block
+        position = raising.stack[0] if inside and self.stack else t.constant(0)
+        version = t.constant(-len(self.raising)).register
+        registers = [register for v in held for register in v.registers]
+        t.block.lines.append(("hold", -1, position.registers[0], version, *registers))
+
+    def _is_in_loop(self, raising: Raising) -> bool:
+        """Whether the loop's iterator is still on the stack."""
+        return [v.kind for v in raising.stack[: len(self.stack)]] == [v.kind for v in self.stack]
+
     def _check_kind(self, kind: Any) -> None:
         if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
             return
@@ -562,15 +655,12 @@ class _Stretch:
             self._check_kind(inner)
 
     # -- the node ------------------------------------------------------------------------------------------------------
-    def _add(
-        self, exit: Exit, results: list[tuple[str | None, Any, tuple[int, ...]]], depth: int, items: Counted | None
-    ) -> None:
+    def _add(self, exits: Sequence[Exit], depth: int, items: Counted | None) -> None:
         f, t, tx = self.f, self.t, self.tx
-        kinds = [kind for _, whole, _ in results for kind in parts_of(whole)]
-        values = append(tx, t, self.arrays, kinds)
+        values = append(tx, t, self.arrays, self.kinds)
         made = next(node for node in reversed(tx.builder.graph.nodes) if node.op is ops.SCALAR_LOOP)
         if is_wanted(f, made.name):
-            self._continue()
+            self._continue(depth)
         self._tell(str(items.left) if items is not None else "any number of")
         tx.touch()
         for number, room in self.rooms.items():
@@ -579,46 +669,77 @@ class _Stretch:
             items.decided = True
             items.leave(early=f.decoded.flow.is_left_early(self.header))
         del f.stack[depth:]
-        if exit.state[0] < 0:
-            raise Returned(self._result(exit.state[1][0], values))
+        found = self._variables(values)
+        if exits[0].state[0] < 0:
+            raise Returned(found[None])
         for bound in sorted(t.bound):
-            if bound in f.locals and not any(bound == row[0] for row in results):
+            if bound in f.locals and bound not in found:
                 del f.locals[bound]  # it is dead, or it has no value
-        for row in results:
-            variable, kind, numbers = row
+        for variable, value in found.items():
             assert variable is not None
             f.assigned.add(variable)
-            f.locals[variable] = self._result(kind, [values[n] for n in numbers])
-        f.at = exit.state[0]
+            f.locals[variable] = value
+        f.at = exits[0].state[0]
 
-    def _continue(self) -> None:
-        """Ends the capture where the next iteration begins, with variables that are not known yet."""
+    def _variables(self, nodes: Sequence[Node]) -> dict[str | None, Value]:
+        """The values of all variables after the loop, by their names; a returned value has none."""
+        found: list[dict[str | None, tuple[Any, list[Node]]]] = []
+        for rows, places in self.results:
+            given = iter(places)
+            found.append({name: (kind, [nodes[next(given)] for _ in parts_of(kind)]) for name, kind in rows})
+        which = None if len(found) == 1 else number_of(self.tx, "int", nodes[0])
+        values: dict[str | None, Value] = {}
+        for name, one in found[0].items():
+            each = [row[name] for row in found]
+            made = [self._result(*one)] if all(other == one for other in each) else [self._result(*one) for one in each]
+            values[name] = made[0] if which is None or len(made) == 1 else PhiValue(which, dict(enumerate(made)))
+        return values
+
+    def _continue(self, depth: int) -> None:
+        """Ends the capture where the next iteration begins, or before an exception, with variables not known yet."""
         f, tx, items = self.f, self.tx, self.items
         assert tx.options.continues is not None
         version = tx.options.continues[1]
-        if version >= len(self.held):
+        if not -len(self.raising) <= version < len(self.held):
             raise NoContinuation("the variables at the start of an iteration are not kept")
-        held = self.held[version]
+        at = self.start if items is not None else self.header.at
+        above: Sequence[Any] = ()
+        if version >= 0:
+            held = self.held[version]
+        else:
+            raising = self.raising[-version - 1]
+            at, held = raising.at, {name: v.kind for name, v in raising.env.items()}
+            above = [v.kind for v in raising.stack]
+            if self._is_in_loop(raising):
+                above = above[len(self.stack) :]
+            else:
+                del f.stack[depth:]
         tx.late_is_scalar = True
         for bound in self.t.bound:
             if bound in f.locals and bound not in held:
                 del f.locals[bound]
         place = 0
+        for kind in above:
+            f.stack.append(self._late(kind, place, "stack"))
+            place += len(parts_of(kind))
         for name, kind in held.items():
-            parts = parts_of(kind)
             f.assigned.add(name)
             f.locals[name] = self._late(kind, place, name)
-            tx.late_kinds += parts
-            place += len(parts)
+            place += len(parts_of(kind))
+        tx.late_kinds += [part for kind in (*above, *held.values()) for part in parts_of(kind)]
         advanced = None if items is None else LateIterator(tx, items, absolute=True)
         for number, room in self.rooms.items():
             self._fill(self.lists[number], room, advanced)
-        go_to_next_iteration(f, self.start if items is not None else self.header.at, advanced)
+        go_to_next_iteration(f, at, advanced)
 
     def _late(self, kind: Any, place: int, name: str) -> Value:
         """The value of a variable whose numbers the program gets from the loop that it continues."""
         if isinstance(kind, str):
             return LateNumber(self.tx, place, name)
+        if kind == NULL.kind:
+            return EMPTY
+        if kind[0] == "range":
+            return LateRange([LateNumber(self.tx, place + part, name) for part in range(len(parts_of(kind)))], kind[1])
         if kind[0] == "tuple":
             items = []
             for inner in kind[1]:
@@ -660,6 +781,33 @@ class _Stretch:
         raise AssertionError(kind)
 
 
+def _rows(exit: Exit) -> Sequence[tuple[str | None, Any]]:
+    """The names and kinds of what an exit gives; a returned value has no name."""
+    return ((None, exit.state[1][0]),) if exit.state[0] < 0 else exit.state[2]
+
+
+def _kinds_of(exit: Exit) -> list[Any]:
+    return [kind for _, kind in _rows(exit)]
+
+
+def _is_kept(kind: Any) -> bool:
+    """Whether a value of this kind consists of numbers, or is an object that the loop does not replace."""
+    if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
+        return True
+    return kind[0] == "tuple" and all(map(_is_kept, kind[1]))
+
+
+def _without_numbers(kind: Any) -> Any:
+    """A kind in which all kinds of numbers are one.
+
+    >>> _without_numbers("int") == _without_numbers("np.float64") != _without_numbers(("object", 1))
+    True
+    """
+    if isinstance(kind, str):
+        return "number"
+    return ("tuple", tuple(map(_without_numbers, kind[1]))) if kind[0] == "tuple" else kind
+
+
 def _words_of_all(kinds: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     """The names of variables, and what words hold them."""
     return tuple((name, _words(kind)) for name, kind in kinds.items())
@@ -674,14 +822,6 @@ def _words(kind: Any) -> Any:
     if isinstance(kind, str):
         return dtype_of(kind).char
     return ("tuple", tuple(map(_words, kind[1]))) if kind[0] == "tuple" else kind
-
-
-def _is_kept(v: V) -> bool:
-    """Whether a variable consists of numbers, or is an object that the loop does not replace."""
-    kind = v.kind
-    if isinstance(kind, str) or kind[0] in ("array", "object", "list"):
-        return True
-    return kind[0] == "tuple" and all(_is_kept(V(inner)) for inner in kind[1])
 
 
 def _nothing_below(depth: int) -> V:

@@ -6,12 +6,13 @@ Why: in scalar loops all types follow from those at the start. Each basic block 
 of kinds that reaches it. A variable that is an int in the first iteration and ``np.int64`` afterwards gives two
 versions of the loop, and no value ever has two kinds. ``opcodes`` holds the instructions and calls.
 
-A path that raises in Python ends with ``replay``: plain Python then repeats the whole stretch.
+A path that raises in Python ends with ``replay``: plain Python then repeats the whole stretch. Where it is a ``raise``
+of the loop's own function, the block may hold the values with which plain Python goes on there (``loops.scalar``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 from tcompile.bytecode.analysis import Analysis
@@ -48,6 +49,16 @@ class Iteration:
 
 
 @dataclass
+class Raising:
+    """A block before instructions that lead to an exception, the first of them, and the values there."""
+
+    block: Block
+    at: int
+    stack: tuple[V, ...]
+    env: dict[str, V]
+
+
+@dataclass
 class Exit:
     """An exit: the kinds of its variables, and the blocks that take it, with the values."""
 
@@ -66,12 +77,13 @@ class Translator(Instructions):
     """One stretch on its way to a program.
 
     ``load_outside(name)`` gives a variable as it is before the stretch, ``load_global(translator, instruction)`` an
-    object, ``inside`` are the instructions that belong to it. ``callee(translator, function, arguments)`` gives the
-    translator of the code of a function that is called, and None for what is no function of Python;
-    ``load_generator(translator, object)`` a random generator that is known, ``load_spare(value)`` the arrays with what
-    one keeps beside its state, ``load_text(text)`` the array of a str's code points; ``load_attribute(module, name)``
-    an object of a library's; ``load_room(translator, list, item)`` the arrays that a list's items go to, the first of
-    which counts them; ``load_below(depth)`` a list that lies on the frame's stack below what the stretch has there.
+    object, ``inside`` are the instructions that belong to it, ``lost`` those that lead to an exception.
+    ``callee(translator, function, arguments)`` gives the translator of the code of a function that is called, and None
+    for what is no function of Python; ``load_generator(translator, object)`` a random generator that is known,
+    ``load_spare(value)`` the arrays with what one keeps beside its state, ``load_text(text)`` the array of a str's code
+    points; ``load_attribute(module, name)`` an object of a library's; ``load_room(translator, list, item)`` the arrays
+    that a list's items go to, the first of which counts them; ``load_below(depth)`` a list that lies on the frame's
+    stack below what the stretch has there.
     ``instruction(function)`` names the instruction that a call of a library's function is, None where it is none.
 
     The code of a function that is called is a stretch of its own in the program of its ``caller``.
@@ -82,6 +94,7 @@ class Translator(Instructions):
         found: Analysis,
         instructions: Sequence[Instruction],
         inside: set[int],
+        lost: Set[int],
         bound: set[str],
         load_outside: Callable[[str], V | None],
         load_global: Callable[[Translator, Instruction], V],
@@ -97,7 +110,7 @@ class Translator(Instructions):
         caller: Translator | None = None,
     ) -> None:
         super().__init__(caller)
-        self.found, self.instructions, self.inside, self.bound = found, instructions, inside, bound
+        self.found, self.instructions, self.inside, self.lost, self.bound = found, instructions, inside, lost, bound
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
         self.callee, self.load_generator, self.load_spare = callee, load_generator, load_spare
         self.load_text, self.load_attribute = load_text, load_attribute
@@ -110,6 +123,7 @@ class Translator(Instructions):
         self.exits: dict[State, Exit] = {}
         self.header = -1  # the instruction with which an iteration of the outermost loop begins
         self.iterations: list[Iteration] = []
+        self.raising: list[Raising] = []
         self.repeated: set[State] = set()  # the states in which all iterations begin but the first
         self.outer: dict[str, V | None] = {}
         self.names = {bit: name for name, bit in found.fast_bit.items()}
@@ -126,6 +140,11 @@ class Translator(Instructions):
         variables = self._live(at, env)
         state: State = (at, tuple(v.kind for v in stack), tuple((name, v.kind) for name, v in variables))
         given = tuple(r for v in (*stack, *(v for _, v in variables)) for r in v.registers)
+        if at in self.lost:
+            block = self.new_block(state)
+            block.end = ("replay",)
+            self.raising.append(Raising(block, at, tuple(stack), dict(variables)))
+            return block.number, ()
         if at not in self.inside:
             block = self.new_block(state)
             self.exits.setdefault(state, Exit(state, [])).blocks.append((block, given))
@@ -348,6 +367,6 @@ class Translator(Instructions):
 
 
 __all__ = [
-    "CALLS", "LIBRARY_CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Iteration", "Refused",
-    "Translator", "V", "is_number", "parts_of",
+    "CALLS", "LIBRARY_CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Iteration", "Raising",
+    "Refused", "Translator", "V", "is_number", "parts_of",
 ]  # fmt: skip

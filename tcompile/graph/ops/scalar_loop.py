@@ -201,7 +201,8 @@ def text(program: Program, arrays: int) -> str:
     lines = [head, "    at = 0", "    clock = Clock()", "    while True:"]
     for number, (_, instructions, end) in enumerate(blocks):
         lines.append(f"        {'elif' if number else 'if'} at == {number}:")
-        lines += [f"            {line}" for line in _lines(kinds, instructions)]
+        leaves = "is_late" if end[0] == "replay" else "leaves"
+        lines += [f"            {line}" for line in _lines(kinds, instructions, leaves)]
         if any(way <= number for way in ways(end)):
             lines.append(f"            clock.{'tick_inside' if held else 'tick'}()")
         lines += [f"            {line}" for line in _end(blocks, end)]
@@ -259,11 +260,11 @@ def held_versions(program: Program) -> int:
     return 1 + max((line[2] for line in lines if line[1] in numbers), default=-1)
 
 
-def _lines(kinds: Sequence[Kind], instructions: Sequence[tuple[Any, ...]]) -> Iterator[str]:
+def _lines(kinds: Sequence[Kind], instructions: Sequence[tuple[Any, ...]], leaves: str = "leaves") -> Iterator[str]:
     for name, result, *rest in instructions:
         if name == "hold":
             words = "".join(f"({kinds[register]!r}, r{register}), " for register in rest)
-            yield f"if clock.leaves(): raise Changed(variables=words({words}))"
+            yield f"if clock.{leaves}(): raise Changed(variables=words({words}))"
         elif name == "store":
             array, value, *places = rest
             yield f"a{array}[{_places(places)}] = r{value}"

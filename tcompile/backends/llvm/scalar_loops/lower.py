@@ -298,7 +298,9 @@ class _Function:
             for register in operands(line):
                 self._show(register, bounds)
             if line[0] == "hold":
-                if number in self.held and self.budget and strip is None:
+                if end[0] == "replay":
+                    self._leave_if_late(line[2:])
+                elif number in self.held and self.budget and strip is None:
                     self._leave_if_changed(number, {})
                 continue
             if line[0] == "store":
@@ -390,12 +392,36 @@ class _Function:
         leave, on = w.label("leave"), w.label("on")
         w.branch(w.get(f"icmp ne i32 {w.get(f'load i32, ptr {self.pausing}')}, 0"), leave, on)
         w.place(leave)
+        self._leave(self.held[number], values)
+        w.place(on)
+
+    def _leave_if_late(self, held: Sequence[int]) -> None:
+        """Before an exception: leaves the loop if it has run so long that polls are due; else plain Python repeats it.
+
+        Making the frame that goes on takes about as long as plain Python needs for so few iterations.
+        """
+        w = self.w
+        if not self.held or not self.budget or len(held) > interrupts.HELD:
+            return
+        leave, early = w.label("leave"), w.label("early")
+        late = w.get(f"icmp ne i64 {w.get(f'load i64, ptr {self.last}')}, 0")
+        w.branch(w.get(f"and i1 {late}, {self._may_pause()}"), leave, early)
+        w.place(leave)
+        self._leave(held, {})
+        w.place(early)
+
+    def _may_pause(self) -> str:
+        return self.w.get(f"icmp ne i64 {self._word(self.words.place(('pauses',), 'i', ('pauses', 0)))}, 0")
+
+    def _leave(self, held: Sequence[int], values: Mapping[int, str]) -> None:
+        """Stores the registers with which the frame goes on, and returns."""
+        w = self.w
         w.module.declare("@tc_held", "@tc_held = external global i64")
         w.module.declare("@tc_held_count", "@tc_held_count = external global i64")
         used = w.get("atomicrmw add ptr @tc_held_count, i64 1 seq_cst")
         row = w.get(f"and i64 {used}, {interrupts.HELD_ROWS - 1}")
         words = w.get(f"getelementptr i64, ptr @tc_held, i64 {w.get(f'mul i64 {row}, {interrupts.HELD}')}")
-        for place, register in enumerate(self.held[number]):
+        for place, register in enumerate(held):
             at = w.get(f"getelementptr i64, ptr {words}, i64 {place}")
             value = values.get(register) or self.registers.get(register) or str(self.known[register])
             stored(w, dtype_of(self.kinds[register]), value, at)
@@ -405,12 +431,11 @@ class _Function:
         told = w.get(f"shl i32 {w.get(f'trunc i64 {row} to i32')}, {PAUSED_SHIFT}")
         status = w.get(f"or i32 {kept}, {w.get(f'or i32 {told}, {PAUSED}')}")
         w.do(f"ret i32 {status}")
-        w.place(on)
 
     def _note_change(self, quiet: str) -> None:
         """After a change: ends the outermost loop with this iteration, or at once where that takes too long."""
         w = self.w
-        may = w.get(f"icmp ne i64 {self._word(self.words.place(('pauses',), 'i', ('pauses', 0)))}, 0")
+        may = self._may_pause()
         count = w.get(f"add i32 {w.get(f'load i32, ptr {self.changes}')}, 1")
         w.do(f"store i32 {count}, ptr {self.changes}")
         most = _PATIENCE if self.held else w.get(f"select i1 {may}, i32 1, i32 {_PATIENCE}")
