@@ -51,7 +51,7 @@ _PAIRS = numbers("LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STOR
 _CALL_ONE = op("SWAP", 2) + op("PUSH_NULL") + op("SWAP", 2) + op("CALL", 1)  # the function, with the item below it
 _LOAD_CHECKED = "LOAD_FAST_CHECK" if "LOAD_FAST_CHECK" in OP else "LOAD_FAST"
 _LOAD_CELL = "LOAD_CLOSURE" if "LOAD_CLOSURE" in OP else "LOAD_FAST"
-(_NOP,) = numbers("NOP")
+_NOPS = numbers("NOP")
 _RETURNS = numbers("RETURN_VALUE", "RETURN_CONST", "RERAISE")
 _CALLS = numbers("CALL", "CALL_KW")
 _MOVES = PLAIN | numbers("KW_NAMES", "PRECALL")
@@ -132,7 +132,7 @@ class Rewritten:
         stream = self.analysis.stream
         i = stream.index[self.analysis.start]
         while stream.begin[i] * 2 not in self.resume_points:
-            if stream.ops[i] != _NOP:
+            if stream.ops[i] not in _NOPS:
                 return None
             i += 1
         return stream.begin[i] * 2
