@@ -44,6 +44,7 @@ from tcompile.backends import find_backend, why_no_native
 from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, RecompileLimitError, Unsupported
 from tcompile.graph import Graph
 from tcompile.graph.ops.checks import OtherPath
+from tcompile.graph.ops.scalar_loop import Replayed
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.runtime import debuggers
@@ -137,6 +138,10 @@ def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
             return graphs.whole(function, *rest)
         except RecompileLimitError:
             return graphs.anew(follows_path=False)(function, *rest)
+        except _Failed as failed:
+            if not isinstance(failed.error, Replayed):
+                raise
+            return _by_path(graphs, function, rest)  # where a scalar loop of its own is left to Python
         except Unsupported as error:
             answer = _by_path(graphs, function, rest)
             graphs.branches = True

@@ -95,8 +95,8 @@ def enter(f: Frame, header: Header) -> bool:
         return False
     try:
         found = f.analysis()
-        if tx.differentiated:
-            raise Refused("a derivative is taken of it, for which scalar code has no rule")
+        if tx.differentiated and tx.options.follows_path:
+            raise Refused("a derivative follows the path that its branches take")
         if found is None or f.code.co_flags & 0x2A0:  # generators and coroutines suspend in the middle
             raise Refused("its code is not understood")
         stretch = _Stretch(f, found, at, header)

@@ -7,7 +7,8 @@ Why: loops over single elements run in machine code, with Python's semantics.
 ``scalar_loop(*roots, *numbers, shows=…, program=…)``: a stretch of scalar code with loops in it, which reads and writes
 single elements. ``shows`` has a pair ``(root, path)`` for each array of the program: the operand, and the view ops that
 lead to the array. The node's type is a tuple, which ``get`` reads: each written root, with its new elements, then the
-numbers that the program returns, as arrays of rank 0. It works on copies.
+numbers that the program returns, as arrays of rank 0. It works on copies. An attribute ``runs`` is how many blocks the
+program runs at most, where that is known but does not follow from its ranges.
 
 A program is ``(kinds, numbers, blocks, results)``, plain tuples throughout, so that it can be printed and compared:
 
@@ -371,7 +372,7 @@ def written_roots(shows: Sequence[tuple[int, Any]], program: Program) -> list[in
     return sorted({shows[number][0] for number in written_arrays(program)})
 
 
-def _scalar_loop(*operands: Any, shows: tuple[Any, ...], program: Program) -> tuple[Any, ...]:
+def _scalar_loop(*operands: Any, shows: tuple[Any, ...], program: Program, runs: object = None) -> tuple[Any, ...]:
     kinds, numbers, _, results = program
     written = written_roots(shows, program)
     roots = list(operands[: len(operands) - len(numbers)])

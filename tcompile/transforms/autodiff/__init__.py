@@ -14,6 +14,7 @@ from tcompile.transforms.autodiff import (
     loops,
     pointwise,
     reductions,
+    scalar_loops,
     structure,
 )
 from tcompile.transforms.autodiff.reverse import backward
@@ -30,5 +31,6 @@ __all__ = [
     "loops",
     "pointwise",
     "reductions",
+    "scalar_loops",
     "structure",
 ]

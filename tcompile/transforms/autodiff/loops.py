@@ -364,7 +364,6 @@ def _counter(env: ShapeEnv, name: str, last: Size) -> SymInt:
 
 
 LOOPS[ops.FORI_LOOP] = fori_loop
-refused("a loop over elements that became scalar code has no derivative rule yet", ops.SCALAR_LOOP)
 refused("a loop that a test may end, or a branch in a loop, has no derivative rule yet", ops.EXIT_LOOP)
 
 __all__ = ["Moved", "fori_loop", "type_of"]
