@@ -46,6 +46,23 @@ def test_einsum(subscripts):
         assert "call" in made
 
 
+@pytest.mark.parametrize("subscripts", ["bij,kbj->kbi", "kbj,bij->kbi"])
+def test_large_products_in_another_order(subscripts):
+    """A stack of products of matrices, and a copy."""
+
+    def f(*arrays):
+        return np.einsum(subscripts, *arrays)
+
+    for dtype, order in (("f8", "C"), ("f8", "F"), ("f4", "C"), ("c16", "C"), ("i4", "C"), ("?", "C")):
+        check(f, lambda dtype=dtype, order=order: operands(subscripts, dtype, order, times=6), backends=["llvm"])
+    compiled = tcompile.compile(f)
+    compiled(*operands(subscripts, times=6))
+    made = [node.op.name for graph in compiled.graphs for node in graph.nodes]
+    assert "matmul" in made
+    assert "copy_c" in made
+    assert "call" not in made
+
+
 @pytest.mark.parametrize("how", [True, "greedy", "optimal", ["einsum_path", (0, 1), (0, 1)], ["einsum_path", (0, 1)]])
 @pytest.mark.parametrize("subscripts", ["ij,jk->ik", "ij,jk,kl->il", "ij,jk,kl->li", "ijk,jl,kl->il", "ij,ij,ij->i"])
 def test_optimized(subscripts, how):

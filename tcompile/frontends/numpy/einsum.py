@@ -12,6 +12,8 @@ keeps the call.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ from tcompile.frontends.numpy.shape import diagonal, transpose
 from tcompile.frontends.numpy.values import array, call, same_order, sizes_equal
 from tcompile.graph import ops
 from tcompile.graph.ops.opaque import Slot
-from tcompile.graph.sizes import Size, is_one
+from tcompile.graph.sizes import Size, hint, is_one
 
 # number of multiplications from which BLAS is faster than the loops, even with a check of its result
 _SMALL_PRODUCT = 4096
@@ -118,6 +120,8 @@ def _of_two(b: Builder, parts: list[Traced], terms: list[list[str]], wanted: lis
                 left = _arranged(b, parts[first], terms[first], [*batch, *rows, *summed])
                 right = _arranged(b, parts[second], terms[second], [*batch, *summed, *columns])
                 return matmul(b, left, right)
+    if len(summed) == 1 and all(len(labels) == 1 for labels in alone) and _is_large(sizes.values()):
+        return _reordered(b, parts, terms, batch, alone, summed, wanted)
     labels = [*wanted, *summed]
     if summed and not any(len(term) == len(labels) for term in terms):
         raise CannotCapture("memory-order", "einsum that is no product of matrices, or one in another memory order")
@@ -126,6 +130,24 @@ def _of_two(b: Builder, parts: list[Traced], terms: list[list[str]], wanted: lis
         return _summed(b, product, len(wanted))
     # einsum adds every product to a zero, which makes zero of a negative zero
     return ufuncs.emit(b, np.add, [product, 0]) if product.type.dtype.kind == "f" else product
+
+
+def _is_large(sizes: Iterable[Size]) -> bool:
+    """Whether so many products, of the sizes that capture has seen, are worth a copy of their sums."""
+    return math.prod(map(hint, sizes)) >= _SMALL_PRODUCT
+
+
+def _reordered(
+    b: Builder, parts: list[Traced], terms: list[list[str]], batch: list[str], alone: list[list[str]],
+    summed: list[str], wanted: list[str],
+) -> Traced:  # fmt: skip
+    """A stack of products of matrices, whose axes are then brought in order."""
+    first = int(wanted[-1] in alone[0])  # the last axis stays the last one, if it can
+    (rows,), (columns,) = alone[first], alone[1 - first]
+    left = _arranged(b, parts[first], terms[first], [*batch, rows, *summed])
+    right = _arranged(b, parts[1 - first], terms[1 - first], [*batch, *summed, columns])
+    made = _arranged(b, matmul(b, left, right), [*batch, rows, columns], wanted)
+    return Traced(b.op("copy_c", made.node))
 
 
 def _of_complex(b: Builder, made: Traced, subscripts: str, parts: list[Traced]) -> Traced:
