@@ -273,6 +273,34 @@ def handles_in_a_nest(x, y):
     return bad
 
 
+def handles_in_a_second_loop(x, y):
+    """The iterator on the stack is not that of the loop with which the node begins."""
+    for i in range(len(x)):
+        if x[i] > 1e9:
+            return None
+    bad = 0
+    for j in range(5, len(x) - 3):
+        try:
+            y[j] += 1.0
+            if x[j] > 5.0:
+                raise Bad(j)
+            y[j] += 2.0
+        except Bad:
+            bad += j
+    return bad
+
+
+def raises_on_the_way_out(x, y):
+    for i in range(len(x)):
+        y[i] += 1.0
+        if x[i] > 5.0:
+            t = x[i] * y[i - 1]
+            if t > 2.0:
+                raise Bad(i, t)
+            return t
+    return 0.5
+
+
 def cleans_up(x, y):
     try:
         for i in range(len(x)):
@@ -307,8 +335,8 @@ def elements(x, y):
 
 
 RAISING = (
-    raises, asserts, raises_in_a_nest, raises_in_a_while, handles, handles_in_a_nest, cleans_up,
-    appends, elements,
+    raises, asserts, raises_in_a_nest, raises_in_a_while, handles, handles_in_a_nest, handles_in_a_second_loop,
+    raises_on_the_way_out, cleans_up, appends, elements,
 )  # fmt: skip
 
 

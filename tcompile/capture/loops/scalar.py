@@ -643,8 +643,8 @@ class _Stretch:
         t.block.lines.append(("hold", -1, position.registers[0], version, *registers))
 
     def _is_in_loop(self, raising: Raising) -> bool:
-        """Whether the loop's iterator is still on the stack."""
-        return [v.kind for v in raising.stack[: len(self.stack)]] == [v.kind for v in self.stack]
+        """Whether an iteration of the loop itself leads to the exception, and not the code after it."""
+        return raising.before in self.header.inside
 
     def _check_kind(self, kind: Any) -> None:
         if isinstance(kind, str) or kind[0] in ("array", "list", "object"):

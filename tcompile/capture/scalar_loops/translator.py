@@ -50,9 +50,13 @@ class Iteration:
 
 @dataclass
 class Raising:
-    """A block before instructions that lead to an exception, the first of them, and the values there."""
+    """A block before instructions that lead to an exception, the first of them, and the values there.
+
+    ``before`` is the instruction that leads to them.
+    """
 
     block: Block
+    before: int
     at: int
     stack: tuple[V, ...]
     env: dict[str, V]
@@ -143,7 +147,7 @@ class Translator(Instructions):
         if at in self.lost:
             block = self.new_block(state)
             block.end = ("replay",)
-            self.raising.append(Raising(block, at, tuple(stack), dict(variables)))
+            self.raising.append(Raising(block, self.at, at, tuple(stack), dict(variables)))
             return block.number, ()
         if at not in self.inside:
             block = self.new_block(state)
