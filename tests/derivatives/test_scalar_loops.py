@@ -14,6 +14,8 @@ from tcompile.graph.ops.scalar_loop import LIBRARY, UFUNCS
 from tcompile.transforms.autodiff import scalar_loops
 from tcompile.transforms.autodiff.programs import RULES
 
+pytestmark = pytest.mark.filterwarnings("error::UserWarning")  # of a function that runs in plain Python
+
 
 def recurrence(x: Any) -> Any:
     h = np.zeros(len(x))
@@ -223,6 +225,35 @@ def test_single_precision():
     got = tcompile.grad(branches)(x)
     assert got.dtype == np.float32
     np.testing.assert_allclose(got, tcompile.grad(branches)(x.astype(float)), rtol=1e-5, atol=1e-6)
+
+
+def test_arrays_of_single_precision_that_the_loop_writes():
+    def function(x: Any) -> Any:
+        kept = np.zeros((2, 3), np.float32)
+        total = 0.0
+        for i in range(len(x)):
+            kept[i % 2, i % 3] += x[i] * x[i]
+            total = total + kept[1, 1] * 0.5
+            kept[0, 1] = kept[0, 1] ** 1.5
+        return total + kept[0, 0] + kept[0, 1]
+
+    for x in ARGUMENTS:
+        with mock.patch.object(np, "float32", np.float64):
+            exact = tcompile.grad(function)(x)
+        np.testing.assert_allclose(tcompile.grad(function)(x), exact, rtol=1e-5, atol=1e-6)
+
+
+def test_an_array_of_ints_has_no_cotangent():
+    def function(x: Any) -> Any:
+        steps = np.zeros(3, np.int32)
+        total = 0.0
+        for i in range(len(x)):
+            steps[i % 3] = x[i] * 3
+            total += steps[i % 3] * x[i]
+        return total
+
+    for x in ARGUMENTS:
+        np.testing.assert_array_equal(tcompile.grad(function)(x), (x * 3).astype(np.int32))
 
 
 def test_sizes_that_vary():

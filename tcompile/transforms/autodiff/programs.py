@@ -57,14 +57,14 @@ class Reversed:
 
 
 def reverse(
-    program: Program, shows: Sequence[int], roots: set[int], numbers: set[int], cotangents: set[int],
+    program: Program, shows: Sequence[tuple[int, str]], roots: set[int], numbers: set[int], cotangents: set[int],
     known: Callable[[Number], Size | None], runs: Size | None, room: int,
 ) -> Reversed:  # fmt: skip
     """Reverses a program.
 
     Args:
         program: the program.
-        shows: for each of its arrays, the number of the operand that it shows.
+        shows: for each of its arrays, the number of the operand that it shows, and the kind of its elements.
         roots: the numbers of the operands that are differentiated.
         numbers: the registers of the program's numbers that are.
         cotangents: the places of the results that have a cotangent.
@@ -102,9 +102,11 @@ class _Plan:
     """What is known of a program before it is reversed."""
 
     def __init__(
-        self, program: Program, shows: Sequence[int], roots: set[int], numbers: set[int], cotangents: set[int]
-    ) -> None:
-        self.program, self.shows, self.cotangents = program, shows, cotangents
+        self, program: Program, shows: Sequence[tuple[int, str]], roots: set[int], numbers: set[int],
+        cotangents: set[int],
+    ) -> None:  # fmt: skip
+        self.program, self.cotangents = program, cotangents
+        self.shows, self.elements = [root for root, _ in shows], [kind for _, kind in shows]
         self.kinds, self.numbers, self.blocks, _ = program
         self.order = reachable(self.blocks)
         self.made = {line[1]: line for at in self.order for line in self.blocks[at][1] if line[1] >= 0}
@@ -118,10 +120,10 @@ class _Plan:
         self._spread()
         self.written = {
             array for at in self.order for line in self.blocks[at][1] if line[0] in ("store", "draw")
-            for array, root in enumerate(shows) if root == shows[line[2]]
+            for array, root in enumerate(self.shows) if root == self.shows[line[2]]
         }  # fmt: skip
         accessed = [line[2] for at in self.order for line in self.blocks[at][1] if line[0] in ("load", "store")]
-        self.arrays = [array for array in dict.fromkeys(accessed) if shows[array] in self.roots]
+        self.arrays = [array for array in dict.fromkeys(accessed) if self.shows[array] in self.roots]
         self.results = [register for register in self.numbers if register in numbers]
         self.inside: dict[int, set[int]] = {at: set() for at in self.order}  # active registers that live before blocks
         self.handed: dict[int, list[int]] = {at: [] for at in self.order}  # those that blocks hand on
@@ -135,7 +137,8 @@ class _Plan:
             for at in self.order:
                 for line in self.blocks[at][1]:
                     if line[0] == "store" and line[3] in self.active:
-                        self.roots.add(self.shows[line[2]])
+                        if dtype_of(self.elements[line[2]]).kind == "f":
+                            self.roots.add(self.shows[line[2]])
                     elif line[1] >= 0 and self.is_float(line[1]) and self._depends(line):
                         self.active.add(line[1])
                 for parameter, given in self._edges(at):
@@ -499,7 +502,6 @@ class _Backward:
             code.end("exit", tuple(self._total(register) for register in plan.results))
             return
         cotangents = self.cotangents
-        lengths = self.lengths
 
         def go(edge: tuple[int, int]) -> None:
             before, place = edge
@@ -509,7 +511,6 @@ class _Backward:
                     self._seed(seeds, register, cotangents[parameter])
             self._enter(before, seeds)
 
-        del lengths
         self._choose(plan.before[at], go)
 
     def _pop(self, tape: int, count: int) -> list[int]:
@@ -537,15 +538,26 @@ class _Backward:
         if made[0] == "size":
             return self.number(("size", *made[2:]), "int")
         if register in plan.numbers:
-            return self.number(("number", register), plan.kinds[register])
+            return self._as_float64(self.number(("number", register), plan.kinds[register]))
         if made[0] == "load" and made[2] not in plan.written:  # its element is still there
             places = [self.index(index) for index in made[3:]]
-            return self.code.add("load", plan.kinds[register], self._source(made[2]), *places)
+            return self._as_float64(self.code.add("load", plan.kinds[register], self._source(made[2]), *places))
         if self.recording:
             needed = self.needed[self.block]
             (needed.floats if plan.is_float(register) else needed.ints)[register] = None
             return self.code.register(FLOAT if plan.is_float(register) else "int")
         return self.values[register]
+
+    def _as_float64(self, register: int) -> int:
+        """A number of the backward program; a float as float64."""
+        kind = self.code.kinds[register]
+        is_other = kind != FLOAT and dtype_of(kind).kind == "f"
+        return self.code.add(FLOAT, FLOAT, register) if is_other else register
+
+    def _element(self, array: int, places: Sequence[int]) -> int:
+        """The cotangent of an element."""
+        kind = self.plan.elements[array]
+        return self._as_float64(self.code.add("load", kind, self.arrays["cotangent", array], *places))
 
     def _source(self, array: int) -> int:
         """The number of one of the program's own arrays."""
@@ -580,10 +592,9 @@ class _Backward:
         rule(self, line[1], line[2:], g)
 
     def _load(self, line: tuple[Any, ...], g: int) -> None:
-        code, array = self.code, self.arrays["cotangent", line[2]]
         places = [self.index(register) for register in line[3:]]
-        total = code.add("+", FLOAT, code.add("load", FLOAT, array, *places), g)
-        code.line("store", -1, array, total, *places)
+        total = self.code.add("+", FLOAT, self._element(line[2], places), g)
+        self.code.line("store", -1, self.arrays["cotangent", line[2]], total, *places)
 
     def _store(self, line: tuple[Any, ...]) -> None:
         _, _, number, register, *indices = line
@@ -592,8 +603,7 @@ class _Backward:
             return
         code, places = self.code, [self.index(index) for index in indices]
         if register in self.plan.active:
-            g = code.add("load", FLOAT, array, *places)
-            self._seed(self.cotangents, register, g)
+            self._seed(self.cotangents, register, self._element(number, places))
         code.line("store", -1, array, code.const(0.0), *places)
 
     # -- arithmetic ----------------------------------------------------------------------------------------------------

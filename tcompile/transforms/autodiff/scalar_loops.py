@@ -40,7 +40,7 @@ def scalar_loop(walk: Walk, node: Node) -> None:
 
     try:
         made = reverse(
-            program, [root for root, _ in shows], {i for i in active if i < count},
+            program, [(root, _kind(node.operands[root])) for root, _ in shows], {i for i in active if i < count},
             {numbers[i - count] for i in active if i >= count}, set(given), known,
             node.attrs.get("runs"), _ROOM,
         )  # fmt: skip
@@ -129,6 +129,11 @@ def _go_back(
         operand = registers[register]
         assert isinstance(operand, Node)
         walk.add(operand, e.cast(_get(walk, loop, place), operand.tensor.dtype))
+
+
+def _kind(operand: Operand) -> str:
+    assert isinstance(operand, Node)
+    return f"np.{operand.tensor.dtype.name}"
 
 
 def _size(node: Node, array: int, axis: int) -> Size:
