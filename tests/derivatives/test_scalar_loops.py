@@ -12,7 +12,7 @@ import pytest
 import tcompile
 from tcompile.graph.ops.scalar_loop import LIBRARY, UFUNCS
 from tcompile.transforms.autodiff import scalar_loops
-from tcompile.transforms.autodiff.programs import RULES
+from tcompile.transforms.autodiff.program_rules import RULES
 
 pytestmark = pytest.mark.filterwarnings("error::UserWarning")  # of a function that runs in plain Python
 

@@ -16,18 +16,16 @@ registers. Cotangents are float64; those of arrays are arrays, to which loads ad
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import field
-from typing import Any, TypeAlias
+from typing import Any
 
 from tcompile.errors import DerivativeError
-from tcompile.graph.ops.scalar_blocks import affine, dominates, dominators, operands, reachable, tidy
-from tcompile.graph.ops.scalar_loop import Block, Program, dtype_of, ways
+from tcompile.graph.ops.scalar_blocks import affine, tidy
+from tcompile.graph.ops.scalar_loop import Block, Program, dtype_of
 from tcompile.graph.sizes import Size
 from tcompile.records import dataclass
-
-FLOAT = "np.float64"  # the kind of cotangents
-INTS, FLOATS = 0, 1  # the tapes
-Number: TypeAlias = "tuple[Any, ...]"
+from tcompile.transforms.autodiff.program_bounds import Counts, Number
+from tcompile.transforms.autodiff.program_plan import FLOATS, INTS, Needed, Plan
+from tcompile.transforms.autodiff.program_rules import FLOAT, RULES
 
 
 @dataclass(frozen=True)
@@ -77,114 +75,17 @@ def reverse(
     Raises:
         DerivativeError: an instruction has no rule.
     """
-    plan = _Plan(program, shows, roots, numbers, cotangents)
-    needed = {at: _Needed() for at in plan.order}
+    plan = Plan(program, shows, roots, numbers, cotangents)
+    needed = {at: Needed() for at in plan.order}
     _Backward(plan, needed, recording=True).run()
     back = _Backward(plan, needed, recording=False)
     backward = back.run()
-    found = _Counts(plan, known).pushes(needed, runs)
+    found = Counts(plan, known).pushes(needed, runs)
     rooms, runs = ((room, room), None) if found is None else (found[:2], found[2])
     return Reversed(
         tidy(_with_tapes(plan, needed)), tidy(backward), rooms, runs, tuple(back.numbers), tuple(back.arrays),
         tuple(plan.results),
     )  # fmt: skip
-
-
-@dataclass
-class _Needed:
-    """The registers of ints (and bools), and of floats, whose values a backward block needs, in order."""
-
-    ints: dict[int, None] = field(default_factory=dict)
-    floats: dict[int, None] = field(default_factory=dict)
-
-
-class _Plan:
-    """What is known of a program before it is reversed."""
-
-    def __init__(
-        self, program: Program, shows: Sequence[tuple[int, str]], roots: set[int], numbers: set[int],
-        cotangents: set[int],
-    ) -> None:  # fmt: skip
-        self.program, self.cotangents = program, cotangents
-        self.shows, self.elements = [root for root, _ in shows], [kind for _, kind in shows]
-        self.kinds, self.numbers, self.blocks, _ = program
-        self.order = reachable(self.blocks)
-        self.made = {line[1]: line for at in self.order for line in self.blocks[at][1] if line[1] >= 0}
-        self.before: dict[int, list[tuple[int, int]]] = {at: [] for at in self.order}  # edges: block, place in its end
-        for at in self.order:
-            end = self.blocks[at][2]
-            for place, way in zip(_places(end), ways(end), strict=True):
-                self.before[way].append((at, place))
-        self.exits = [at for at in self.order if self.blocks[at][2][0] == "exit"]
-        self.active, self.roots = set(numbers), set(roots)
-        self._spread()
-        self.written = {
-            array for at in self.order for line in self.blocks[at][1] if line[0] in ("store", "draw")
-            for array, root in enumerate(self.shows) if root == self.shows[line[2]]
-        }  # fmt: skip
-        accessed = [line[2] for at in self.order for line in self.blocks[at][1] if line[0] in ("load", "store")]
-        self.arrays = [array for array in dict.fromkeys(accessed) if self.shows[array] in self.roots]
-        self.results = [register for register in self.numbers if register in numbers]
-        self.inside: dict[int, set[int]] = {at: set() for at in self.order}  # active registers that live before blocks
-        self.handed: dict[int, list[int]] = {at: [] for at in self.order}  # those that blocks hand on
-        self._find_live()
-
-    def _spread(self) -> None:
-        """Finds the registers and the operands that depend on what is differentiated."""
-        count = -1
-        while count != len(self.active) + len(self.roots):
-            count = len(self.active) + len(self.roots)
-            for at in self.order:
-                for line in self.blocks[at][1]:
-                    if line[0] == "store" and line[3] in self.active:
-                        if dtype_of(self.elements[line[2]]).kind == "f":
-                            self.roots.add(self.shows[line[2]])
-                    elif line[1] >= 0 and self.is_float(line[1]) and self._depends(line):
-                        self.active.add(line[1])
-                for parameter, given in self._edges(at):
-                    if given in self.active and self.is_float(parameter):
-                        self.active.add(parameter)
-
-    def _depends(self, line: tuple[Any, ...]) -> bool:
-        if line[0] == "load":
-            return self.shows[line[2]] in self.roots
-        return line[0] != "draw" and not self.active.isdisjoint(operands(line))
-
-    def is_float(self, register: int) -> bool:
-        """Whether a register holds a float."""
-        return dtype_of(self.kinds[register]).kind == "f"
-
-    def _edges(self, at: int) -> list[tuple[int, int]]:
-        """The parameters of the blocks after one, and what they are given."""
-        end = self.blocks[at][2]
-        return [
-            pair for place, way in zip(_places(end), ways(end), strict=True)
-            for pair in zip(self.blocks[way][0], end[place], strict=True)
-        ]  # fmt: skip
-
-    def _find_live(self) -> None:
-        changed = True
-        while changed:
-            changed = False
-            for at in reversed(self.order):
-                parameters, lines, end = self.blocks[at]
-                given = {register for _, register in self._edges(at)} | set(end[1] if end[0] == "exit" else ())
-                out = given & self.active
-                for way in ways(end):
-                    out |= self.inside[way]
-                alive = set(out)
-                for line in reversed(lines):
-                    alive.discard(line[1])
-                    if line[0] != "hold":
-                        alive |= self.active.intersection(operands(line))
-                alive -= set(parameters)
-                if alive != self.inside[at] or sorted(out) != self.handed[at]:
-                    self.inside[at], self.handed[at], changed = alive, sorted(out), True
-
-
-def _places(end: tuple[Any, ...]) -> tuple[int, ...]:
-    """Where the arguments of a block's successors stand in its end."""
-    return (2,) if end[0] in ("jump", "back") else (3, 5) if end[0] == "branch" else ()
 
 
 class _Code:
@@ -235,7 +136,7 @@ class _Code:
 
 
 # -- the program with tapes --------------------------------------------------------------------------------------------
-def _with_tapes(plan: _Plan, needed: Mapping[int, _Needed]) -> Program:
+def _with_tapes(plan: Plan, needed: Mapping[int, Needed]) -> Program:
     """The program, which writes the tapes. All blocks but the first take their lengths as the last parameters.
 
     At its end, a block pushes what its backward block needs, and then the number of the edge that it takes.
@@ -273,7 +174,7 @@ def _with_tapes(plan: _Plan, needed: Mapping[int, _Needed]) -> Program:
     return tuple(code.kinds), (*numbers, *rooms), code.done(), (*results, "int", "int")
 
 
-def _push(plan: _Plan, code: _Code, lengths: list[int], tape: int, values: Sequence[int]) -> None:
+def _push(plan: Plan, code: _Code, lengths: list[int], tape: int, values: Sequence[int]) -> None:
     """Pushes values to a tape, and changes its length."""
     if not values:
         return
@@ -285,7 +186,7 @@ def _push(plan: _Plan, code: _Code, lengths: list[int], tape: int, values: Seque
     lengths[tape] = place
 
 
-def _edge(plan: _Plan, code: _Code, lengths: Sequence[int], at: int, place: int) -> tuple[int, tuple[int, ...]]:
+def _edge(plan: Plan, code: _Code, lengths: Sequence[int], at: int, place: int) -> tuple[int, tuple[int, ...]]:
     """The target of one side of a branch, and its arguments: a new block where the edge has a number."""
     end = plan.blocks[at][2]
     to, given = end[place - 1], end[place]
@@ -300,121 +201,11 @@ def _edge(plan: _Plan, code: _Code, lengths: Sequence[int], at: int, place: int)
     return block, ()
 
 
-# -- how long the tapes get ------------------------------------------------------------------------------------------
-class _Counts:
-    """Bounds of how often blocks run, where they follow from the ranges of counted loops."""
-
-    def __init__(self, plan: _Plan, known: Callable[[Number], Size | None]) -> None:
-        self.plan, self.known = plan, known
-        blocks = plan.blocks
-        nearest = self.nearest = dominators(blocks, plan.order)
-        self.bodies: dict[int, set[int]] = {}
-        self.counters: dict[int, tuple[int, int, int]] = {}  # by induction variable: start, stop, step
-        self.counter_of: dict[int, int] = {}  # by a loop's header
-        for at in plan.order:
-            for header in ways(blocks[at][2]):
-                if dominates(nearest, header, at):
-                    body = self.bodies.setdefault(header, {header})
-                    waiting = [at]
-                    while waiting:
-                        block = waiting.pop()
-                        if block not in body:
-                            body.add(block)
-                            waiting += [before for before, _ in plan.before[block]]
-        for header, body in self.bodies.items():
-            self._find_counter(header, body)
-
-    def _find_counter(self, header: int, body: set[int]) -> None:
-        """Finds the induction variable that a test in each iteration bounds."""
-        plan = self.plan
-        back = [at for at, _ in plan.before[header] if at in body]
-        tests = {
-            lines[-1][2]: lines[-1] for at in body for _, lines, end in [plan.blocks[at]]
-            if lines and lines[-1][0] == "more" and end[:2] == ("branch", lines[-1][1])
-            and not body.issuperset(ways(end)) and all(dominates(self.nearest, at, other) for other in back)
-        }  # fmt: skip
-        for place, parameter in enumerate(plan.blocks[header][0]):
-            given = [(at, plan.blocks[at][2][where][place]) for at, where in plan.before[header]]
-            starts = [register for at, register in given if at not in body]
-            steps = [plan.made.get(register, ("", 0, 0, 0)) for at, register in given if at in body]
-            if parameter not in tests or len(set(starts)) != 1 or any(step[0] != "step" for step in steps):
-                continue
-            step = plan.made.get(tests[parameter][4], ("",))
-            if step[0] == "const" and all(each[2:] == (parameter, step[1]) for each in steps):
-                self.counters[parameter] = starts[0], tests[parameter][3], step[2]
-                self.counter_of[header] = parameter
-
-    def _bound(self, register: int, most: bool, depth: int = 0) -> Size | None:
-        """The most or the least that an int may be."""
-        plan = self.plan
-        base, more = affine(plan.made, plan.kinds, register)
-        made = plan.made.get(base, ("",))
-        if made[0] == "step" and plan.made.get(made[3], ("",))[0] == "const":
-            before = self._bound(made[2], most, depth)
-            return None if before is None else before + more + int(plan.made[made[3]][2])
-        if made[0] == "const":
-            return int(made[2]) + more
-        found: Size | None = None
-        if made[0] == "size":
-            found = self.known(("size", *made[2:]))
-        elif base in plan.numbers:
-            found = self.known(("number", base))
-        elif base in self.counters and depth < len(self.counters):
-            start, stop, step = self.counters[base]
-            found = self._bound(start if most == (step < 0) else stop, most, depth + 1)
-        return None if found is None else found + more
-
-    def _trips(self, header: int) -> Size | None:
-        """The most times that a loop's header runs."""
-        if header not in self.counter_of:
-            return None
-        start, stop, step = self.counters[self.counter_of[header]]
-        low, high = self._bound(start, step < 0), self._bound(stop, step > 0)
-        if low is None or high is None:
-            return None
-        first = min(low, 0) if isinstance(low, int) and step > 0 else low
-        length = high - first if step > 0 else low - high
-        return max(length, 0) + 2 if isinstance(length, int) else length + 2
-
-    def pushes(self, needed: Mapping[int, _Needed], runs: Size | None) -> tuple[Size, Size, Size] | None:
-        """The lengths of both tapes at most, and how many blocks the backward program runs.
-
-        ``runs`` blocks run at most, where that is known. None where some loop has no bound.
-        """
-        plan = self.plan
-        steps = 2 + max(map(len, plan.before.values()))  # a backward block, and those that find the next one
-        counts = [self._runs(at) for at in plan.order]
-        if all(count is not None for count in counts):
-            pairs = [(count, needed[at]) for count, at in zip(counts, plan.order, strict=True) if count is not None]
-            return (
-                sum((count * (len(each.ints) + 1) for count, each in pairs), start=2),
-                sum((count * len(each.floats) for count, each in pairs), start=2),
-                sum((count for count, _ in pairs), start=2) * steps,
-            )
-        if runs is None:
-            return None
-        ints, floats = (
-            max(map(len, each)) for each in zip(*((n.ints, n.floats) for n in needed.values()), strict=True)
-        )
-        return runs * (ints + 1) + 2, runs * floats + 2, runs * steps
-
-    def _runs(self, at: int) -> Size | None:
-        """How often a block runs at most."""
-        runs: Size = 1
-        for header, body in self.bodies.items():
-            if at in body:
-                trips = self._trips(header)
-                if trips is None:
-                    return None
-                runs = runs * trips
-        return runs
-
-
 # -- the program that goes back ----------------------------------------------------------------------------------------
 class _Backward:
     """The backward program. While ``recording``, only what its blocks need is of interest."""
 
-    def __init__(self, plan: _Plan, needed: Mapping[int, _Needed], recording: bool) -> None:
+    def __init__(self, plan: Plan, needed: Mapping[int, Needed], recording: bool) -> None:
         self.plan, self.needed, self.recording = plan, needed, recording
         self.code = _Code()
         self.numbers: dict[Number, int] = {}
@@ -623,192 +414,10 @@ class _Backward:
         """A float."""
         return self.code.const(value)
 
-
-Rule: TypeAlias = Callable[["_Backward", int, Sequence[int], int], None]
-RULES: dict[str, Rule] = {}  # by instruction: (program, result, operands, cotangent of the result)
-
-
-def _rule(*names: str) -> Callable[[Rule], Rule]:
-    def register(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names, rule))
-        return rule
-
-    return register
+    def constant(self, register: int) -> float | None:
+        """The number that a register of the forward program always is; None where there is none."""
+        made = self.plan.made.get(register, ("",))
+        return made[2] if made[0] == "const" else None
 
 
-@_rule("+")
-def _add(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    for operand in given:
-        p.hand(operand, lambda: g)
-
-
-@_rule("-")
-def _subtract(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    p.hand(given[0], lambda: g)
-    p.hand(given[1], lambda: p.op("negative", g))
-
-
-@_rule("*")
-def _multiply(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    a, b = given
-    p.hand(a, lambda: p.op("*", g, p.value(b)))
-    p.hand(b, lambda: p.op("*", g, p.value(a)))
-
-
-@_rule("/")
-def _divide(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    a, b = given
-    p.hand(a, lambda: p.op("/", g, p.value(b)))
-    p.hand(b, lambda: p.op("negative", p.op("*", p.op("/", g, p.value(b)), p.value(r))))
-
-
-@_rule("%")
-def _remainder(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    a, b = given
-    p.hand(a, lambda: g)
-    p.hand(b, lambda: p.op("negative", p.op("*", g, p.op("np.floor", p.op("/", p.value(a), p.value(b))))))
-
-
-@_rule("**")
-def _power(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    a, b = given
-    made = p.plan.made.get(b, ("",))
-    exponent = made[2] if made[0] == "const" else None
-    zero, one = p.const(0.0), p.const(1.0)
-
-    def by_base() -> int:
-        if exponent == 0:
-            return zero
-        if exponent == 2:
-            return p.op("*", g, p.op("*", p.const(2.0), p.value(a)))
-        less = p.const(float(exponent) - 1.0) if exponent is not None else p.op("-", p.value(b), one)
-        return p.op("*", p.op("*", g, p.value(b)), p.op("**", p.value(a), less))
-
-    def by_exponent() -> int:
-        known = p.test(p.value(a), ">", zero)
-        logarithm = p.op("np.log", p.pick(known, p.value(a), one))
-        return p.op("*", p.op("*", g, p.value(r)), logarithm)
-
-    p.hand(a, by_base)
-    p.hand(b, by_exponent)
-
-
-@_rule("negative")
-def _negative(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    p.hand(given[0], lambda: p.op("negative", g))
-
-
-@_rule("positive", "float", FLOAT, "np.float32")
-def _same(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    p.hand(given[0], lambda: g)
-
-
-@_rule("abs", "math.fabs")
-def _abs(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    def made() -> int:
-        zero, x = p.const(0.0), p.value(given[0])
-        below = p.pick(p.test(x, "<", zero), p.op("negative", g), zero)
-        return p.pick(p.test(x, ">", zero), g, below)
-
-    p.hand(given[0], made)
-
-
-@_rule("select")
-def _select(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    condition, a, b = given
-    p.hand(a, lambda: p.pick(p.value(condition), g, p.const(0.0)))
-    p.hand(b, lambda: p.pick(p.value(condition), p.const(0.0), g))
-
-
-@_rule("//", "np.floor", "np.ceil", "np.trunc", "np.rint")
-def _steps(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    pass  # its derivative is zero
-
-
-def _extreme(sign: str) -> Rule:
-    def rule(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-        def part(a: int, b: int) -> int:
-            half = p.op("*", g, p.const(0.5))
-            equal = p.pick(p.test(p.value(a), "==", p.value(b)), half, p.const(0.0))
-            return p.pick(p.test(p.value(a), sign, p.value(b)), g, equal)
-
-        a, b = given
-        p.hand(a, lambda: part(a, b))
-        p.hand(b, lambda: part(b, a))
-
-    return rule
-
-
-RULES["np.maximum"], RULES["np.minimum"] = _extreme(">"), _extreme("<")
-
-
-@_rule("np.arctan2")
-def _arctan2(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-    y, x = given
-
-    def over_square() -> int:
-        square = p.op("+", p.op("*", p.value(x), p.value(x)), p.op("*", p.value(y), p.value(y)))
-        return p.op("/", g, square)
-
-    p.hand(y, lambda: p.op("*", over_square(), p.value(x)))
-    p.hand(x, lambda: p.op("negative", p.op("*", over_square(), p.value(y))))
-
-
-# -- functions of one number -------------------------------------------------------------------------------------------
-Formula: TypeAlias = Callable[["_Backward", Callable[[], int], Callable[[], int], int], int]
-
-
-def _function(formula: Formula, *names: str) -> None:
-    """Registers functions of Python's and NumPy's by ``formula(program, argument, result, g)``."""
-
-    def rule(p: _Backward, r: int, given: Sequence[int], g: int) -> None:
-        p.hand(given[0], lambda: formula(p, lambda: p.value(given[0]), lambda: p.value(r), g))
-
-    for name in names:
-        RULES[f"math.{name}"] = RULES[f"np.{name}"] = rule
-
-
-def _one_minus_square(p: _Backward, x: int) -> int:
-    return p.op("-", p.const(1.0), p.op("*", x, x))
-
-
-def _one_plus_square(p: _Backward, x: int) -> int:
-    return p.op("+", p.const(1.0), p.op("*", x, x))
-
-
-def _times_constant(value: float) -> Formula:
-    return lambda p, x, y, g: p.op("*", g, p.op("*", y(), p.const(value)))
-
-
-def _over_constant(value: float) -> Formula:
-    return lambda p, x, y, g: p.op("/", g, p.op("*", x(), p.const(value)))
-
-
-_LN2, _LN10 = 0.6931471805599453, 2.302585092994046
-_function(lambda p, x, y, g: p.op("*", g, y()), "exp")
-_function(_times_constant(_LN2), "exp2")
-_function(lambda p, x, y, g: p.op("*", g, p.op("+", y(), p.const(1.0))), "expm1")
-_function(lambda p, x, y, g: p.op("/", g, x()), "log")
-_function(_over_constant(_LN2), "log2")
-_function(_over_constant(_LN10), "log10")
-_function(lambda p, x, y, g: p.op("/", g, p.op("+", x(), p.const(1.0))), "log1p")
-_function(lambda p, x, y, g: p.op("/", g, p.op("*", p.const(2.0), y())), "sqrt")
-_function(lambda p, x, y, g: p.op("/", g, p.op("*", p.const(3.0), p.op("*", y(), y()))), "cbrt")
-_function(lambda p, x, y, g: p.op("*", g, p.op("np.cos", x())), "sin")
-_function(lambda p, x, y, g: p.op("negative", p.op("*", g, p.op("np.sin", x()))), "cos")
-_function(lambda p, x, y, g: p.op("*", g, _one_plus_square(p, y())), "tan")
-_function(lambda p, x, y, g: p.op("*", g, p.op("np.cosh", x())), "sinh")
-_function(lambda p, x, y, g: p.op("*", g, p.op("np.sinh", x())), "cosh")
-_function(lambda p, x, y, g: p.op("*", g, _one_minus_square(p, y())), "tanh")
-_function(lambda p, x, y, g: p.op("/", g, p.op("np.sqrt", _one_minus_square(p, x()))), "asin", "arcsin")
-_function(
-    lambda p, x, y, g: p.op("negative", p.op("/", g, p.op("np.sqrt", _one_minus_square(p, x())))), "acos", "arccos"
-)  # fmt: skip
-_function(lambda p, x, y, g: p.op("/", g, _one_plus_square(p, x())), "atan", "arctan")
-_function(lambda p, x, y, g: p.op("/", g, p.op("np.sqrt", _one_plus_square(p, x()))), "arcsinh")
-_function(
-    lambda p, x, y, g: p.op("/", g, p.op("np.sqrt", p.op("-", p.op("*", x(), x()), p.const(1.0)))), "arccosh"
-)  # fmt: skip
-_function(lambda p, x, y, g: p.op("/", g, _one_minus_square(p, x())), "arctanh")
-
-__all__ = ["FLOATS", "INTS", "Reversed", "reverse"]
+__all__ = ["Reversed", "reverse"]

@@ -17,7 +17,9 @@ from tcompile.graph.ops.scalar_loop import dtype_of, written_roots
 from tcompile.graph.ops.writing import path_types
 from tcompile.graph.sizes import Size, SymInt
 from tcompile.graph.types import TensorType
-from tcompile.transforms.autodiff.programs import FLOATS, INTS, Number, Reversed, reverse
+from tcompile.transforms.autodiff.program_bounds import Number
+from tcompile.transforms.autodiff.program_plan import FLOATS, INTS
+from tcompile.transforms.autodiff.programs import Reversed, reverse
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
 from tcompile.transforms.emit import is_float
 
