@@ -111,8 +111,8 @@ def _prepared(captured: Captured, loop: str, parameters: Sequence[Any]) -> _Kept
     from tcompile.backends.llvm.native.target import uninterrupted  # imported late: loops that run for long are rare
     from tcompile.runtime.continuations import prepare
 
-    if _of_loop(captured.continuations, loop):
-        loops = {name for name, _ in [*captured.continuations]}
+    loops = {name for name, version in [*captured.continuations] if version >= 0}  # not those before exceptions
+    if loop in loops:
         return {place: found for name in loops for place, found in prepare(captured, name, parameters).items()}
     context = contextvars.copy_context()  # includes NumPy's error state, which guards may read
     given = [parameters]  # popped, because the thread may outlive this call

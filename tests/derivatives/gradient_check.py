@@ -57,6 +57,15 @@ class Plan:
         return cls(random.randrange(1 << 30), random.random() < 0.1)
 
 
+def assert_modes_agree(function: Callable[..., Any], x: np.ndarray[Any, Any]) -> None:
+    """Compares forward mode, reverse mode and the plain function at ``x``."""
+    value, tangent = tcompile.jvp(function, (x,), (np.cos(x),))
+    gradient = tcompile.grad(function)(x)
+    np.testing.assert_allclose(value, function(x), rtol=1e-12)
+    np.testing.assert_allclose(tangent, gradient @ np.cos(x), rtol=1e-9)
+    np.testing.assert_allclose(tcompile.jacfwd(function)(x), gradient, rtol=1e-9, atol=1e-12)
+
+
 def kind_of(source: str) -> str:
     """The generator that a program is from."""
     if "def inputs(" in source:
@@ -229,4 +238,4 @@ def check(seed: int, backend: str | None = None, stress: bool = False) -> bool:
     return True
 
 
-__all__ = ["Plan", "check", "difference", "program", "shrink"]
+__all__ = ["Plan", "assert_modes_agree", "check", "difference", "program", "shrink"]

@@ -16,10 +16,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import types
-from bisect import bisect
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import field
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import Analysis
@@ -39,6 +37,8 @@ from tcompile.capture.loops.continuation import (
 )
 from tcompile.capture.loops.list_accumulators import is_own_list
 from tcompile.capture.scalar_loops import opcodes  # noqa: F401  # fills the translator's tables
+from tcompile.capture.scalar_loops.extent import extent, stored
+from tcompile.capture.scalar_loops.kinds import is_kept, without_numbers, words_of_all
 from tcompile.capture.scalar_loops.node import append, number_of, operand_of
 from tcompile.capture.scalar_loops.translator import (
     NULL,
@@ -113,52 +113,6 @@ def enter(f: Frame, header: Header) -> bool:
     return True
 
 
-def _ways(found: Analysis, start: int, loop: frozenset[int], lost: frozenset[int]) -> tuple[set[int], int | None]:
-    """The instructions of the translated code that a loop begins, and its end (None: the end of the function).
-
-    ``lost`` instructions, from which on an exception is raised, are not among them.
-    """
-    last = {at: end - 1 for at, end in pairwise([*found.blocks, found.stream.size])}
-    last.setdefault(start, last[found.blocks[bisect(found.blocks, start) - 1]])  # a test before a `while` loop
-    order: list[int] = []  # blocks, by their first instructions, most after their successors
-    leads: dict[int, tuple[int, ...]] = {}
-    waiting = [start]
-    while waiting:
-        at = waiting.pop()
-        if at < 0:
-            order.append(~at)
-        elif at not in leads:
-            leads[at] = tuple(way for way in found.next_of(last[at]) if way not in lost)
-            waiting.append(~at)
-            waiting.extend(leads[at])
-    # The blocks on every path from a block to the end of the function, as bits (post-dominators).
-    place = {at: number for number, at in enumerate(order)}
-    everything = (1 << len(order)) - 1
-    after = dict.fromkeys(order, everything)
-    changed = True
-    while changed:
-        changed = False
-        for at in order:
-            ways = leads[at]
-            meet = everything if ways else 0
-            for way in ways:
-                meet &= after[way]
-            meet |= 1 << place[at]
-            if meet != after[at]:
-                after[at] = meet
-                changed = True
-    common = [at for at in order if after[start] >> place[at] & 1 and at not in loop]
-    end = max(common, key=lambda at: after[at].bit_count(), default=None)
-    inside: set[int] = set()
-    waiting = [start]
-    while waiting:
-        at = waiting.pop()
-        if at != end and at not in inside:
-            inside.update(range(at, last[at] + 1))
-            waiting.extend(leads[at])
-    return inside, end
-
-
 @dataclass(eq=False)
 class Room:
     """The arrays for the items of a list, and the array with their count, by number; and the items' kind.
@@ -200,8 +154,8 @@ class _Stretch:
         lost = f.decoded.flow.lost
         if start in lost:
             raise Refused("it never ends")
-        self.inside, self.end = _ways(found, start, header.inside, lost)
-        bound = {name for at in self.inside for name in _stored(f.decoded.instructions[at]) if name in found.fast_bit}
+        self.inside, self.end = extent(found, start, header.inside, lost)
+        bound = {name for at in self.inside for name in stored(f.decoded.instructions[at]) if name in found.fast_bit}
         self.t = Translator(
             found, f.decoded.instructions, self.inside, lost, bound, self._outside, functools.partial(self._global, f),
             self._array_type, self._callee, self._generator, self._spare, self._known_text,
@@ -540,8 +494,8 @@ class _Stretch:
             place, kinds, variables = exit.state
             if [name for name, _ in variables] == [name for name, _ in main.state[2]] and place == at:
                 held = (*kinds, *(kind for _, kind in variables))
-                exits.setdefault(held if returns else tuple(map(_without_numbers, held)), exit)
-        return [exit for exit in exits.values() if exit is main or all(map(_is_kept, _kinds_of(exit)))]
+                exits.setdefault(held if returns else tuple(map(without_numbers, held)), exit)
+        return [exit for exit in exits.values() if exit is main or all(map(is_kept, _kinds_of(exit)))]
 
     def _is_before_all(self, exit: Exit) -> bool:
         """Whether an exit is taken only before the first iteration."""
@@ -564,8 +518,9 @@ class _Stretch:
         places: dict[tuple[Any, ...], int] = {(): 0} if len(exits) > 1 else {}
         for exit in exits:
             rows = _rows(exit)
-            for _, kind in rows:
-                self._check_kind(kind)
+            for name, kind in rows:
+                if not is_kept(kind):
+                    raise Refused(f"{name or 'the result'} is no number after the loop")
             keys = [(name, *part) for name, kind in rows for part in enumerate(parts_of(kind))]
             self.results.append((rows, [places.setdefault(key, len(places)) for key in keys]))
         self.kinds = ["int" if key == () else key[2] for key in places]
@@ -601,7 +556,7 @@ class _Stretch:
             return []
         found: list[dict[str, Any]] = []
         for iteration in t.iterations:
-            if iteration.block.state in t.repeated and all(_is_kept(v.kind) for v in iteration.env.values()):
+            if iteration.block.state in t.repeated and all(is_kept(v.kind) for v in iteration.env.values()):
                 kinds = {name: v.kind for name, v in iteration.env.items()}
                 if kinds not in found:
                     found.append(kinds)
@@ -615,7 +570,7 @@ class _Stretch:
         """
         t, env = self.t, iteration.env
         kinds = {name: v.kind for name, v in env.items()}
-        alike = [held for held in self.held if _words_of_all(held) == _words_of_all(kinds)]
+        alike = [held for held in self.held if words_of_all(held) == words_of_all(kinds)]
         if not alike:
             return
         version = self.held.index(kinds if kinds in alike else alike[0])
@@ -633,7 +588,7 @@ class _Stretch:
         """
         t, inside = self.t, self._is_in_loop(raising)
         held = [*raising.stack[len(self.stack) if inside else 0 :], *raising.env.values()]
-        if not all(_is_kept(v.kind) or v.kind == NULL.kind or v.kind[0] == "range" for v in held):
+        if not all(is_kept(v.kind) or v.kind == NULL.kind or v.kind[0] == "range" for v in held):
             return
         self.raising.append(raising)
         t.block = raising.block
@@ -645,14 +600,6 @@ class _Stretch:
     def _is_in_loop(self, raising: Raising) -> bool:
         """Whether an iteration of the loop itself leads to the exception, and not the code after it."""
         return raising.before in self.header.inside
-
-    def _check_kind(self, kind: Any) -> None:
-        if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
-            return
-        if kind[0] != "tuple":
-            raise Refused(f"a {kind[0]} after the loop")
-        for inner in kind[1]:
-            self._check_kind(inner)
 
     # -- the node ------------------------------------------------------------------------------------------------------
     def _add(self, exits: Sequence[Exit], depth: int, items: Counted | None) -> None:
@@ -790,51 +737,8 @@ def _kinds_of(exit: Exit) -> list[Any]:
     return [kind for _, kind in _rows(exit)]
 
 
-def _is_kept(kind: Any) -> bool:
-    """Whether a value of this kind consists of numbers, or is an object that the loop does not replace."""
-    if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
-        return True
-    return kind[0] == "tuple" and all(map(_is_kept, kind[1]))
-
-
-def _without_numbers(kind: Any) -> Any:
-    """A kind in which all kinds of numbers are one.
-
-    >>> _without_numbers("int") == _without_numbers("np.float64") != _without_numbers(("object", 1))
-    True
-    """
-    if isinstance(kind, str):
-        return "number"
-    return ("tuple", tuple(map(_without_numbers, kind[1]))) if kind[0] == "tuple" else kind
-
-
-def _words_of_all(kinds: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The names of variables, and what words hold them."""
-    return tuple((name, _words(kind)) for name, kind in kinds.items())
-
-
-def _words(kind: Any) -> Any:
-    """A kind without what the bits of its numbers do not tell.
-
-    >>> _words("float") == _words("np.float64"), _words("float") == _words("int")
-    (True, False)
-    """
-    if isinstance(kind, str):
-        return dtype_of(kind).char
-    return ("tuple", tuple(map(_words, kind[1]))) if kind[0] == "tuple" else kind
-
-
 def _nothing_below(depth: int) -> V:
     raise Refused("it pops below the region's entry stack depth")
-
-
-def _stored(i: Instruction) -> tuple[str, ...]:
-    """The local variables that an instruction binds."""
-    if i.opname in ("STORE_FAST", "DELETE_FAST"):
-        return (i.argval,)
-    if i.opname == "STORE_FAST_STORE_FAST":
-        return tuple(i.argval)
-    return (i.argval[0],) if i.opname == "STORE_FAST_LOAD_FAST" else ()
 
 
 __all__ = ["enter"]

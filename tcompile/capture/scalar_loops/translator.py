@@ -80,15 +80,17 @@ METHODS: dict[str, Callable[[Translator, V, list[V]], V]] = {}  # the same by th
 class Translator(Instructions):
     """One stretch on its way to a program.
 
-    ``load_outside(name)`` gives a variable as it is before the stretch, ``load_global(translator, instruction)`` an
-    object, ``inside`` are the instructions that belong to it, ``lost`` those that lead to an exception.
-    ``callee(translator, function, arguments)`` gives the translator of the code of a function that is called, and None
-    for what is no function of Python; ``load_generator(translator, object)`` a random generator that is known,
-    ``load_spare(value)`` the arrays with what one keeps beside its state, ``load_text(text)`` the array of a str's code
-    points; ``load_attribute(module, name)`` an object of a library's; ``load_room(translator, list, item)`` the arrays
-    that a list's items go to, the first of which counts them; ``load_below(depth)`` a list that lies on the frame's
-    stack below what the stretch has there.
-    ``instruction(function)`` names the instruction that a call of a library's function is, None where it is none.
+    - ``inside`` are the instructions that belong to it, ``lost`` those that lead to an exception.
+    - ``load_outside(name)`` gives a variable as it is before the stretch.
+    - ``load_global(translator, instruction)`` gives an object.
+    - ``callee(translator, function, arguments)`` gives the translator of a Python function's code, or None.
+    - ``load_generator(translator, object)`` gives a known random generator.
+    - ``load_spare(value)`` gives the arrays with what a generator keeps beside its state.
+    - ``load_text(text)`` gives the array of a str's code points.
+    - ``load_attribute(module, name)`` gives an attribute of a library's module.
+    - ``load_room(translator, list, item)`` gives the arrays for a list's items. The first of them counts the items.
+    - ``load_below(depth)`` gives a list on the frame's stack, below the values of the stretch.
+    - ``instruction(function)`` names the instruction that a call of a library's function is, or None.
 
     The code of a function that is called is a stretch of its own in the program of its ``caller``.
     """
