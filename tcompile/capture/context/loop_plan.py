@@ -74,6 +74,11 @@ class LoopPlan:
     interpreted_loop: bool = False  # the frame runs the loop: an iteration has instructions that only the frame can do
     is_branch: bool = False  # a side of a test that stays in the iteration is a loop of at most one iteration
 
+    def may_end_early(self) -> None:
+        """Notes for reports that the trip count is a limit."""
+        if not self.iterations.startswith(("any", "at most")):
+            self.iterations = f"at most {self.iterations}"
+
     def learn(self, facts: Mapping[str, Any]) -> None:
         """Sets fields to the facts of an attempt. Raises AttributeError for a name that is no field."""
         for name, value in facts.items():

@@ -702,6 +702,8 @@ class _Stretch:
         line = dataclasses.replace(f.user_line(), end_line=0, end_column=None)
         plan = plans.setdefault(key, LoopPlan(line, iterations, outcome="node", reason="all of it is scalar code"))
         plan.met = True
+        if f.decoded.flow.is_left_early(self.header):
+            plan.may_end_early()
 
     def _result(self, kind: Any, nodes: list[Node]) -> Value:
         """The value of a variable after the loop."""

@@ -213,6 +213,8 @@ class Loop:
         self._check_state(known, self.carried.memories, policy)
         self._check_worth(iterations)
         made = loop_node(tx, self.carried, iterations, self.exits.flags, self.exits.leaves, location)
+        if any(self.exits.leaves):
+            self.plan.may_end_early()
         self._take_results(outside)
         return self._resume(made, iterations, before, results, stack)
 
