@@ -187,6 +187,9 @@ class HostProgram:
                         self.arrays[node] = self._name(node)
                         self._allocate(node)
         for position, step in enumerate(steps, first):
+            is_loop = step.kind == "loop" or (step.node is not None and step.node.op in LOOPS)
+            if is_loop and any(map(self.launches, self.schedule.steps[:position])):
+                self.lines += ["if status:", "    report(status)"]  # the frame may go on from the middle of the loop
             if step.kind == "kernel":
                 self._launch(step)
             elif step.kind == "view":

@@ -273,6 +273,43 @@ def handles_in_a_nest(x, y):
     return bad
 
 
+def raises_if_nothing_is_found(x, y):
+    for i in range(len(x)):
+        y[i] += 1.0
+        if x[i] > 20.0:
+            return i
+    raise Bad(len(x), y[3])
+
+
+def handles_in_enumerate(x, y):
+    bad = 0
+    for i, k in enumerate(range(1, len(x)), 5):
+        try:
+            if x[k] > 5.0:
+                raise Bad(i)
+            y[k] = i
+        except Bad:
+            bad += i
+    return bad
+
+
+def warned_before(x, y):
+    np.sqrt(x - 1.0)
+    for i in range(len(x)):
+        if x[i] > 5.0:
+            raise Bad(i)
+    return i
+
+
+def warned_in_the_loop(x, y):
+    s = 0.0
+    for i in range(len(x)):
+        s += np.log(x[i] - x[1])
+        if x[i] > 5.0:
+            raise Bad(i)
+    return s
+
+
 def handles_in_a_second_loop(x, y):
     """The iterator on the stack is not that of the loop with which the node begins."""
     for i in range(len(x)):
@@ -336,11 +373,13 @@ def elements(x, y):
 
 RAISING = (
     raises, asserts, raises_in_a_nest, raises_in_a_while, handles, handles_in_a_nest, handles_in_a_second_loop,
-    raises_on_the_way_out, cleans_up, appends, elements,
+    handles_in_enumerate, raises_on_the_way_out, raises_if_nothing_is_found, cleans_up, appends, elements,
 )  # fmt: skip
+WARNED = (warned_before, warned_in_the_loop)
 
 
-@pytest.mark.parametrize("function", RAISING, ids=lambda f: f.__name__)
+@pytest.mark.filterwarnings("error::UserWarning")  # of a function that runs in plain Python
+@pytest.mark.parametrize("function", [*RAISING, *WARNED], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("late", [False, True])
 def test_an_exception_comes_as_in_plain_python(function, late):
     for place in PLACES:

@@ -199,7 +199,10 @@ class LateIterator(Value):
         given = program.load(self.iterations)
         if not self.absolute:
             return f"(({self.items.iterations}) + {self.per_iteration} * {given})"
-        values = getattr(self.items, "values", None)
+        inner = self.items
+        while isinstance(inner, Enumerated):
+            inner = inner.items
+        values = getattr(inner, "values", None)
         return given if values is None else f"(({given} - ({values.start})) // ({values.step}))"
 
     def rebuild(self, program: Rebuilder) -> str:

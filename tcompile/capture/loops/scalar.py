@@ -154,7 +154,8 @@ class _Stretch:
         lost = f.decoded.flow.lost
         if start in lost:
             raise Refused("it never ends")
-        self.inside, self.end = extent(found, start, header.inside, lost)
+        depth = len(f.stack) - (D.iterator_items if f.decoded.instructions[start].opname == "FOR_ITER" else 0)
+        self.inside = extent(found, start, header.inside, lost, depth)
         bound = {name for at in self.inside for name in stored(f.decoded.instructions[at]) if name in found.fast_bit}
         self.t = Translator(
             found, f.decoded.instructions, self.inside, lost, bound, self._outside, functools.partial(self._global, f),
@@ -598,8 +599,8 @@ class _Stretch:
         t.block.lines.append(("hold", -1, position.registers[0], version, *registers))
 
     def _is_in_loop(self, raising: Raising) -> bool:
-        """Whether an iteration of the loop itself leads to the exception, and not the code after it."""
-        return raising.before in self.header.inside
+        """Whether an iteration of the loop itself leads to the exception, and not its end or the code after it."""
+        return raising.before in self.header.inside and (raising.before != self.start or not self.stack)
 
     # -- the node ------------------------------------------------------------------------------------------------------
     def _add(self, exits: Sequence[Exit], depth: int, items: Counted | None) -> None:

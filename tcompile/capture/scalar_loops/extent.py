@@ -1,7 +1,7 @@
 """Which instructions become one program: a loop, and the code up to where its exits meet.
 
 Input: the analysis of a function's code, and the loop.
-Output: the instructions, and the one after them.
+Output: the instructions.
 Why: an exit may lead to code of its own, which is part of the program.
 """
 
@@ -14,10 +14,11 @@ from tcompile.bytecode.analysis import Analysis
 from tcompile.bytecode.instructions import Instruction
 
 
-def extent(found: Analysis, start: int, loop: frozenset[int], lost: frozenset[int]) -> tuple[set[int], int | None]:
-    """The instructions of the translated code that a loop begins, and its end (None: the end of the function).
+def extent(found: Analysis, start: int, loop: frozenset[int], lost: frozenset[int], depth: int) -> set[int]:
+    """The instructions of the translated code that a loop begins, up to where its exits meet or the function ends.
 
-    ``lost`` instructions, from which on an exception is raised, are not among them.
+    ``lost`` instructions, from which on an exception is raised, are not among them. Where the exits meet, the stack has
+    the ``depth`` that it has after the loop: on the way out of an iteration, the iterator is still there.
     """
     last = {at: end - 1 for at, end in pairwise([*found.blocks, found.stream.size])}
     last.setdefault(start, last[found.blocks[bisect(found.blocks, start) - 1]])  # a test before a `while` loop
@@ -49,6 +50,7 @@ def extent(found: Analysis, start: int, loop: frozenset[int], lost: frozenset[in
                 after[at] = meet
                 changed = True
     common = [at for at in order if after[start] >> place[at] & 1 and at not in loop]
+    common = [at for at in common if len(found.stacks[at] or ()) == depth]
     end = max(common, key=lambda at: after[at].bit_count(), default=None)
     inside: set[int] = set()
     waiting = [start]
@@ -57,7 +59,7 @@ def extent(found: Analysis, start: int, loop: frozenset[int], lost: frozenset[in
         if at != end and at not in inside:
             inside.update(range(at, last[at] + 1))
             waiting.extend(leads[at])
-    return inside, end
+    return inside
 
 
 def stored(i: Instruction) -> tuple[str, ...]:

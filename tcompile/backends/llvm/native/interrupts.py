@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from tcompile import system
+from tcompile.backends.helpers import floating_point_report
 from tcompile.backends.llvm.native import abi, target
 from tcompile.backends.replay import Interrupted, Replay
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
@@ -80,13 +81,14 @@ def check_status(status: int) -> int:
 
     Raises Interrupted where a handler has raised an exception, Changed where a value that was read has changed, with
     the registers that a scalar loop holds for its next iteration, and Replay where only plain Python goes on: later
-    loops would start from undefined values.
+    loops would start from undefined values. A loop that has met floating-point conditions does not go on elsewhere.
     """
     if status & INTERRUPTED:
         raise Interrupted(_raised())
     if status & CHANGED:
         raise Changed
     if status & PAUSED:
+        floating_point_report(status)
         raise Changed(variables=_held[status >> PAUSED_SHIFT].copy())
     if status & ONLY_NUMPY:
         raise Replay("a scalar loop comes to what only Python knows how to treat")
