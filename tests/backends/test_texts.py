@@ -83,6 +83,12 @@ def test_a_function_that_ends_while_linecache_checks_its_entries(monkeypatch):
             function = None
             return names
 
+        def copy(self):  # CPython 3.14 iterates over the names of a copy
+            nonlocal function
+            copied = dict(self)
+            function = None
+            return copied
+
     cache = Cache()
     monkeypatch.setattr(linecache, "cache", cache)
     keep_text(function, "<a text>", "def function(): pass")
