@@ -33,9 +33,10 @@ def has_changed() -> bool:
 
 class Changed(Exception):
     """The frame of a running loop goes on in plain Python: something that the loop has read was changed by a signal
-    handler or another thread, or a scalar loop comes to an exception.
+    handler or another thread, a scalar loop comes to an exception, or a loop comes to what only plain Python does.
 
     Attributes:
+        reason: why, for people.
         loop: name of the loop's node, or "" if the loop ended in the middle of an iteration.
         iterations: completed iterations; for a scalar loop, the position of its iterator.
         results: the node's results after that many iterations.
@@ -45,15 +46,31 @@ class Changed(Exception):
     """
 
     def __init__(
-        self, loop: str = "", iterations: int = 0, results: Sequence[Any] = (), variables: Sequence[Any] = ()
+        self,
+        loop: str = "",
+        iterations: int = 0,
+        results: Sequence[Any] = (),
+        variables: Sequence[Any] = (),
+        reason: str = "something that a loop reads has changed",
     ) -> None:
-        super().__init__("something that a loop reads has changed")
+        super().__init__(reason)
+        self.reason = reason
         self.loop, self.iterations, self.results, self.variables = loop, iterations, results, variables
 
     @property
     def place(self) -> tuple[str, int]:
         """Where the loop ended: its name, and the version of its iteration. Versions differ in variables' kinds."""
         return self.loop, int(self.variables[1]) if len(self.variables) else 0
+
+    def before(self, iterations: int, results: Sequence[Any]) -> Changed:
+        """The same, where an inner loop has ended in the middle of an iteration: the outer one ends before it.
+
+        >>> changed = Changed("inner", 7, ("lost",)).before(2, (1.5,))
+        >>> changed.iterations, changed.results
+        (2, (1.5,))
+        """
+        self.iterations, self.results, self.variables = iterations, results, ()
+        return self
 
     @property
     def raises(self) -> bool:

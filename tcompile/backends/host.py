@@ -348,7 +348,7 @@ class HostProgram:
         (region,) = node.regions
         body, missing = self._compiled(region)
         native = self.native_parts(node, [body], len(operands) - 2)
-        own = loop_runners.owner(node.regions, self.names["copy"])
+        own = loop_runners.owned(node.regions, self.names["copy"])
         made = TimedLoop(loop_runners.PythonLoop(node.name, body, own, missing, native), line_of(node))
         name = self._constant(f"{node.name}_iterations", made)
         sizes = [f"sizes=({', '.join(missing)},)"] if missing else []
@@ -365,7 +365,7 @@ class HostProgram:
         bodies = [body for body, _ in compiled]
         native = self.native_parts(node, bodies, len(operands) - 2)
         symbols = [missing for _, missing in compiled]
-        own = loop_runners.owner(node.regions, self.names["copy"])
+        own = loop_runners.owned(node.regions, self.names["copy"])
         made = TimedLoop(
             loop_runners.PartLoop(node.name, bodies, own=own, symbols=symbols, native=native, **node.attrs),
             line_of(node), True,

@@ -25,11 +25,11 @@ Native: TypeAlias = "Callable[[int, Sequence[Any], Mapping[str, int]], tuple[tup
 
 @dataclass
 class PythonLoop:
-    """A ``fori_loop`` as a host program calls it. ``own`` copies the carried values that iterations write in place."""
+    """A ``fori_loop`` as a host program calls it. ``own`` copies those that iterations write in place."""
 
     name: str
     body: Callable[..., tuple[Any, ...]]
-    own: Callable[[Sequence[Any]], tuple[Any, ...]]
+    own: Owned
     symbols: Sequence[str]
     native: Native | None
 
@@ -46,7 +46,10 @@ class PythonLoop:
             carried = self.own(carried)
         clock = Clock()
         for i in range(start, stop):
-            carried = self.body(i, *carried, *sizes)
+            try:
+                carried = self.body(i, *carried, *sizes)
+            except Changed as changed:
+                raise self.own.left(changed, self.name, i - start, carried) from None
             if clock.is_due() and clock.has_changed():
                 raise Changed(self.name, i + 1 - start, carried)
         return carried
@@ -60,7 +63,7 @@ class PartLoop:
     parts: Sequence[Callable[..., tuple[Any, ...]]]
     leaves: tuple[bool, ...]
     least: tuple[int | None, ...]
-    own: Callable[[Sequence[Any]], tuple[Any, ...]]
+    own: Owned
     symbols: Sequence[Sequence[str]]
     native: Native | None
 
@@ -78,32 +81,45 @@ class PartLoop:
                 results, i, way = self.native(stop, carried, named)
             except Changed as changed:
                 raise _named(changed, self.name) from None
-            self._check(i, way)
             return (*results, np.asarray(i), np.asarray(way))
         parts = list(zip(self.parts, sizes, strict=True))
         last = len(parts)
-        state = self.own(carried)
+        begin = state = self.own(carried)
         i, way = start, 0
         clock = Clock()
         while i < stop and not way:
-            for number, (part, given) in enumerate(parts, 1):
-                state = part(i, *state, *given)
-                if number < last:
-                    flag = state[-1]
-                    state = state[:-1]
-                    if flag:
-                        way = number if self.leaves[number - 1] else 0
-                        break
+            begin = state
+            try:
+                for number, (part, given) in enumerate(parts, 1):
+                    state = part(i, *state, *given)
+                    if number < last:
+                        flag = state[-1]
+                        state = state[:-1]
+                        if flag:
+                            way = number if self.leaves[number - 1] else 0
+                            break
+            except Changed as changed:
+                raise self.own.left(changed, self.name, i - start, begin) from None
             i += not way
             if not way and clock.is_due() and clock.has_changed():
                 raise Changed(self.name, i - start, state)
-        self._check(i - start, way)
+        try:
+            check_exit(self.least, i - start, way)
+        except Replay as replay:
+            if not clock.is_late() or self.own.positions:
+                raise
+            raise Changed(self.name, i - start, begin, reason=replay.reason) from None
         return (*state, np.asarray(i), np.asarray(way))
 
-    def _check(self, iterations: int, way: int) -> None:
-        least = self.least[way]
-        if least is None or iterations < least:
-            raise Replay("the loop is left in a way that its graph cannot follow")
+
+def check_exit(least: Sequence[int | None], iterations: int, way: int) -> None:
+    """Raises Replay where a loop has been left by an exit that its graph does not follow after so many iterations.
+
+    ``least`` says for each exit from how many on it does (None: never).
+    """
+    fewest = least[way]
+    if fewest is None or iterations < fewest:
+        raise Replay("the loop is left in a way that its graph cannot follow")
 
 
 def _named(changed: Changed, name: str) -> Changed:
@@ -113,10 +129,29 @@ def _named(changed: Changed, name: str) -> Changed:
     return changed
 
 
-def owner(regions: Sequence[Graph], copy: Callable[[Any], Any]) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
-    """Returns a function that copies, of the values that a loop carries, those that its regions write in place."""
-    updated = frozenset(number - 1 for region in regions for number in region.updates.values())
-    return lambda carried: tuple(copy(x) if number in updated else x for number, x in enumerate(carried))
+@dataclass
+class Owned:
+    """The carried values of a loop that its regions write in place, as positions, and how they are copied."""
+
+    positions: frozenset[int]
+    copy: Callable[[Any], Any]
+
+    def __call__(self, carried: Sequence[Any]) -> tuple[Any, ...]:
+        """The carried values, of which the loop owns those that it writes in place."""
+        return tuple(self.copy(x) if number in self.positions else x for number, x in enumerate(carried))
+
+    def left(self, changed: Changed, name: str, iterations: int, begin: Sequence[Any]) -> Changed:
+        """The exception of a loop in whose iteration an inner loop has ended. ``begin``: what the iteration began with.
+
+        Where the iteration writes in place, that is lost.
+        """
+        changed.loop = "" if self.positions else name
+        return changed.before(iterations, () if self.positions else begin)
 
 
-__all__ = ["PartLoop", "PythonLoop", "owner"]
+def owned(regions: Sequence[Graph], copy: Callable[[Any], Any]) -> Owned:
+    """What the regions of a loop write in place."""
+    return Owned(frozenset(number - 1 for region in regions for number in region.updates.values()), copy)
+
+
+__all__ = ["Owned", "PartLoop", "PythonLoop", "check_exit", "owned"]

@@ -133,7 +133,7 @@ def resume_run(error: Changed, cache: FunctionCache) -> Any:
     is_scalar = bool(len(error.variables))
     if found is not None and answer is not None and not is_scalar:
         open_resume_points(cache, found.captured, cache.first)
-    reason = "an exception is raised in a loop" if error.raises else "something that a loop reads has changed"
+    reason = "an exception is raised in a loop" if error.raises else error.reason
     where = "before the exception" if error.raises else "with the next iteration"
     how = "runs this stretch again" if answer is None else f"continues in plain Python {where}"
     bus.emit(FellBack(**cache.about, reason=reason, detail=f"the call {how}"))

@@ -290,7 +290,10 @@ class LlvmProgram(host.HostProgram):
         try:
             step = next(step for step in self.schedule.steps if step.node is node)
             operands = node.operands[2:]
-            found = Iterations(programs, carried, leaves, lambda place: self._is_taken_over(operands[place], step))
+            found = Iterations(
+                programs, carried, leaves, lambda place: self._is_taken_over(operands[place], step),
+                node.attrs.get("least", ()),
+            )  # fmt: skip
         except NotNative as refusal:
             reason = str(refusal)
         self.native_loops[node] = found

@@ -475,7 +475,8 @@ class _Stretch:
     def _exits(self) -> list[Exit]:
         """The exits that the node has. All others are plain Python's.
 
-        The first one has most variables, in their last kinds. Others have the same variables, in other kinds: one may
+        The first one has most variables, in their last kinds: those that they have from the second iteration on, as a
+        Python float that becomes one of NumPy's. Others have the same variables, in other kinds: one may
         be a number or None. Exits that differ in kinds of numbers alone count only where the frame returns to Python
         right after the loop: elsewhere a variable of several kinds ends the graph. So does one that has another kind
         only if there is no iteration.
@@ -483,7 +484,11 @@ class _Stretch:
         found = list(self.t.exits.values())
         if not found:
             raise Refused("it never ends")
-        main = max(reversed(found), key=lambda exit: len(exit.state[2]))
+        late = self._after_all()
+        main = max(
+            reversed(found),
+            key=lambda exit: (len(exit.state[2]), any(block.number in late for block, _ in exit.blocks)),
+        )
         tx = self.tx
         at = main.state[0]
         returns = self.f is tx.frames[0] and (at < 0 or self._only_returns(at))
@@ -497,6 +502,18 @@ class _Stretch:
                 held = (*kinds, *(kind for _, kind in variables))
                 exits.setdefault(held if returns else tuple(map(without_numbers, held)), exit)
         return [exit for exit in exits.values() if exit is main or all(map(is_kept, _kinds_of(exit)))]
+
+    def _after_all(self) -> set[int]:
+        """The blocks that can follow the start of another iteration than the first."""
+        waiting = [each.block.number for each in self.t.iterations if each.block.state in self.t.repeated]
+        met = set[int]()
+        while waiting:
+            here = waiting.pop()
+            if here not in met:
+                met.add(here)
+                end = self.t.blocks[here].end
+                waiting.extend(ways(end) if end else ())  # exits have no end yet
+        return met
 
     def _is_before_all(self, exit: Exit) -> bool:
         """Whether an exit is taken only before the first iteration."""

@@ -30,7 +30,7 @@ import numpy as np
 from tcompile.errors import GraphError
 from tcompile.graph.op import QUIET, Aliasing, Op, define
 from tcompile.graph.ops.scalar_loop import SCALAR_LOOP
-from tcompile.polls import Clock
+from tcompile.polls import Changed, Clock
 
 FOREVER = 1 << 48  # trip count of a loop that only a test ends
 
@@ -51,7 +51,10 @@ def _while_loop(*carried: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
 def _fori_loop(start: int, stop: int, *carried: Any, regions: Sequence[Any]) -> tuple[Any, ...]:
     clock = Clock()
     for i in range(int(start), int(stop)):
-        carried = regions[0](np.asarray(i), *carried)
+        try:
+            carried = regions[0](np.asarray(i), *carried)
+        except Changed as changed:
+            raise changed.before(i - int(start), carried) from None
         clock.tick(i + 1 - int(start), carried)
     return carried
 
@@ -64,23 +67,31 @@ def _exit_loop(
     least: tuple[int | None, ...],
     regions: Sequence[Any],
 ) -> tuple[Any, ...]:
-    state, i, way = carried, int(start), 0
+    begin = state = carried
+    i, way = int(start), 0
     clock = Clock()
     while i < stop and not way:
-        for number, part in enumerate(regions, 1):
-            state = part(np.asarray(i), *state)
-            if number < len(regions):
-                *kept, flag = state
-                state = tuple(kept)
-                if flag:
-                    way = number if leaves[number - 1] else 0
-                    break
+        begin = state
+        try:
+            for number, part in enumerate(regions, 1):
+                state = part(np.asarray(i), *state)
+                if number < len(regions):
+                    *kept, flag = state
+                    state = tuple(kept)
+                    if flag:
+                        way = number if leaves[number - 1] else 0
+                        break
+        except Changed as changed:
+            raise changed.before(i - int(start), begin) from None
         i += not way
         if not way:
             clock.tick(i - int(start), state)
     fewest = least[way]
     if fewest is None or i < fewest:
-        raise GraphError("the loop is left in a way that its graph cannot follow")
+        reason = "the loop is left in a way that its graph cannot follow"
+        if clock.is_late():
+            raise Changed("", i - int(start), begin, reason=reason)
+        raise GraphError(reason)
     return (*state, np.asarray(i), np.asarray(way))
 
 

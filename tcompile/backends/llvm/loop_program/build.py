@@ -39,6 +39,8 @@ from tcompile.backends.llvm.loop_program.ir import (
 )
 from tcompile.backends.llvm.loop_program.liveness import old_elements_are_dead
 from tcompile.backends.llvm.native import entries, interrupts
+from tcompile.backends.loop_runners import check_exit
+from tcompile.backends.replay import Interrupted, Replay
 from tcompile.backends.schedule.kernel_ops import GATHER, LOAD, SCATTER
 from tcompile.backends.status import PAUSED
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType, ops
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from tcompile.backends.schedule.plan import Step
 
 _ELSEWHERE = (GATHER, SCATTER)  # operations with computed places
+_COPIED_BYTES = 1 << 18  # of the state of a loop that is copied after each poll
 _SPARE_BYTES, _SPARE = 1 << 22, 256  # limits on the bytes and the number of programs that are kept from earlier calls
 
 
@@ -95,9 +98,11 @@ class Iterations(LoopIR):
         carried: int,
         leaves: Sequence[bool] = (),
         is_taken_over: Callable[[int], bool] = lambda place: False,
+        least: Sequence[int | None] = (),
     ) -> None:
         self.graph = programs[0].schedule.graph
         self.carried = carried
+        self.least = tuple(least)
         ((self.counter, _),) = [row for row in self.graph.symbol_inputs().items() if row[1] == (0, None)]
         self.arrays: list[LoopArray] = []
         self.steps: list[KernelStep | CopyStep | InnerLoopStep | ExitTest] = []
@@ -444,7 +449,8 @@ class Iterations(LoopIR):
         """Runs ``stop`` iterations on the carried values; ``sizes`` are the symbols that the parts take besides.
 
         Returns the results, the iteration in which the loop was left, and the exit (0: all are done). Raises Replay
-        where only plain Python can go on, and Changed where a value that was read has changed.
+        where only plain Python can go on, and Changed where a value that was read has changed. A loop that has run for
+        some time raises Changed in both cases: with copies of its state after some iteration.
         """
         helpers.check_error_state()
         key = (
@@ -458,19 +464,26 @@ class Iterations(LoopIR):
         else:
             self.spare_bytes -= level.size
             status = level.begin(given, stop)
-        left = stop
-        while True:
-            if status:
-                helpers.floating_point_report(interrupts.check_status(status & ~PAUSED))
-            way = level.reported_words[WAY]
-            left -= level.reported_words[DONE]
-            if way or not left or status & PAUSED:
-                break
-            status |= level.run(left)
-        arrays, done = level.arrays, stop - left
-        for a, b in self.swaps * (done % self.period):
-            arrays[a], arrays[b] = arrays[b], arrays[a]
-        results = [given[at] if at is not None else arrays[number] for at, number in self.results[way]]
+        left, kept = stop, None
+        try:
+            while True:
+                if status:
+                    helpers.floating_point_report(interrupts.check_status(status & ~PAUSED))
+                way = level.reported_words[WAY]
+                left -= level.reported_words[DONE]
+                done = stop - left
+                if way or not left or status & PAUSED:
+                    break
+                kept = self._copied(level, given, done)
+                status |= level.run(left)
+            if self.least:
+                check_exit(self.least, done, way)
+        except Replay as replay:
+            if kept is None or isinstance(replay, Interrupted):
+                raise
+            raise Changed("", *kept, reason=replay.reason) from None
+        level.arrays = self._swapped(level.arrays, done)
+        results = self._results(level.arrays, given, way)
         level.release_arrays()
         if level.size < _SPARE_BYTES // 4 and key not in self.spare:  # another thread may have added one
             if self.spare_bytes + level.size > _SPARE_BYTES or len(self.spare) >= _SPARE:
@@ -481,6 +494,26 @@ class Iterations(LoopIR):
         if status & PAUSED and left and not way:
             raise Changed(iterations=done, results=results)
         return tuple(results), done, way
+
+    def _swapped(self, arrays: Sequence[Array], done: int) -> list[Array]:
+        """The arrays, each at its number after so many iterations."""
+        found = list(arrays)
+        for a, b in self.swaps * (done % self.period):
+            found[a], found[b] = found[b], found[a]
+        return found
+
+    def _results(self, arrays: Sequence[Array], given: Sequence[Any], way: int) -> list[Any]:
+        """The carried values where the loop is left."""
+        return [given[at] if at is not None else arrays[number] for at, number in self.results[way]]
+
+    def _copied(self, level: Level, given: Sequence[Any], done: int) -> tuple[int, list[Any]] | None:
+        """The number of iterations, and copies of the carried values after them; None where copies take too long."""
+        own = [level.arrays[number] for at, number in self.results[0] if at is None]
+        if sum(array.nbytes for array in own) > _COPIED_BYTES:
+            return None
+        results = self._results(self._swapped(level.arrays, done), given, 0)
+        places = zip(results, self.results[0], strict=True)
+        return done, [value if at is not None else np.array(value, order="K") for value, (at, _) in places]
 
     def _result(self, position: int, number: int | None) -> tuple[int | None, int]:
         """The position of a result among the arguments, if it is one, and else its array's number."""

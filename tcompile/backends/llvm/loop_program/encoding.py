@@ -103,7 +103,7 @@ class Level:
         self.table = _address(self.slots)
         self.taken = [(number, *self._taken(number)) for number in iterations.fresh]
         self.numbers: list[tuple[int, Size]] = []  # words that hold sizes
-        self.clock = np.array([1, 1, 0, 0], np.int64) if clock is None else clock  # see tc_due in poll.ll
+        self.clock = np.array([1, 1, 0, 0, 0], np.int64) if clock is None else clock  # see tc_due in poll.ll
         self.tables: list[Array] = []  # of addresses and numbers, to which the program points
         self.held: list[Level] = []
         self.words: list[int] = []

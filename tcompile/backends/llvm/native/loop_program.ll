@@ -78,6 +78,8 @@ define i32 @tc_loop(ptr %words, i64 %begin, i64 %end) nounwind {
   store i64 %now, ptr %last.at
   %seen.at = getelementptr i64, ptr %clock, i64 3
   store i64 0, ptr %seen.at
+  %polled.at = getelementptr i64, ptr %clock, i64 4
+  store i64 0, ptr %polled.at
   %thread = call ptr @PyEval_SaveThread()
   %status = call i32 @tc_iterations(ptr %p, ptr %slots, i64 %iterations, i32 -1)
   call void @PyEval_RestoreThread(ptr %thread)
@@ -86,7 +88,8 @@ define i32 @tc_loop(ptr %words, i64 %begin, i64 %end) nounwind {
 
 ; i32 tc_iterations(i64 *p, i64 *slots, i64 iterations, i32 until): the OR of all kernels' statuses. p[8] becomes the number of
 ; iterations that were done, p[9] the way by which the loop was left (0: all are done). Some milliseconds after a status has
-; one of the bits of until, the loop pauses: fewer iterations are done.
+; one of the bits of until, the loop pauses: fewer iterations are done. The outermost loop, whose until is not 0, also pauses
+; after each poll, so that its state can be kept.
 define internal i32 @tc_iterations(ptr %p, ptr %slots, i64 %iterations, i32 %until) nounwind {
 entry:
   %n.steps = call i64 @at(ptr %p, i64 0)
@@ -103,8 +106,8 @@ entry:
   %o.several = call i64 @at(ptr %p, i64 12)
   br label %iteration
 iteration:
-  %r = phi i64 [ 0, %entry ], [ %r.next, %iteration.end ], [ %r.next, %look ]
-  %status = phi i32 [ 0, %entry ], [ %status.end, %iteration.end ], [ %status.end, %look ]
+  %r = phi i64 [ 0, %entry ], [ %r.next, %count ], [ %r.next, %look ]
+  %status = phi i32 [ 0, %entry ], [ %status.end, %count ], [ %status.end, %look ]
   %more = icmp slt i64 %r, %iterations
   br i1 %more, label %addresses, label %done
 
@@ -310,6 +313,17 @@ swap:
   br label %swaps
 iteration.end:
   %r.next = add i64 %r, %finished
+  %z.at = getelementptr i64, ptr %clock, i64 4
+  %z.polled = load i64, ptr %z.at
+  %z.some = icmp ne i64 %z.polled, 0
+  %z.outermost = icmp ne i32 %until, 0
+  %z.seen.at = getelementptr i64, ptr %clock, i64 3
+  %z.seen = load i64, ptr %z.seen.at
+  %z.unseen = icmp eq i64 %z.seen, 0  ; else it ends by the change that was seen
+  %z.asked = and i1 %z.some, %z.unseen
+  %z.keeps = and i1 %z.asked, %z.outermost
+  br i1 %z.keeps, label %pause, label %count
+count:
   %q.left = load i64, ptr %clock
   %q.less = add i64 %q.left, -1
   store i64 %q.less, ptr %clock
@@ -337,7 +351,7 @@ interrupted:
 late:
   ret i32 $CHANGED
 pause:
-  %q.bit = phi i32 [ 0, %look ], [ $PAUSED, %changed ]
+  %q.bit = phi i32 [ 0, %iteration.end ], [ 0, %look ], [ $PAUSED, %changed ]
   %q.status = or i32 %status.end, %q.bit
   %q.done = getelementptr i64, ptr %p, i64 8
   %q.way = getelementptr i64, ptr %p, i64 9

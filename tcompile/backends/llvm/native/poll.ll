@@ -63,7 +63,7 @@ take:
 ; i32 tc_due(i64 *clock): the same for iterations of any length. The clock holds how many iterations are left until the
 ; next call, how many there are from one to the next, when the last one was, and when a change was seen (0: none was), in
 ; nanoseconds. 2.5 to 10 milliseconds are aimed at: the first call that polls comes within some 8 of the loop's start.
-; Once a change was seen, each call returns 2, and 3 when it is too long ago: the loop that could end with an
+; Each call that polls notes so in the word after these. Once a change was seen, each call returns 2, and 3 when it is too long ago: the loop that could end with an
 ; iteration of its own has not come to the end of one.
 define i32 @tc_due(ptr %clock) nounwind {
   %seen.at = getelementptr i64, ptr %clock, i64 3
@@ -102,6 +102,8 @@ entry:
 later:
   ret i32 0
 ask:
+  %polled.at = getelementptr i64, ptr %clock, i64 4
+  store i64 1, ptr %polled.at
   %raised = call i32 @tc_poll()
   %changed = icmp eq i32 %raised, 2
   br i1 %changed, label %note, label %answer
