@@ -47,6 +47,7 @@ from tcompile.graph.ops.checks import OtherPath
 from tcompile.graph.ops.scalar_loop import Replayed
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
+from tcompile.polls import Changed
 from tcompile.runtime import debuggers
 from tcompile.runtime.cache import CompileSettings
 from tcompile.stance import set_stance
@@ -139,9 +140,9 @@ def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
         except RecompileLimitError:
             return graphs.anew(follows_path=False)(function, *rest)
         except _Failed as failed:
-            if not isinstance(failed.error, Replayed):
+            if not isinstance(failed.error, Replayed | Changed):
                 raise
-            return _by_path(graphs, function, rest)  # where a scalar loop of its own is left to Python
+            return _by_path(graphs, function, rest)  # where a loop of its own is left to Python
         except Unsupported as error:
             answer = _by_path(graphs, function, rest)
             graphs.branches = True

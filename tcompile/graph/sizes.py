@@ -110,6 +110,12 @@ class ShapeEnv:
         self.counters[str(made)] = 0, last
         return made
 
+    def end_at(self, counter: SymInt, last: int) -> None:
+        """Notes that a loop ends at an earlier value of its induction variable than was said."""
+        (name,) = counter.names
+        self.counters[name] = 0, last
+        self.maximum[name] = last
+
     def adopt(self, size: Size) -> Size:
         """Converts a size of another capture of the same code, with the same symbol names, to one of this capture."""
         if isinstance(size, int):

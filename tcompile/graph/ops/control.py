@@ -27,9 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from tcompile.errors import GraphError
 from tcompile.graph.op import QUIET, Aliasing, Op, define
-from tcompile.graph.ops.scalar_loop import SCALAR_LOOP
+from tcompile.graph.ops.scalar_loop import SCALAR_LOOP, Replayed
 from tcompile.polls import Changed, Clock
 
 FOREVER = 1 << 48  # trip count of a loop that only a test ends
@@ -91,7 +90,7 @@ def _exit_loop(
         reason = "the loop is left in a way that its graph cannot follow"
         if clock.is_late():
             raise Changed("", i - int(start), begin, reason=reason)
-        raise GraphError(reason)
+        raise Replayed(reason)
     return (*state, np.asarray(i), np.asarray(way))
 
 

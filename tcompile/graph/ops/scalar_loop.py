@@ -330,7 +330,7 @@ def _go(blocks: Sequence[Block], to: int, given: Sequence[int]) -> Iterator[str]
 
 
 class Replayed(Exception):
-    """The program reached a ``replay`` end."""
+    """The program reached a ``replay`` end, or another loop an exit that its graph does not follow."""
 
 
 @lru_cache(maxsize=256)

@@ -16,7 +16,8 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node, ancestors
 from tcompile.graph.ops.writing import step_of
 from tcompile.graph.types import ScalarType, TensorType
-from tcompile.transforms.autodiff.loops import Moved, fori_loop, type_of
+from tcompile.transforms.autodiff.iteration import Moved, type_of
+from tcompile.transforms.autodiff.loops import fori_loop
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk, backward
 from tcompile.transforms.autodiff.table import refused
 from tcompile.transforms.emit import Emit

@@ -45,7 +45,9 @@ class LaterCall(Value):
 
 
 def call_later(tx: Context, function: Constant, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value | None:
-    """Notes the call; None where it cannot be made after the graph."""
+    """Notes the call; None where it cannot be made after the graph, as in an iteration of a loop."""
+    if tx.open_loops:
+        return None
     given = [_as_it_is_now(tx, arg) for arg in args]
     named = {name: _as_it_is_now(tx, value) for name, value in kwargs.items()}
     if None in given or None in named.values():
