@@ -106,7 +106,7 @@ class PartLoop:
         try:
             check_exit(self.least, i - start, way)
         except Replay as replay:
-            if not clock.is_late() or self.own.positions:
+            if not clock.is_late() or not way or any(self.own.parts[:way]):
                 raise
             raise Changed(self.name, i - start, begin, reason=replay.reason) from None
         return (*state, np.asarray(i), np.asarray(way))
@@ -131,10 +131,13 @@ def _named(changed: Changed, name: str) -> Changed:
 
 @dataclass
 class Owned:
-    """The carried values of a loop that its regions write in place, as positions, and how they are copied."""
+    """The carried values of a loop that each part of its iteration writes in place, and how they are copied."""
 
-    positions: frozenset[int]
+    parts: Sequence[frozenset[int]]
     copy: Callable[[Any], Any]
+
+    def __post_init__(self) -> None:
+        self.positions = frozenset[int]().union(*self.parts)
 
     def __call__(self, carried: Sequence[Any]) -> tuple[Any, ...]:
         """The carried values, of which the loop owns those that it writes in place."""
@@ -151,7 +154,7 @@ class Owned:
 
 def owned(regions: Sequence[Graph], copy: Callable[[Any], Any]) -> Owned:
     """What the regions of a loop write in place."""
-    return Owned(frozenset(number - 1 for region in regions for number in region.updates.values()), copy)
+    return Owned([frozenset(number - 1 for number in region.updates.values()) for region in regions], copy)
 
 
 __all__ = ["Owned", "PartLoop", "PythonLoop", "check_exit", "owned"]

@@ -42,6 +42,22 @@ def test_an_exception_in_a_loop_of_arrays():
     assert raised.value.args[0] > FEWEST
 
 
+def test_an_exception_before_what_an_iteration_writes_in_place():
+    """Python runs the iterations of this loop, since it carries a part of an array."""
+    flag = np.zeros(3, bool)
+
+    def f(v, limit):
+        for n in range(limit):
+            if flag[1]:
+                raise StopIteration(n, v)
+            v[1:-1] += 0.125 * (v[2:] - 2.0 * v[1:-1] + v[:-2])
+        return v
+
+    with pytest.raises(StopIteration) as raised:
+        run(f, np.linspace(0.0, 1.0, 64), flag=flag)
+    assert raised.value.args[0] > FEWEST
+
+
 def test_an_exit_before_the_first_swap_of_an_inner_loop():
     """The caller's array may still be one of both there: plain Python knows."""
     flag = np.zeros(3, bool)
