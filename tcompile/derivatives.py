@@ -38,16 +38,18 @@ from tcompile.annotations.derivatives import (
     weighed,
 )
 from tcompile.annotations.jacobians import hessian, jacfwd, jacrev
-from tcompile.annotations.trees import mapped
+from tcompile.annotations.trees import leaves_of, mapped
 from tcompile.api import compile, compile_with
 from tcompile.backends import find_backend, why_no_native
 from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, RecompileLimitError, Unsupported
-from tcompile.graph import Graph
+from tcompile.graph import Graph, Node, ops
+from tcompile.graph.evaluate import run
 from tcompile.graph.ops.checks import OtherPath
 from tcompile.graph.ops.scalar_loop import Replayed
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.polls import Changed
+from tcompile.records import dataclass
 from tcompile.runtime import debuggers
 from tcompile.runtime.cache import CompileSettings
 from tcompile.stance import set_stance
@@ -104,6 +106,103 @@ def _direction(random: np.random.Generator, x: Any) -> Any:
 
 def _plus(x: Any, d: Any, by: float) -> Any:
     return mapped(lambda leaf, along: leaf + by * along, x, d)
+
+
+@dataclass(frozen=True)
+class FirstNan:
+    """Where the first NaN of a function or its derivative comes from.
+
+    Attributes:
+        where: the user's line.
+        operation: the operation that made it.
+        backward: whether it belongs to the derivative.
+        operands: the operands at the place of the first NaN; those of other shapes as they are.
+    """
+
+    where: str
+    operation: str
+    backward: bool
+    operands: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        if self.operation == "input":
+            return f"The function gets a NaN: {self.where}."
+        which = "the derivative of " if self.backward else ""
+        of = ", ".join(_short(value) for value in self.operands)
+        return f"The first NaN is made in {which}{self.where}: {self.operation} of {of}."
+
+
+def _short(value: Any) -> str:
+    return f"an array of shape {np.shape(value)}" if np.ndim(value) else f"{value:.6g}"
+
+
+def find_nan(fun: _Function) -> _Function:
+    """A function of the arguments of ``fun`` that says where the first NaN of its value or gradient is made.
+
+    It returns a ``FirstNan``, or None where there is no NaN. All arguments that are floats, or hold them, are
+    differentiated. The graph is evaluated operation by operation; a loop is one of them.
+
+    >>> import numpy as np, tcompile
+    >>> found = tcompile.find_nan(np.linalg.norm)(np.zeros(3))
+    >>> found.backward
+    True
+    """
+    if not callable(fun):
+        raise InvalidType(f"find_nan: fun must be callable, got {type(fun).__name__} {fun!r}")
+
+    def find(*args: Any) -> FirstNan | None:
+        numbers = tuple(number for number, arg in enumerate(args) if _is_differentiable(arg))
+        if not numbers:
+            raise InvalidType("find_nan: no argument is a float or an array of floats")
+        for number, arg in enumerate(args):
+            if any(map(_has_nan, leaves_of(arg))):
+                return FirstNan(f"argument {number}", "input", False, ())
+        known: dict[Node, Any] = {}
+        found: list[FirstNan] = []
+
+        def spy(node: Node, value: Any) -> None:
+            known[node] = value
+            if not found and _has_nan(value) and not any(_has_nan(known.get(o)) for o in node.inputs):
+                found.append(_first_nan(node, value, [known.get(o) for o in node.inputs]))
+
+        held, _conditions.spy = _conditions.spy, spy
+        try:
+            with set_stance("force_eager"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                value_and_grad(fun, numbers)(*copied(args))
+        finally:
+            _conditions.spy = held
+        return found[0] if found else None
+
+    return find
+
+
+def _is_differentiable(arg: Any) -> bool:
+    try:
+        _check_float(arg, "")
+    except DerivativeError:
+        return False
+    return True
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_has_nan, value))
+    return isinstance(value, float | complex | np.ndarray | np.generic) and bool(
+        np.asarray(value).dtype.kind in "fc" and np.isnan(value).any()
+    )
+
+
+def _first_nan(node: Node, value: Any, operands: Sequence[Any]) -> FirstNan:
+    where = "the function" if node.location is None else f"line {node.location.line}: {node.location.text.strip()}"
+    if node.op is ops.INPUT:
+        return FirstNan(f"`{node.name}`", "input", False, ())
+    name = node.attrs.get("target", node.op.name)
+    shown: list[Any] = list(operands)
+    if not isinstance(value, tuple) and np.ndim(value):
+        at = tuple(np.argwhere(np.isnan(value))[0])
+        shown = [x[at] if np.shape(x) == np.shape(value) else x for x in shown]
+    return FirstNan(where, name, node.silent, tuple(shown))
 
 
 # -- in plain Python ---------------------------------------------------------------------------------------------------
@@ -219,10 +318,16 @@ class _Failed(BaseException):
 
 
 class _Conditions(threading.local):
-    """The floating-point conditions that a graph has met, by name."""
+    """The floating-point conditions that a graph has met, by name.
+
+    Attributes:
+        inside: whether a path through branches is being followed.
+        spy: what is called with each value of a graph that is evaluated.
+    """
 
     seen: list[str] | None = None
-    inside: bool = False  # whether a path through branches is being followed
+    inside: bool = False
+    spy: Callable[[Node, Any], None] | None = None
 
 
 _conditions = _Conditions()
@@ -263,7 +368,9 @@ def _reference(graph: Graph, inputs: Sequence[Any]) -> _Function:
         seen = _conditions.seen
         with np.errstate(all="call", call=lambda name, flag: None if seen is None else seen.append(name)):
             try:
-                return graph(*args)
+                for node, value in zip(graph.inputs, args if _conditions.spy else (), strict=False):
+                    _conditions.spy(node, value)  # type: ignore[misc]
+                return run(graph, args, spy=_conditions.spy)
             except Exception as error:
                 raise _Failed(error) from None
 
@@ -319,6 +426,7 @@ PLAIN.append(_plainly)
 COMPILE.append(compile)
 
 __all__ = [
-    "check_grads", "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp",
+    "FirstNan", "check_grads", "checkpoint", "custom_jvp", "custom_vjp", "find_nan", "grad", "hessian", "hvp", "jacfwd",
+    "jacrev", "jvp",
     "linearize", "stop_gradient", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

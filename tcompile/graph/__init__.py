@@ -54,7 +54,15 @@ def _view(graph: Graph, draw: bool) -> Any:
     return view(graph, draw)
 
 
-PRESENTERS.update(run=_run, code=_code, readable=_readable, script=_script, svg=_svg, view=_view)
+def _derivative_table(graph: Graph) -> str:
+    from tcompile.graph.derivative_lines import derivative_table
+
+    return derivative_table(graph)
+
+
+PRESENTERS.update(
+    derivative_table=_derivative_table, run=_run, code=_code, readable=_readable, script=_script, svg=_svg, view=_view
+)
 
 __all__ = [
     "Graph", "Layout", "Location", "Node", "Operand", "ScalarType", "ShapeEnv", "Size", "SymInt", "TensorType", "Type",

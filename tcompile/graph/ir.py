@@ -49,7 +49,8 @@ class Node:
 
     ``type`` is the result's type; an operation with several results (a control-flow operation) has a tuple of
     types and is read through ``get`` nodes (attribute ``index``). ``silent``: floating-point conditions that it meets
-    are not reported; so it is with derivatives, whose formulas divide by zero where there is none.
+    are not reported; so it is with derivatives, whose formulas divide by zero where there is none. ``recomputed``: it
+    repeats another node for a derivative.
     """
 
     op: Op
@@ -60,6 +61,7 @@ class Node:
     location: Location | None = None
     regions: tuple[Graph, ...] = ()
     silent: bool = False
+    recomputed: bool = False
 
     @property
     def tensor(self) -> TensorType:
@@ -254,6 +256,11 @@ class Graph:
     def script(self, about: str = "", inputs: Sequence[Any] | None = None) -> str:
         """The text of a file that runs the graph and compares the backends on it; ``about`` is its heading."""
         text: str = PRESENTERS["script"](self, about, inputs)
+        return text
+
+    def derivative_table(self) -> str:
+        """A table of the derivative in the graph, by the user's lines; "" where there is none."""
+        text: str = PRESENTERS["derivative_table"](self)
         return text
 
     def svg(

@@ -120,6 +120,12 @@ class ExplainOutput:
         )  # fmt: skip
 
     @property
+    def derivatives(self) -> dict[int, str]:
+        """Returns a table of forward and backward, by the user's lines, for each graph with a derivative."""
+        tables = (g.derivative_table() if hasattr(g, "derivative_table") else "" for g in self.graphs)
+        return {number: text for number, text in enumerate(tables, start=1) if text}
+
+    @property
     def headline(self) -> str:
         """Returns the counts, in a line."""
         return ", ".join(
@@ -137,6 +143,8 @@ class ExplainOutput:
         yield f"{self.function}: {self.headline}"
         for number, listing in enumerate(self.listings, start=1):
             yield f"Graph {number}\n{_indent(listing)}"
+        for number, text in self.derivatives.items():
+            yield f"Derivative in graph {number}\n{_indent(text)}"
         for number, reason in enumerate(self.break_reasons, start=1):
             yield f"Graph break {number}: {_indent(str(reason)).lstrip()}"
         if self.loops:
@@ -175,6 +183,7 @@ class ExplainOutput:
                 for reason in self.break_reasons
             ),
             guards=self.out_guards, compile_times=self.compile_times, fell_back=self.fell_back, loops=self.loops,
+            derivatives=tuple(f"graph {number}\n{text}" for number, text in self.derivatives.items()),
         )  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

@@ -571,7 +571,7 @@ def test_a_wrong_gradient_is_found():
 def test_the_examples_of_the_page_run():
     page = (Path(__file__).resolve().parents[2] / "docs" / "derivatives.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```", page, flags=re.M | re.S)
-    assert len(blocks) == 8
+    assert len(blocks) == 9
     exec("\n".join(blocks), {})
 
 

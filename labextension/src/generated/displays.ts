@@ -51,6 +51,7 @@ export interface ExplainView {
   compile_times: Record<string, number>;
   fell_back: string[];
   loops: string[];
+  derivatives: string[];
 }
 
 /** The events of one function while a cell ran; `cell` is true for the cell's own statements. */
@@ -251,6 +252,7 @@ export interface ShownExplain {
   compile_times: Record<string, number>;
   fell_back: string[];
   loops: string[];
+  derivatives: string[];
 }
 
 /** The JSON of the type `application/vnd.tcompile.comparison+json`. */

@@ -36,6 +36,7 @@ class ExplainView(View):
     compile_times: dict[str, float] = field(default_factory=dict)
     fell_back: tuple[str, ...] = ()
     loops: tuple[str, ...] = ()
+    derivatives: tuple[str, ...] = ()
 
     def body(self) -> str:
         """Returns the counts, each break with its line, the graphs, guards and times."""
@@ -59,6 +60,9 @@ class ExplainView(View):
             yield html.note("loop", html.code(text, 400))
         for text in self.fell_back:
             yield html.note("plain Python", html.code(text, 300))
+        for text in self.derivatives:
+            name, _, rows = text.partition("\n")
+            yield html.folded(f"derivative in {name}: forward and backward, line by line", html.pre(rows), opened=True)
         for number, graph in enumerate(self.graphs, start=1):
             summary = f"graph {number}: {html.count(graph.ops, 'operation')}"
             yield html.folded(summary, graph.inside(), opened=number == 1)

@@ -50,7 +50,7 @@ def _back(walk: Walk, body: Graph, active: Sequence[int], cotangents: Mapping[in
     seeds = {i: region.input(f"d_{body.outputs[i].name}", type_of(g)) for i, g in cotangents.items()}
     inside = Emit(region, walk.e.library)
     sources = [given[body.inputs[i]] for i in active]
-    new = Moved({}).copied(body, region, given)
+    new = Moved({}, True).copied(body, region, given)
     ends = [(new[body.outputs[i]], seed) for i, seed in seeds.items()]
     found = backward(region, [new[n] for n in body.nodes], ends, sources, inside.library)
     outputs: list[Node] = []

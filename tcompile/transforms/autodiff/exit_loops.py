@@ -162,10 +162,10 @@ class _Reversal:
         if self.single or self.by_counter:
             number: Size = 0 if self.single else self.count - 1 - self.last
             path = (step_of(ops.INDEX, {"key": (number,)}),)
-            moved = Moved({self.counter: number})
+            moved = Moved({self.counter: number}, True)
             how = Iterations(self.last, self.count, moved, lambda _: lambda e, stack: e.shown(stack, path))
         else:
-            how = Iterations(self.last, self.count, Moved({self.counter: self.last}), _gathered, _NUMBER)
+            how = Iterations(self.last, self.count, Moved({self.counter: self.last}, True), _gathered, _NUMBER)
         self.reversed = {
             number: BackwardIteration(
                 self.walk, self.node, self.stretches[number].body, self.active, self.fixed, how, self.recompute
@@ -200,7 +200,10 @@ class _Reversal:
             inside = Emit(part, self.walk.e.library)
             if self.skips and number + 1 in (*self.skips, self.whole):
                 values[len(keys)] = inside(ops.FULL, shape=(), fill_value=number + 1, dtype=INT64.name)
-            written = {i: inside(ops.ASSIGN, stacks[i], value, path=path) for i, value in values.items()}
+            written = {}
+            for i, value in values.items():
+                inside.location = value.location or node.location
+                written[i] = inside(ops.ASSIGN, stacks[i], value, path=path)
             part.outputs[before:before] = [written.get(i, stack) for i, stack in enumerate(stacks)]
             part.updates = {**part.updates, **{before + i: 1 + before + i for i in written}}
         node.operands = (0, self.count, *self.carried, *made)

@@ -190,23 +190,28 @@ def _may_stay(made: Node, own: Node) -> bool:
 
 
 class Moved:
-    """Copies graphs with other expressions in the place of counters: a loop's, and those of the loops in its body."""
+    """Copies graphs with other expressions in the place of counters: a loop's, and those of the loops in its body.
 
-    def __init__(self, values: Mapping[str, Size]) -> None:
+    ``recomputed``: the copies are a backward loop's.
+    """
+
+    def __init__(self, values: Mapping[str, Size], recomputed: bool = False) -> None:
         self.values = dict(values)
+        self.recomputed = recomputed
 
     def copied(self, source: Graph, into: Graph, given: dict[Node, Node]) -> dict[Node, Node]:
         """Adds copies of a graph's nodes to another graph; ``given`` says what stands for its inputs."""
         new = dict(given)
         for node in source.nodes:
             operands = [new[o] if isinstance(o, Node) else self.of(o) for o in node.operands]
-            inner = Moved(self.values)  # one for all parts of a loop, which share an induction variable
+            inner = Moved(self.values, self.recomputed)  # parts of a loop share an induction variable
             regions = tuple(inner.region(part) for part in node.regions)
             attrs = self.of(node.attrs)
             new[node] = into.append(
                 node.op, operands, attrs, self._type(node.type), name=node.name, location=node.location, regions=regions
             )
             new[node].silent = True
+            new[node].recomputed = self.recomputed or node.recomputed
             if node in STOPPED:
                 STOPPED.add(new[node])
         return new

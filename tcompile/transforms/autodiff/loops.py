@@ -131,7 +131,9 @@ class _Backward:
     def _iteration(self, recompute: bool) -> BackwardIteration:
         number = self.count - 1 - self.last
         path = (step_of(ops.INDEX, {"key": (number,)}),)
-        how = Iterations(self.last, self.count, Moved({self.counter: number}), lambda _: lambda e, x: e.shown(x, path))
+        how = Iterations(
+            self.last, self.count, Moved({self.counter: number}, True), lambda _: lambda e, x: e.shown(x, path)
+        )
         fixed = {i for i, (a, b) in enumerate(zip(self.body.inputs[1:], self.body.outputs, strict=True)) if a is b}
         return BackwardIteration(self.walk, self.node, self.body, self.active, fixed, how, recompute)
 
@@ -187,7 +189,8 @@ class _Backward:
             counter = body.inputs[0].type
             assert isinstance(counter, ScalarType)
             path = (step_of(ops.INDEX, {"key": (counter.symbol,)}),)
-            made = body.append(ops.ASSIGN, [stack, old], {"path": path}, type, location=node.location)
+            made = body.append(ops.ASSIGN, [stack, old], {"path": path}, type, location=old.location or node.location)
+            made.silent = True
             body.nodes.insert(body.nodes.index(old) + 1 if old in body.nodes else 0, body.nodes.pop())
             body.outputs.append(made)
             body.updates = {**body.updates, index: index + 1}
