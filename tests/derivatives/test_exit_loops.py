@@ -245,3 +245,46 @@ def test_a_print_in_a_branch_of_a_loop(capsys):
 
     np.testing.assert_array_equal(tcompile.grad(f)(np.ones(2)), [0.0625, 0.0625])
     assert capsys.readouterr().out == "0 0.5\n1 0.25\n"
+
+
+def test_what_a_product_with_the_hessian_needs():
+    """It writes rows in place: no iteration goes over a whole stack."""
+
+    def f(b):
+        x = np.zeros_like(b)
+        for k in range(3000):
+            y = np.cos(x) * 0.5 + b + 0.001 * k / (1 + k)
+            if np.max(np.abs(y - x)) < 1e-6:
+                break
+            x = y
+        return np.sum(x * x)
+
+    b, v = np.linspace(0.1, 0.9, 6), np.linspace(1.0, -1.0, 6)
+    product = tcompile.hvp(f)
+    step = 1e-5
+    gradient = tcompile.grad(f)
+    numeric = (gradient(b + step * v) - gradient(b - step * v)) / (2 * step)
+    np.testing.assert_allclose(product(b, v), numeric, rtol=1e-5, atol=1e-6)
+    whole = [
+        node for graph in product.graphs for node in nodes(graph) if node.op in (ops.SCATTER, ops.COMBINE, ops.ASSIGN)
+    ]
+    assert whole and not any(
+        node.op is ops.ADD and any(n.op is ops.COMBINE for n in node.inputs)
+        for graph in product.graphs
+        for node in nodes(graph)
+    )
+
+
+def test_elements_numbered_by_the_loop():
+    """The row is one that the graph computes: elements are gathered."""
+
+    def f(x, a):
+        for k in range(40):
+            x = np.sin(x * a[k]) + a[2 * k + 1] * k
+            if np.sum(x) > 60.0:
+                break
+        return np.sum(x * x)
+
+    a = np.linspace(0.3, 0.9, 90)
+    for x in (np.linspace(0.0, 1.0, 4), np.linspace(2.0, 3.0, 4)):
+        tcompile.check_grads(f, order=2, tolerance=2e-5)(x, a)

@@ -12,9 +12,9 @@ many iterations there were, and the exit. So the derivative first reverses the l
 each exit, of which at most one is taken. Then a second loop, which a test ends too, goes from the last complete
 iteration to the first.
 
-Which row it reads is known only when the graph runs. Where the body of the loop depends on the number of the iteration,
-that has to be an induction variable: the second loop then begins at the last row that there is room for, and passes
-over rows that were not written.
+Which row it reads is known only when the graph runs. Where a slice, or an inner loop, depends on the number of the
+iteration, that has to be an induction variable: the second loop then begins at the last row that there is room for, and
+passes over rows that were not written.
 
 There is room for as many rows as ``config.autodiff_memory`` holds. A loop that needs more is followed along its path.
 """
@@ -38,6 +38,7 @@ from tcompile.transforms.autodiff.iteration import (
     BackwardIteration,
     Iterations,
     Moved,
+    MovedToRow,
     Row,
     active_values,
     type_of,
@@ -48,7 +49,7 @@ from tcompile.transforms.emit import Emit
 
 _NUMBER = TensorType(INT64, ())
 _FEWEST = 16  # rows that there is room for, whatever they take
-_MOST = 1 << 16  # the reference evaluation copies a stack for each row that it writes
+_MOST, _USUAL, _OFTEN = 1 << 16, 1 << 24, 1 << 12  # limits on rows, and on bytes where that is more than so many rows
 _MANY = 1000  # iterations: of more, rows of products and library calls may take too much memory
 _MOST_PASSED = 1 << 20  # rows that a backward loop passes over in some milliseconds
 _Key: TypeAlias = tuple[int, Node]  # a stack, by the part and the node whose values it holds
@@ -153,8 +154,10 @@ class _Reversal:
         row = self._row_bytes()
         if not isinstance(stop, int):
             return stop
-        room = min(stop, max(min(config.autodiff_memory // row, _MOST), _FEWEST)) if row else stop
-        return min(room, _MOST_PASSED) if self.by_counter else room
+        if row:
+            most = min(_MOST, max(_USUAL // row, _OFTEN))  # of which few may be used
+            stop = min(stop, max(min(config.autodiff_memory // row, most), _FEWEST))
+        return min(stop, _MOST_PASSED) if self.by_counter else stop
 
     def _reverse(self) -> None:
         """Makes the backward regions, with what is decided so far."""
@@ -163,15 +166,19 @@ class _Reversal:
             number: Size = 0 if self.single else self.count - 1 - self.last
             path = (step_of(ops.INDEX, {"key": (number,)}),)
             moved = Moved({self.counter: number}, True)
-            how = Iterations(self.last, self.count, moved, lambda _: lambda e, stack: e.shown(stack, path))
+            how = Iterations(self.last, self.count, lambda _: moved, lambda _: lambda e, stack: e.shown(stack, path))
         else:
-            how = Iterations(self.last, self.count, Moved({self.counter: self.last}, True), _gathered, _NUMBER)
+            how = Iterations(self.last, self.count, self._to_row, _gathered, _NUMBER)
         self.reversed = {
             number: BackwardIteration(
                 self.walk, self.node, self.stretches[number].body, self.active, self.fixed, how, self.recompute
             )
             for number in (*self.exits, *self.skips, self.whole)
         }
+
+    def _to_row(self, row: Node | None) -> Moved:
+        assert row is not None
+        return MovedToRow(self.counter, row, {self.counter: self.last}, self.walk.e.library)
 
     def _key(self, number: int, node: Node) -> _Key:
         return self.stretches[number].source[node]

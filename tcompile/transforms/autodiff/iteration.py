@@ -13,14 +13,17 @@ from typing import Any, TypeAlias
 
 from tcompile.errors import DerivativeError
 from tcompile.graph import ops
-from tcompile.graph.ir import Graph, Node, Type, ancestors
-from tcompile.graph.sizes import ShapeEnv, Size, SymInt, replace_sizes
+from tcompile.graph.ir import Graph, Node, Operand, Type, ancestors
+from tcompile.graph.ops.gathering import IN_PLACE
+from tcompile.graph.ops.writing import Path
+from tcompile.graph.sizes import ShapeEnv, Size, SymInt, replace_sizes, symbols_in
 from tcompile.graph.types import ScalarType, TensorType
 from tcompile.records import dataclass
 from tcompile.transforms.autodiff.residuals import residuals, stored_bytes
 from tcompile.transforms.autodiff.reverse import Walk, backward, may_carry
-from tcompile.transforms.emit import STOPPED, Emit
+from tcompile.transforms.emit import STOPPED, Emit, Library
 
+_WRITES = (ops.ASSIGN, *IN_PLACE)
 Row: TypeAlias = Callable[[Emit, Node], Node]  # from a stack, the row of the iteration that is reversed
 
 
@@ -54,13 +57,13 @@ class Iterations:
         counter: the backward loop's induction variable.
         count: the number of rows.
         moved: copies the body's nodes, with the number of the iteration that is reversed in them.
-        row: finds the row. It may read ``given``, one more input of the region.
+        row: finds the row. Both may read ``given``, one more input of the region.
         given: the type of that input, if there is one.
     """
 
     counter: SymInt
     count: Size
-    moved: Moved
+    moved: Callable[[Node | None], Moved]
     row: Callable[[Node | None], Row]
     given: TensorType | None = None
 
@@ -121,7 +124,7 @@ class BackwardIteration:
                 raise DerivativeError(self.walk.why(self.node, "a number that a loop changes has no derivative rule"))
             stack = region.input(f"{old.name}_of", TensorType(type.dtype, (how.count, *type.shape)))
             given[old] = sources[i] = row(inside, stack)
-        new = how.moved.copied(self.body, region, given)
+        new = how.moved(number).copied(self.body, region, given)
         nodes = [new[n] for n in self.body.nodes]
         ends = [(new[self.body.outputs[i]], cotangents[i]) for i in self.active]
         found = backward(region, nodes, ends, [sources[i] for i in self.active], inside.library)
@@ -131,7 +134,7 @@ class BackwardIteration:
             made = g if g is not None else inside.full(cotangents[i], 0.0)
             if made in outputs or not _may_stay(made, cotangents[i]):
                 made = inside(ops.COPY_C, made)
-            elif made.op is ops.ASSIGN:
+            elif made.op in _WRITES:
                 region.updates[place] = 1 + place
             outputs.append(made)
         stacks = self._cut(region, sources, new, outputs, row)
@@ -184,7 +187,7 @@ def _may_stay(made: Node, own: Node) -> bool:
     if made is own:
         return True
     root = made
-    while root.op is ops.ASSIGN:
+    while root.op in _WRITES:
         root = root.inputs[0]
     return made.tensor.c_contiguous and (root is own or (root is made and made.op.memory is ops.Aliasing.FRESH))
 
@@ -207,7 +210,8 @@ class Moved:
             inner = Moved(self.values, self.recomputed)  # parts of a loop share an induction variable
             regions = tuple(inner.region(part) for part in node.regions)
             attrs = self.of(node.attrs)
-            new[node] = into.append(
+            other = self._other(node, operands, into)
+            new[node] = other or into.append(
                 node.op, operands, attrs, self._type(node.type), name=node.name, location=node.location, regions=regions
             )
             new[node].silent = True
@@ -215,6 +219,10 @@ class Moved:
             if node in STOPPED:
                 STOPPED.add(new[node])
         return new
+
+    def _other(self, node: Node, operands: Sequence[Operand], into: Graph) -> Node | None:
+        """What stands for a node in place of a copy of it."""
+        return None
 
     def region(self, source: Graph) -> Graph:
         """A copy of a region. A counter that it binds is another one in the copy."""
@@ -250,8 +258,61 @@ class Moved:
         return made
 
 
+class MovedToRow(Moved):
+    """Copies a body, with a number that the graph computes, ``row``, in the place of an induction variable.
+
+    Elements and rows that it numbers are gathered and scattered. Where it stands elsewhere, as in the bounds of a
+    slice, ``values`` says what stands for it.
+    """
+
+    def __init__(self, counter: str, row: Node, values: Mapping[str, Size], library: Library) -> None:
+        super().__init__(values, True)
+        self.counter, self.row, self.library = counter, row, library
+
+    def _other(self, node: Node, operands: Sequence[Operand], into: Graph) -> Node | None:
+        e = Emit(into, self.library)
+        e.location = node.location
+        match node.op:
+            case ops.INDEX | ops.ASSIGN:
+                attrs = node.attrs if node.op is ops.INDEX else self._only_step(node.attrs["path"])
+                first, *rest = attrs.get("key", ()) or (None,)
+                number = self._number(e, first)
+                if number is None or self._stands_in(rest):
+                    return None
+                if node.op is ops.ASSIGN:
+                    return None if rest else e(ops.SCATTER, *operands, number, axes=(0,), path=())
+                taken = e(ops.GATHER, operands[0], number, axes=(0,))
+                return e(ops.INDEX, taken, key=tuple(rest)) if rest else taken
+            case ops.FULL if node.attrs["shape"] == ():
+                number = self._number(e, node.attrs["fill_value"])
+                return None if number is None else e.cast(number, node.tensor.dtype)
+        if node.op.kind != "pointwise" or not self._stands_in(list(node.operands)):
+            return None
+        made: list[Operand] = []
+        for old, new in zip(node.operands, operands, strict=True):
+            number = None if isinstance(old, Node) else self._number(e, old)
+            made.append(new if number is None else e.cast(number, node.inputs[0].tensor.dtype))
+        return e(node.op, *made, **node.attrs)
+
+    def _only_step(self, path: Path) -> Mapping[str, Any]:
+        return dict(path[0][1]) if len(path) == 1 and path[0][0] == ops.INDEX.name else {}
+
+    def _stands_in(self, held: Sequence[Any]) -> bool:
+        return self.counter in symbols_in([x for x in held if not isinstance(x, Node)])
+
+    def _number(self, e: Emit, size: Any) -> Node | None:
+        """A size that is linear in the induction variable, of the row; None for others."""
+        if not isinstance(size, SymInt) or not set(size.terms) <= {(self.counter,), ()}:
+            return None
+        factor, constant = size.terms.get((self.counter,), 0), size.terms.get((), 0)
+        if not factor:
+            return None
+        made = self.row if factor == 1 else e.multiply(self.row, factor)
+        return made if not constant else e.add(made, constant)
+
+
 def _counter(env: ShapeEnv, name: str, last: Size) -> SymInt:
     return env.counter(last, ("backward", name))
 
 
-__all__ = ["BackwardIteration", "Iterations", "Moved", "Row", "active_values", "type_of"]
+__all__ = ["BackwardIteration", "Iterations", "Moved", "MovedToRow", "Row", "active_values", "type_of"]

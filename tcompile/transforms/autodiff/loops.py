@@ -131,9 +131,8 @@ class _Backward:
     def _iteration(self, recompute: bool) -> BackwardIteration:
         number = self.count - 1 - self.last
         path = (step_of(ops.INDEX, {"key": (number,)}),)
-        how = Iterations(
-            self.last, self.count, Moved({self.counter: number}, True), lambda _: lambda e, x: e.shown(x, path)
-        )
+        moved = Moved({self.counter: number}, True)
+        how = Iterations(self.last, self.count, lambda _: moved, lambda _: lambda e, stack: e.shown(stack, path))
         fixed = {i for i, (a, b) in enumerate(zip(self.body.inputs[1:], self.body.outputs, strict=True)) if a is b}
         return BackwardIteration(self.walk, self.node, self.body, self.active, fixed, how, recompute)
 

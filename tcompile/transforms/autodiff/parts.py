@@ -83,7 +83,12 @@ def _is_zero_at(held: Node, part: Part) -> bool:
 def writes_zeros(held: Node) -> bool:
     """Whether a cotangent is another one with zeros in some places."""
     value = held.operands[1] if held.op is ops.ASSIGN else None
-    return isinstance(value, Node) and value.op is ops.FULL and value.attrs["fill_value"] == 0.0
+    return isinstance(value, Node) and is_zeros(value)
+
+
+def is_zeros(node: Node) -> bool:
+    """Whether a node is an array of zeros."""
+    return node.op is ops.FULL and node.attrs["fill_value"] == 0.0
 
 
 def _are_apart(one: Path, other: Path) -> bool:
@@ -134,4 +139,4 @@ def _windows(e: Emit, node: Node, g: Node, starts: Sequence[tuple[int, ...]]) ->
     return total
 
 
-__all__ = ["together", "writes_zeros"]
+__all__ = ["is_zeros", "together", "writes_zeros"]

@@ -18,7 +18,7 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
 from tcompile.graph.op import Op
 from tcompile.graph.types import TensorType
-from tcompile.transforms.autodiff.parts import together, writes_zeros
+from tcompile.transforms.autodiff.parts import is_zeros, together, writes_zeros
 from tcompile.transforms.autodiff.table import COMPLEX, COMPLEX_CALLS, NO_VJP, VJPS, Part, Vjp
 from tcompile.transforms.emit import CUSTOM, STOPPED, CustomRule, Emit, Library, is_complex
 
@@ -49,7 +49,13 @@ class Walk:
         if node not in self.active:
             return
         held = self.cotangents.get(node)
-        self.cotangents[node] = g if held is None else self.e.add(held, g)
+        self.cotangents[node] = g if held is None else self._sum(held, g)
+
+    def _sum(self, held: Node, g: Node) -> Node:
+        """The sum of two cotangents. What is added to zeros, element by element, is added to the other one."""
+        if g.op is ops.COMBINE and g.attrs["ufunc"] == "add" and is_zeros(g.inputs[0]):
+            return self.e(ops.COMBINE, held, *g.operands[1:], **g.attrs)
+        return self.e.add(held, g)
 
     def total(self, node: Node) -> Node | None:
         """The cotangent of a node, all parts together; None where it is zero."""
@@ -94,7 +100,10 @@ class Walk:
                 name = node.attrs.get("target", node.op.name)
                 raise DerivativeError(f"{name} has no derivative rule for complex numbers")
             pulls = rule(self.e, node, g)
-            for operand, pull in zip(node.operands, pulls, strict=True):
+            pairs = list(zip(node.operands, pulls, strict=True))
+            if node.op.memory is ops.Aliasing.WRITES:  # what was written is read before zeros are written in its place
+                pairs.reverse()
+            for operand, pull in pairs:
                 if pull is not None and isinstance(operand, Node) and operand in self.active:
                     made = pull()
                     if isinstance(made, Part):

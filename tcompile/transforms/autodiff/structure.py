@@ -156,6 +156,8 @@ def _scatter(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     def to_value() -> Node:
         assert isinstance(value, Node) and isinstance(base, Node)
         taken = e(ops.GATHER, e.shown(g, path), *indices, axes=axes)
+        if all(not i.tensor.ndim for i in indices if isinstance(i, Node)):  # one place
+            return e.sum_to(taken, value.tensor.shape)
         # Of several values for one place the last one stays, and has the derivative: each writes its number.
         count = taken.tensor.size
         numbers = e.reshape(e(ops.ARANGE, start=0, stop=count, step=1, dtype="int64"), taken.tensor.shape)
