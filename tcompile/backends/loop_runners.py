@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tcompile.backends.replay import Replay
+from tcompile.backends.replay import Interrupted, Replay
 from tcompile.graph import Graph
 from tcompile.polls import Changed, Clock
 from tcompile.records import dataclass
@@ -48,8 +48,8 @@ class PythonLoop:
         for i in range(start, stop):
             try:
                 carried = self.body(i, *carried, *sizes)
-            except Changed as changed:
-                raise self.own.left(changed, self.name, i - start, carried) from None
+            except (Changed, Replay) as error:
+                raise self.own.left(error, clock, self.name, i - start, carried) from None
             if clock.is_due() and clock.has_changed():
                 raise Changed(self.name, i + 1 - start, carried)
         return carried
@@ -98,8 +98,8 @@ class PartLoop:
                         if flag:
                             way = number if self.leaves[number - 1] else 0
                             break
-            except Changed as changed:
-                raise self.own.left(changed, self.name, i - start, begin) from None
+            except (Changed, Replay) as error:
+                raise self.own.left(error, clock, self.name, i - start, begin) from None
             i += not way
             if not way and clock.is_due() and clock.has_changed():
                 raise Changed(self.name, i - start, state)
@@ -143,11 +143,17 @@ class Owned:
         """The carried values, of which the loop owns those that it writes in place."""
         return tuple(self.copy(x) if number in self.positions else x for number, x in enumerate(carried))
 
-    def left(self, changed: Changed, name: str, iterations: int, begin: Sequence[Any]) -> Changed:
+    def left(
+        self, error: Changed | Replay, clock: Clock, name: str, iterations: int, begin: Sequence[Any]
+    ) -> Changed | Replay:
         """The exception of a loop in whose iteration an inner loop has ended. ``begin``: what the iteration began with.
 
-        Where the iteration writes in place, that is lost.
+        Where the iteration writes in place, that is lost. What only plain Python does is repeated from the first
+        iteration where that takes no time.
         """
+        if isinstance(error, Interrupted) or (isinstance(error, Replay) and (self.positions or not clock.is_late())):
+            return error
+        changed = Changed(reason=error.reason) if isinstance(error, Replay) else error
         changed.loop = "" if self.positions else name
         return changed.before(iterations, () if self.positions else begin)
 
