@@ -288,3 +288,21 @@ def test_elements_numbered_by_the_loop():
     a = np.linspace(0.3, 0.9, 90)
     for x in (np.linspace(0.0, 1.0, 4), np.linspace(2.0, 3.0, 4)):
         tcompile.check_grads(f, order=2, tolerance=2e-5)(x, a)
+
+
+def test_a_bound_that_is_never_reached():
+    """There is no memory for so many rows, and no need."""
+
+    def f(x, most):
+        for _ in range(most):
+            y = np.cos(x)
+            if np.max(np.abs(y - x)) < 1e-6:
+                break
+            x = y
+        return np.sum(x * x)
+
+    gradient = tcompile.grad(f)
+    x = np.linspace(0.1, 0.9, 1000)
+    expected = gradient(x, 100)
+    for most in (1000, 10**9, 10**12, 1000):
+        np.testing.assert_allclose(gradient(x, most), expected, rtol=1e-12)

@@ -29,7 +29,7 @@ from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.dtypes import INT64
 from tcompile.graph.ir import Graph, Node, Operand, Type
-from tcompile.graph.ops.control import is_branch
+from tcompile.graph.ops.control import FOREVER, is_branch
 from tcompile.graph.ops.writing import step_of
 from tcompile.graph.sizes import Size, SymInt, hint, symbols_in
 from tcompile.graph.types import ScalarType, TensorType
@@ -119,6 +119,7 @@ class _Reversal:
         skips: the stretches after which the next iteration may begin, besides the whole iteration.
         single: whether the loop is a branch, which has one iteration at most.
         count: how many rows there is room for.
+        is_cut: whether the loop might make more iterations.
         by_counter: whether the backward loop finds its row by its induction variable.
         reversed: the backward region of each stretch.
     """
@@ -138,7 +139,7 @@ class _Reversal:
         stop = node.operands[1]
         assert isinstance(stop, int | SymInt)
         self.single, self.count = is_branch(node), stop
-        self.by_counter = self.recompute = False
+        self.by_counter = self.recompute = self.is_cut = False
         self._reverse()
         if min(hint(stop), _MANY) * self._row_bytes() > config.autodiff_memory:
             self.recompute = True  # also products and library calls
@@ -152,12 +153,14 @@ class _Reversal:
 
     def _room(self, stop: Size) -> Size:
         row = self._row_bytes()
-        if not isinstance(stop, int):
-            return stop
+        most = _MOST_PASSED if self.by_counter else FOREVER
         if row:
-            most = min(_MOST, max(_USUAL // row, _OFTEN))  # of which few may be used
-            stop = min(stop, max(min(config.autodiff_memory // row, most), _FEWEST))
-        return min(stop, _MOST_PASSED) if self.by_counter else stop
+            usual = min(_MOST, max(_USUAL // row, _OFTEN))  # of which few may be used
+            most = min(most, max(min(config.autodiff_memory // row, usual), _FEWEST))
+        if most == FOREVER or stop <= most:  # a guard, where the stop is open
+            return stop
+        self.is_cut = True
+        return min(stop.specialise() if isinstance(stop, SymInt) else stop, most)
 
     def _reverse(self) -> None:
         """Makes the backward regions, with what is decided so far."""
@@ -230,7 +233,7 @@ class _Reversal:
     def run(self) -> None:
         """Adds the backward loop, and the cotangents of what the loop was given."""
         walk, e, node = self.walk, self.walk.e, self.node
-        if self.count is not node.operands[1]:
+        if self.is_cut:
             node.attrs = {**node.attrs, "least": (None, *node.attrs["least"][1:])}  # there is no room for more rows
             counter = type_of(node.regions[0].inputs[0])
             assert isinstance(counter, ScalarType) and isinstance(counter.symbol, SymInt) and type(self.count) is int
