@@ -350,3 +350,27 @@ def test_steps_that_differ():
     assert conflict(rows, Band(10, (SlabAccess(0, False, 0, 728, 8),))) is None
     least, largest = conflict(rows, Band(10, (SlabAccess(0, False, 4000, 4008, 8),)))
     assert least > largest
+
+
+def test_the_program_of_a_loop_of_large_arrays_is_kept(monkeypatch, threads):
+    """Arrays are each call's own, so they take no memory between calls."""
+    made = []
+
+    class Level(build.Level):
+        def __init__(self, *args, **kwargs):
+            made.append(self)
+            super().__init__(*args, **kwargs)
+
+    monkeypatch.setattr(build, "Level", Level)
+
+    def f(u, n):
+        for t in range(n):
+            u = u * 0.5 + t
+        return u
+
+    compiled = tcompile.compile(f)
+    for seed in range(4):
+        u = np.random.default_rng(seed).random((500, 600))
+        found = compiled(u, 100)
+        np.testing.assert_array_equal(found, f(u, 100))
+    assert len(made) == 1 and not any(array.nbytes > 1 << 20 for array in made[0].arrays)

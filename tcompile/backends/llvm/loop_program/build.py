@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from tcompile.backends import helpers
+from tcompile.backends.llvm import native
 from tcompile.backends.llvm.kernels.nest import element_ns, lanes_of
 from tcompile.backends.llvm.loop_program.encoding import DONE, WAY, At, Level
 from tcompile.backends.llvm.loop_program.ir import (
@@ -454,7 +455,7 @@ class Iterations(LoopIR):
         """
         helpers.check_error_state()
         key = (
-            stop, *sizes.values(), *[given[place].hex() for place in self.floats],
+            stop, native.num_threads(), *sizes.values(), *[given[place].hex() for place in self.floats],
             *[given[place].strides for place in self.strided], *[given[place].shape for place in self.sized],
         )  # fmt: skip
         level = self.spare.pop(key, None)

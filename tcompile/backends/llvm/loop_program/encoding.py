@@ -161,8 +161,9 @@ class Level:
 
     @property
     def bytes(self) -> int:
-        """The memory that it owns, arguments left out."""
-        own = sum(array.nbytes for array in self.arrays)
+        """The memory that it keeps between calls: arrays that each call makes, or is given, are left out."""
+        others = () if self.inside else frozenset(self.iterations.fresh)
+        own = sum(array.nbytes for number, array in enumerate(self.arrays) if number not in others)
         return own + 8 * len(self.words) + sum(level.bytes for level in self.held)
 
     def release_arrays(self) -> None:
