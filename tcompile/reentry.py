@@ -1,7 +1,7 @@
 """Re-entry: calls of compiled functions from inside tcompile's own slow work, in the same thread.
 
 Input: the functions that do slow work (``slow``): compiles, imports, code generation.
-Output: whether a call comes from inside one of them.
+Output: whether a call comes from inside one of them; an import lock that no interrupted import has kept.
 Why: signal handlers and finalizers run between any two lines, where modules are half imported and locks are held.
 Functions that they call run in plain Python, unless compiled already.
 
@@ -10,6 +10,7 @@ The stack is the only state: no exception, fork or thread can leave it wrong.
 
 from __future__ import annotations
 
+import _imp
 import sys
 import types
 from collections.abc import Callable
@@ -19,6 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _codes: dict[int, types.CodeType] = {}  # by id: comparing code objects would cost more than the walk
 _IMPORTS = "<frozen importlib._bootstrap>"
+_LOCKING = frozenset({"_get_module_lock", "cb"})  # importlib's functions that hold the lock of all imports
 _NEEDED = frozenset({"tcompile", "numpy", "llvmlite"}) | sys.stdlib_module_names
 
 
@@ -30,7 +32,7 @@ def slow(function: F) -> F:
 
 
 def is_inside() -> bool:
-    """Whether this thread is inside slow work, or imports a module that such work needs.
+    """Whether this thread is inside slow work, imports a module that such work needs, or holds the lock of all imports.
 
     >>> slow(lambda: is_inside())()
     True
@@ -42,12 +44,31 @@ def is_inside() -> bool:
         code = frame.f_code
         if id(code) in _codes:
             return True
-        if code.co_filename == _IMPORTS and code.co_name == "_find_and_load":
+        if code.co_filename == _IMPORTS:
+            if code.co_name in _LOCKING:
+                return True
             name = frame.f_locals.get("name")
-            if isinstance(name, str) and name.partition(".")[0] in _NEEDED:
+            if code.co_name == "_find_and_load" and isinstance(name, str) and name.partition(".")[0] in _NEEDED:
                 return True
         frame = frame.f_back
     return False
 
 
-__all__ = ["is_inside", "slow"]
+def release_import_lock() -> None:
+    """Releases the lock of all imports where this thread has kept it, as other threads could import nothing.
+
+    It is kept where a signal handler raises an exception just after importlib has taken it.
+    """
+    frame: types.FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if frame.f_code.co_filename == _IMPORTS and frame.f_code.co_name in _LOCKING:
+            return
+        frame = frame.f_back
+    try:
+        while _imp.lock_held():
+            _imp.release_lock()
+    except RuntimeError:  # another thread holds it, for a moment
+        pass
+
+
+__all__ = ["is_inside", "release_import_lock", "slow"]

@@ -134,6 +134,37 @@ def test_a_handler_raises_during_the_first_compile():
     assert run(script) == "True 1 0\n"
 
 
+def test_an_interrupted_import_has_kept_the_lock_of_all_imports():
+    """As where a handler raises after importlib has taken it; other threads could import nothing."""
+    script = """
+    import _imp
+    _imp.acquire_lock()
+    all_same()
+    assert not failed, failed[0]
+    print(len(f.entries), _imp.lock_held())
+    """
+    assert run(script) == "1 False\n"
+
+
+def test_a_call_comes_while_importlib_holds_the_lock_of_all_imports():
+    script = """
+    import _imp
+    source = "def _get_module_lock():\\n    with_lock(all_same)"
+    def with_lock(run):
+        _imp.acquire_lock()
+        try:
+            run()
+        finally:
+            _imp.release_lock()
+    exec(compile(source, "<frozen importlib._bootstrap>", "exec"))  # a handler that is called inside of importlib's
+    _get_module_lock()
+    all_same()
+    assert not failed, failed[0]
+    print(len(f.entries))
+    """
+    assert run(script) == "1\n"
+
+
 def test_finalizers_call_compiled_functions():
     script = """
     import gc, weakref

@@ -210,6 +210,7 @@ def _run_in_thread(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
     busy.acquire()
     thread = _Thread()
     alive, forks = weakref.ref(thread), _forks
+    reentry.release_import_lock()
     try:
         start_new_thread(work, (thread,))
         del thread  # now only the thread refers to it
