@@ -192,6 +192,14 @@ class Emit:
         """``x`` with its axes in another order."""
         return x if list(axes) == list(range(len(axes))) else self(ops.PERMUTE_DIMS, x, axes=tuple(axes))
 
+    def in_order(self, x: Node, like: TensorType) -> Node:
+        """``x``, which lies in C order, with its axes in the memory order of ``like``."""
+        if like.in_c_order:
+            return x
+        order = like.layout.order
+        back = [order.index(axis) for axis in range(like.ndim)]
+        return self.permute(self(ops.COPY_C, self.permute(x, order)), back)
+
     def cast(self, x: Node, dtype: np.dtype[Any]) -> Node:
         """``x`` in another dtype: the real part, where that is none of complex numbers."""
         if x.tensor.dtype.kind == "c" and dtype.kind != "c":

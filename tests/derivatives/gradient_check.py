@@ -2,8 +2,8 @@
 
 Input: a program's text and a ``Plan``.
 Output: nothing, or ``Difference``.
-Why: hand-written tests miss combinations. The programs are those of the generators for NumPy, loops, and loops over
-elements: views, writes, masks, branches, library calls.
+Why: hand-written tests miss combinations. The programs are those of the generators for NumPy, loops, loops over
+elements, and loops over matrices: views, writes, masks, branches, library calls, memory orders.
 
 A program computes a number: the sum of its results' elements times fixed weights. A gradient is compared along one
 direction. Where finite differences with two steps disagree, the program has a step or a kink near its arguments, and
@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from capture import loop_programs, scalar_loop_check
 from capture.language_check import Difference, TooLong, shrink, time_limit
+from derivatives import matrix_programs
 from frontends import numpy_programs
 
 import tcompile
@@ -35,6 +36,7 @@ AGREE = 1e-3  # relative difference of two finite differences that are taken for
 NEAR = 1e-2  # relative difference of a gradient and finite differences that is an error
 GENERATORS: dict[str, Callable[[Random], str]] = {
     "numpy": numpy_programs.program, "loops": loop_programs.program, "elements": scalar_loop_check.program,
+    "matrices": matrix_programs.program,
 }  # fmt: skip
 LARGEST = 1e7  # of a value: differences of a larger one have no digits
 PASSED_OVER: collections.Counter[str] = collections.Counter()
@@ -70,7 +72,7 @@ def kind_of(source: str) -> str:
     """The generator that a program is from."""
     if "def inputs(" in source:
         return "numpy"
-    return "loops" if "def f(a, b, n):" in source else "elements"
+    return "loops" if "def f(a, b, n):" in source else "matrices" if "def f(x, w):" in source else "elements"
 
 
 def program(random: Random) -> str:
@@ -79,14 +81,22 @@ def program(random: Random) -> str:
 
 
 def arguments(source: str, names: dict[str, Any], seed: int) -> list[Any]:
-    """The arguments of a program: floats of 64 bits where they are floats."""
-    random = np.random.default_rng(seed)
+    """The arguments of a program: floats of 64 bits where they are floats, in Fortran order in half of the cases."""
+    made = _in_c_order(source, names, np.random.default_rng(seed))
+    if seed % 2:
+        return [np.asfortranarray(x) if isinstance(x, np.ndarray) and x.ndim > 1 else x for x in made]
+    return made
+
+
+def _in_c_order(source: str, names: dict[str, Any], random: np.random.Generator) -> list[Any]:
     kind = kind_of(source)
     if kind == "numpy":
         with np.errstate(all="ignore"):
             return [_wide(arg, random) for arg in names["inputs"](0)]
     if kind == "loops":
         return [random.standard_normal(8), random.standard_normal(8), int(random.integers(0, 9))]
+    if kind == "matrices":
+        return [0.7 * random.standard_normal((3, 3)), np.asfortranarray(0.4 * random.standard_normal((3, 3)))]
     text = "".join(random.choice(list("abcde"), 8))
     return [
         random.standard_normal(8), random.integers(-3, 9, 8), random.standard_normal((4, 5)), random.random(8) < 0.5,

@@ -392,3 +392,68 @@ def test_quantiles_of_other_sizes(function):
         x = np.random.default_rng(size).standard_normal(size)
         np.testing.assert_allclose(np.sum(gradient(x)), 1.0)
         tcompile.check_grads(function)(x)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [np.linalg.norm, lambda x: np.dot(x, x), lambda x: np.inner(x, x), lambda x: np.tensordot(x, x, 1), np.vdot],
+)
+@pytest.mark.parametrize("size", [0, 1, 3])
+def test_products_of_short_vectors(function, size):
+    x = np.linspace(0.5, 1.0, size)
+    value = (lambda x: function(x, x)) if function is np.vdot else function
+    tcompile.check_grads(value, order=2 if size or function is not np.linalg.norm else 1)(x)
+
+
+@pytest.mark.parametrize(
+    "copied",
+    [lambda x: x.copy(order="F"), lambda x: np.copy(x, order="F"), lambda x: x.astype(np.float64, order="F")],
+)
+def test_copies_in_fortran_order(copied):
+    tcompile.check_grads(lambda x: np.sum(np.sin(copied(x)) * M), order=2)(M / 2)
+    np.testing.assert_allclose(tcompile.grad(lambda x: np.sum(copied(x) * M))(M.astype(np.float32)), M, rtol=1e-6)
+
+
+def _in_place(x, y):
+    for i in range(4):
+        y[i % 3] = (y @ M[:, :3].T)[1]
+        y[:, 0] += np.sin(x[:, 1])
+        y = np.asfortranarray(y * x.T)
+    return y
+
+
+def _leaves(x, y):
+    for i in range(6):
+        if i % 2:
+            continue
+        y = np.exp(-y.T).T + x
+        if y[0, 0] > 3.0:
+            break
+    return y
+
+
+def _views(x, y):
+    for _ in range(3):
+        y = y[::-1] * x.T
+        if np.sum(y) > 50.0:
+            y = y.T + x
+    return y
+
+
+@pytest.mark.parametrize("function", [_in_place, _leaves, _views])
+@pytest.mark.parametrize("start", [np.asfortranarray, np.transpose, np.array])
+@pytest.mark.parametrize("compiled", [False, True])
+def test_loops_that_carry_arrays_in_fortran_order(function, start, compiled):
+    weights = np.cos(np.arange(9.0)).reshape(3, 3)
+
+    def total(x):
+        return np.sum(function(x, start(x * 1.0)) * weights)
+
+    gradient = tcompile.compile(tcompile.grad(total)) if compiled else tcompile.grad(total)
+    x = np.linspace(0.3, 1.0, 9).reshape(3, 3)
+    for given in (x, np.asfortranarray(x)):
+        tcompile.check_grads(total, order=2)(given)
+        expected = gradient(given)
+        np.testing.assert_allclose(tcompile.vmap(gradient)(np.stack([given, given / 2]))[0], expected, rtol=1e-12)
+        _, tangent = tcompile.jvp(total, (given,), (weights,))
+        np.testing.assert_allclose(tangent, np.sum(expected * weights), rtol=1e-9)

@@ -47,6 +47,8 @@ COMPLEX_CALLS.update(
     )
 )  # fmt: skip
 COMPLEX_CALLS.add("tcompile.frontends.numpy.einsum.by_blas")
+_COPIES = ("numpy.copy", "numpy.ndarray.astype", "numpy.ndarray.copy")
+COMPLEX_CALLS.update(_COPIES)
 _MOST_FACTORS = 16  # of a power of a matrix: each is a product of its own
 _PADS = ("edge", "reflect", "symmetric", "wrap")
 
@@ -144,6 +146,11 @@ def _numbered(e: Emit, node: Node, operand: Node) -> tuple[tuple[Any, ...], dict
 def _numbers(e: Emit, x: Node) -> Node:
     numbers = e(ops.ARANGE, start=0, stop=x.tensor.size, step=1, dtype="int64")
     return e.reshape(numbers, x.tensor.shape)
+
+
+@target(*_COPIES)
+def _copy(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    return [lambda: g]
 
 
 @target("numpy.roll")

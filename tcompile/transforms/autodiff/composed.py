@@ -98,13 +98,13 @@ def _dot(e: Emit, node: Node) -> Node:
     a, b = (_alike(e, node, _given(node, i, name)) for i, name in enumerate("ab"))
     if not (isinstance(a, Node) and isinstance(b, Node) and a.tensor.ndim and b.tensor.ndim):
         return e.multiply(a, b)
-    return e.numpy(np.tensordot, a, b, ([a.tensor.ndim - 1], [max(b.tensor.ndim - 2, 0)]))
+    return _contracted(e, a, b, [a.tensor.ndim - 1], [max(b.tensor.ndim - 2, 0)])
 
 
 @composed("inner")
 def _inner(e: Emit, node: Node) -> Node:
-    a, b = _array(node, 0, "a"), _array(node, 1, "b")
-    return e.numpy(np.tensordot, a, b, ([a.tensor.ndim - 1], [b.tensor.ndim - 1]))
+    a, b = (_alike(e, node, _array(node, i, name)) for i, name in enumerate("ab"))
+    return _contracted(e, a, b, [a.tensor.ndim - 1], [b.tensor.ndim - 1])
 
 
 @composed("tensordot", "linalg.tensordot")
@@ -115,6 +115,11 @@ def _tensordot(e: Emit, node: Node) -> Node:
         axes = range(a.tensor.ndim - axes, a.tensor.ndim), range(axes)
     first, second = ([axis % x.tensor.ndim for axis in (part if isinstance(part, Sequence) else [part])]
                      for x, part in zip((a, b), axes, strict=True))  # fmt: skip
+    return _contracted(e, a, b, first, second)
+
+
+def _contracted(e: Emit, a: Node, b: Node, first: Sequence[int], second: Sequence[int]) -> Node:
+    """The sum of products over axes of ``a`` and of ``b``: one product of matrices."""
     kept_a = [axis for axis in range(a.tensor.ndim) if axis not in first]
     kept_b = [axis for axis in range(b.tensor.ndim) if axis not in second]
     many = product(a.tensor.shape[axis] for axis in first)

@@ -33,6 +33,12 @@ def type_of(node: Node) -> Type:
     return node.type
 
 
+def cotangent_type(type: Type) -> TensorType:
+    """The type of the cotangent of a value that a loop carries. It lies in C order, as rules may give it in any."""
+    assert isinstance(type, TensorType)
+    return TensorType(type.dtype, type.shape)
+
+
 def active_values(bodies: Sequence[Graph], start: Collection[int]) -> list[int]:
     """Which carried values depend on those of ``start``, after any number of iterations of any of these bodies."""
     active = set(start)
@@ -113,9 +119,12 @@ class BackwardIteration:
         inside = Emit(region, self.walk.e.library)
         number = None if how.given is None else region.input("row", how.given)
         row = how.row(number)
-        cotangents = {i: region.input(f"d_{self.body.inputs[1 + i].name}", self.types[i]) for i in self.active}
+        cotangents = {
+            i: region.input(f"d_{self.body.inputs[1 + i].name}", cotangent_type(self.types[i])) for i in self.active
+        }
         given: dict[Node, Node] = {self.body.inputs[0]: region.inputs[0]}
         sources: dict[int, Node] = {}
+        begins: dict[Node, tuple[Node, Node]] = {}  # the body's input and its stack, by the row
         for i, (old, type) in enumerate(zip(self.body.inputs[1:], self.types, strict=True)):
             if i in self.fixed:
                 given[old] = sources[i] = region.input(old.name, type)
@@ -123,7 +132,8 @@ class BackwardIteration:
             if not isinstance(type, TensorType):
                 raise DerivativeError(self.walk.why(self.node, "a number that a loop changes has no derivative rule"))
             stack = region.input(f"{old.name}_of", TensorType(type.dtype, (how.count, *type.shape)))
-            given[old] = sources[i] = row(inside, stack)
+            given[old] = sources[i] = inside.in_order(row(inside, stack), type)
+            begins[sources[i]] = (old, stack)
         new = how.moved(number).copied(self.body, region, given)
         nodes = [new[n] for n in self.body.nodes]
         ends = [(new[self.body.outputs[i]], cotangents[i]) for i in self.active]
@@ -137,7 +147,7 @@ class BackwardIteration:
             elif made.op in _WRITES:
                 region.updates[place] = 1 + place
             outputs.append(made)
-        stacks = self._cut(region, sources, new, outputs, row)
+        stacks = self._cut(region, begins, new, outputs, row)
         used = ancestors(outputs)
         region.nodes = [n for n in region.nodes if n in used]
         wanted = [i for i in range(len(self.types)) if i in self.fixed and sources[i] in used]
@@ -147,15 +157,23 @@ class BackwardIteration:
         return region, list(stacks), wanted
 
     def _cut(
-        self, region: Graph, sources: Mapping[int, Node], new: Mapping[Node, Node], outputs: list[Node], row: Row
+        self,
+        region: Graph,
+        rows: Mapping[Node, tuple[Node, Node]],
+        new: Mapping[Node, Node],
+        outputs: list[Node],
+        row: Row,
     ) -> dict[Node, Node]:
-        """The stacks that the region reads, by the nodes of the forward body whose values they hold."""
+        """The stacks that the region reads, by the nodes of the forward body whose values they hold.
+
+        ``rows`` are those that the region may read of what the loop carries.
+        """
         used = ancestors(outputs)
-        begins = {sources[i]: self.body.inputs[1 + i] for i in sources if i not in self.fixed and sources[i] in used}
+        begins = {node: held for node, held in rows.items() if node in used}
         steps = {new[old]: old for old in self.body.nodes if new[old] in used}
         others = [n for n in used if n not in begins and n not in steps]
         read = {o for n in others for o in n.inputs}.union(outputs)
-        storable = {node for node in (*begins, *steps) if self._is_storable(node)}
+        storable = {*begins, *(node for node in steps if self._is_storable(node))}
         kept = residuals([n for n in region.nodes if n in steps], list(begins), read, storable, self.recompute)
         if kept is None:
             kept = list(begins)
@@ -163,7 +181,8 @@ class BackwardIteration:
         stacks: dict[Node, Node] = {}
         for node in kept:
             if node in begins:
-                stacks[begins[node]] = node.inputs[0]
+                old, stack = begins[node]
+                stacks[old] = stack
                 continue
             old, shape = steps[node], (self.iterations.count, *node.tensor.shape)
             stacks[old] = region.input(f"{old.name}_of", TensorType(node.tensor.dtype, shape))

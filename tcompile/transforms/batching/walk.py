@@ -116,7 +116,7 @@ class Walk:
             outer.append(operand)
             assert not isinstance(operand.type, tuple) and isinstance(own, Node)
             given = region.input(operand.name, operand.type)
-            operands.append(_in_order(inside, inside.shown(given, row), own.tensor) if differs else given)
+            operands.append(inside.in_order(inside.shown(given, row), own.tensor) if differs else given)
         called = region.append(
             node.op, operands, node.attrs, node.type, name=node.name, location=node.location, regions=node.regions
         )
@@ -149,15 +149,6 @@ def get(graph: Graph, node: Node, index: int) -> Node:
     """One result of a node with several."""
     assert isinstance(node.type, tuple)
     return graph.append(ops.GET, [node], {"index": index}, node.type[index], location=node.location)
-
-
-def _in_order(e: Emit, x: Node, like: TensorType) -> Node:
-    """``x``, in C order, with its axes in the memory order of one example."""
-    if like.c_contiguous:
-        return x
-    order = like.layout.order
-    back = [order.index(axis) for axis in range(like.ndim)]
-    return e.permute(e(ops.COPY_C, e.permute(x, order)), back)
 
 
 def batch(
