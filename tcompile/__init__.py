@@ -56,11 +56,9 @@ from tcompile.backends.disk import cache
 from tcompile.backends.memory_pool import memory
 from tcompile.config import config
 from tcompile.derivatives import (
-    check_grads,
     checkpoint,
     custom_jvp,
     custom_vjp,
-    find_nan,
     grad,
     hessian,
     hvp,
@@ -73,6 +71,7 @@ from tcompile.derivatives import (
     vjp,
     vmap,
 )
+from tcompile.gradient_checks import check_grads, find_nan
 from tcompile.observe.logs import set_logs
 from tcompile.stance import set_stance
 

@@ -1,4 +1,4 @@
-"""Derivatives as they run in plain Python, and their check by finite differences.
+"""Derivatives as they run in plain Python.
 
 Input: calls of ``reverse``, ``forward``, ``rows`` and ``columns`` that no compiled function has made its own.
 Output: what they give, by the reference evaluation of the same graph, or by a compiled graph of one control-flow path;
@@ -8,13 +8,14 @@ Why: a stance or a graph break around a gradient must not change it.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,185 +25,33 @@ from tcompile.annotations.derivatives import (
     COMPILE,
     PLAIN,
     checkpoint,
-    copied,
     forward,
     grad,
     hvp,
     jvp,
     kept_with,
     linearize,
-    product,
     stop_gradient,
     value_and_grad,
     vjp,
-    weighed,
 )
 from tcompile.annotations.jacobians import hessian, jacfwd, jacrev
-from tcompile.annotations.trees import leaves_of, mapped
 from tcompile.api import compile, compile_with
 from tcompile.backends import find_backend, why_no_native
-from tcompile.errors import DerivativeError, InvalidArgument, InvalidType, RecompileLimitError, Unsupported
-from tcompile.graph import Graph, Node, ops
+from tcompile.errors import DerivativeError, RecompileLimitError, Unsupported
+from tcompile.graph import Graph, Node
 from tcompile.graph.evaluate import run
 from tcompile.graph.ops.checks import OtherPath
 from tcompile.graph.ops.scalar_loop import Replayed
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.polls import Changed
-from tcompile.records import dataclass
 from tcompile.runtime import debuggers
 from tcompile.runtime.cache import CompileSettings
 from tcompile.stance import set_stance
 
 _Function = Callable[..., Any]
-
-
-def check_grads(fun: _Function, order: int = 1, tolerance: float = 1e-5, step: float = 1e-6) -> _Function:
-    """A function that compares the gradient of ``fun`` with finite differences, along random directions.
-
-    It takes the arguments of ``fun``, all of which are differentiated, and raises AssertionError where they differ by
-    more than ``tolerance``, relative to the larger of both and 1. ``order`` 2 does the same for the gradient.
-
-    >>> import numpy as np, tcompile
-    >>> tcompile.check_grads(np.linalg.norm, order=2)(np.array([0.5, 2.0]))
-    """
-    if not callable(fun):
-        raise InvalidType(f"check_grads: fun must be callable, got {type(fun).__name__} {fun!r}")
-    if order not in (1, 2):
-        raise InvalidArgument(f"check_grads: order must be 1 or 2, got {order!r}")
-
-    def check(*args: Any) -> None:
-        random = np.random.default_rng(0)
-        numbers = tuple(range(len(args)))
-        gradients = grad(fun, numbers)
-        along = [_direction(random, arg) for arg in args]
-
-        def moved(by: float) -> list[Any]:
-            return [_plus(arg, d, by) for arg, d in zip(args, along, strict=True)]
-
-        _compare(fun, gradients(*copied(args)), along, moved, tolerance, step, "gradient")
-        if order == 2:
-            weights = [_direction(random, arg) for arg in args]
-            slope = weighed(gradients, weights)
-            _compare(slope, grad(slope, numbers)(*copied(args)), along, moved, tolerance, step, "second derivative")
-
-    return check
-
-
-def _compare(
-    fun: _Function, gradients: Any, along: Sequence[Any], moved: _Function, tolerance: float, step: float, name: str
-) -> None:
-    exact = float(product(gradients, along))
-    numeric = (float(fun(*moved(step))) - float(fun(*moved(-step)))) / (2 * step)
-    if not abs(exact - numeric) <= tolerance * max(1.0, abs(exact), abs(numeric)):
-        raise AssertionError(
-            f"check_grads: the {name} is {exact!r} along a random direction, by differences {numeric!r}"
-        )
-
-
-def _direction(random: np.random.Generator, x: Any) -> Any:
-    return mapped(lambda leaf: random.standard_normal(np.shape(leaf)) if np.ndim(leaf) else random.standard_normal(), x)
-
-
-def _plus(x: Any, d: Any, by: float) -> Any:
-    return mapped(lambda leaf, along: leaf + by * along, x, d)
-
-
-@dataclass(frozen=True)
-class FirstNan:
-    """Where the first NaN of a function or its derivative comes from.
-
-    Attributes:
-        where: the user's line.
-        operation: the operation that made it.
-        backward: whether it belongs to the derivative.
-        operands: the operands at the place of the first NaN; those of other shapes as they are.
-    """
-
-    where: str
-    operation: str
-    backward: bool
-    operands: tuple[Any, ...]
-
-    def __str__(self) -> str:
-        if self.operation == "input":
-            return f"The function gets a NaN: {self.where}."
-        which = "the derivative of " if self.backward else ""
-        of = ", ".join(_short(value) for value in self.operands)
-        return f"The first NaN is made in {which}{self.where}: {self.operation} of {of}."
-
-
-def _short(value: Any) -> str:
-    return f"an array of shape {np.shape(value)}" if np.ndim(value) else f"{value:.6g}"
-
-
-def find_nan(fun: _Function) -> _Function:
-    """A function of the arguments of ``fun`` that says where the first NaN of its value or gradient is made.
-
-    It returns a ``FirstNan``, or None where there is no NaN. All arguments that are floats, or hold them, are
-    differentiated. The graph is evaluated operation by operation; a loop is one of them.
-
-    >>> import numpy as np, tcompile
-    >>> found = tcompile.find_nan(np.linalg.norm)(np.zeros(3))
-    >>> found.backward
-    True
-    """
-    if not callable(fun):
-        raise InvalidType(f"find_nan: fun must be callable, got {type(fun).__name__} {fun!r}")
-
-    def find(*args: Any) -> FirstNan | None:
-        numbers = tuple(number for number, arg in enumerate(args) if _is_differentiable(arg))
-        if not numbers:
-            raise InvalidType("find_nan: no argument is a float or an array of floats")
-        for number, arg in enumerate(args):
-            if any(map(_has_nan, leaves_of(arg))):
-                return FirstNan(f"argument {number}", "input", False, ())
-        known: dict[Node, Any] = {}
-        found: list[FirstNan] = []
-
-        def spy(node: Node, value: Any) -> None:
-            known[node] = value
-            if not found and _has_nan(value) and not any(_has_nan(known.get(o)) for o in node.inputs):
-                found.append(_first_nan(node, value, [known.get(o) for o in node.inputs]))
-
-        held, _conditions.spy = _conditions.spy, spy
-        try:
-            with set_stance("force_eager"), warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                value_and_grad(fun, numbers)(*copied(args))
-        finally:
-            _conditions.spy = held
-        return found[0] if found else None
-
-    return find
-
-
-def _is_differentiable(arg: Any) -> bool:
-    try:
-        _check_float(arg, "")
-    except DerivativeError:
-        return False
-    return True
-
-
-def _has_nan(value: Any) -> bool:
-    if isinstance(value, tuple):
-        return any(map(_has_nan, value))
-    return isinstance(value, float | complex | np.ndarray | np.generic) and bool(
-        np.asarray(value).dtype.kind in "fc" and np.isnan(value).any()
-    )
-
-
-def _first_nan(node: Node, value: Any, operands: Sequence[Any]) -> FirstNan:
-    where = "the function" if node.location is None else f"line {node.location.line}: {node.location.text.strip()}"
-    if node.op is ops.INPUT:
-        return FirstNan(f"`{node.name}`", "input", False, ())
-    name = node.attrs.get("target", node.op.name)
-    shown: list[Any] = list(operands)
-    if not isinstance(value, tuple) and np.ndim(value):
-        at = tuple(np.argwhere(np.isnan(value))[0])
-        shown = [x[at] if np.shape(x) == np.shape(value) else x for x in shown]
-    return FirstNan(where, name, node.silent, tuple(shown))
+Spy: TypeAlias = Callable[[Graph, Mapping[Node, Any]], None]
 
 
 # -- in plain Python ---------------------------------------------------------------------------------------------------
@@ -322,15 +171,25 @@ class _Conditions(threading.local):
 
     Attributes:
         inside: whether a path through branches is being followed.
-        spy: what is called with each value of a graph that is evaluated.
+        spy: what is called with the values of each graph that is evaluated, and of its regions.
     """
 
     seen: list[str] | None = None
     inside: bool = False
-    spy: Callable[[Node, Any], None] | None = None
+    spy: Spy | None = None
 
 
 _conditions = _Conditions()
+
+
+@contextlib.contextmanager
+def spied(spy: Spy) -> Iterator[None]:
+    """Has ``spy`` called with the values of each graph that is evaluated for a derivative, in this thread."""
+    held, _conditions.spy = _conditions.spy, spy
+    try:
+        yield
+    finally:
+        _conditions.spy = held
 
 
 def _report(conditions: Sequence[str]) -> None:
@@ -368,8 +227,6 @@ def _reference(graph: Graph, inputs: Sequence[Any]) -> _Function:
         seen = _conditions.seen
         with np.errstate(all="call", call=lambda name, flag: None if seen is None else seen.append(name)):
             try:
-                for node, value in zip(graph.inputs, args if _conditions.spy else (), strict=False):
-                    _conditions.spy(node, value)  # type: ignore[misc]
                 return run(graph, args, spy=_conditions.spy)
             except Exception as error:
                 raise _Failed(error) from None
@@ -426,7 +283,6 @@ PLAIN.append(_plainly)
 COMPILE.append(compile)
 
 __all__ = [
-    "FirstNan", "check_grads", "checkpoint", "custom_jvp", "custom_vjp", "find_nan", "grad", "hessian", "hvp", "jacfwd",
-    "jacrev", "jvp",
-    "linearize", "stop_gradient", "value_and_grad", "vjp", "vmap",
+    "Spy", "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
+    "spied", "stop_gradient", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

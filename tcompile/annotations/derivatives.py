@@ -91,7 +91,7 @@ def value_and_grad(
     has_aux: bool = False,
     holomorphic: bool = False,
 ) -> _Function:
-    """The value of a function, with the bits and the effects of the plain call, and its gradient.
+    """The value of a function, with the effects of the plain call, and its gradient.
 
     The parameters are those of ``grad``. The function that is returned gives ``(value, gradient)``, and with
     ``has_aux`` ``((value, aux), gradient)``.

@@ -7,7 +7,7 @@ Why: the minifier tries them. No graph is edited in place.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -30,8 +30,13 @@ class Whole:
     def __init__(self, graph: Graph, inputs: Sequence[Any]) -> None:
         self.graph = graph
         self.values: dict[Node, Any] = dict(zip(graph.inputs, inputs, strict=True))
+
+        def keep(evaluated: Graph, values: Mapping[Node, Any]) -> None:
+            if evaluated is graph:
+                self.values = {**values, **self.values}
+
         with np.errstate(all="ignore"):
-            run(graph, copies(inputs), spy=lambda node, value: self.values.setdefault(node, value))
+            run(graph, copies(inputs), spy=keep)
         self.users = graph.users()
 
     def live_out(self, nodes: Iterable[Node]) -> list[Node]:

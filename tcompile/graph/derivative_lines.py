@@ -77,7 +77,7 @@ def derivative_table(graph: Graph) -> str:
 
 
 def _line(rows: dict[_Place, DerivativeLine], node: Node) -> DerivativeLine | None:
-    where = node.location
+    where = node.users_location
     if where is None:
         return None
     text = f"{where.line}: {where.text.strip()}"

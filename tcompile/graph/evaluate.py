@@ -41,14 +41,15 @@ def run(
     graph: Graph,
     args: Sequence[Any],
     symbols: Mapping[str, int] | None = None,
-    spy: Callable[[Node, Any], None] | None = None,
+    spy: Callable[[Graph, Mapping[Node, Any]], None] | None = None,
     known: Mapping[Node, Any] | None = None,
     xp: Any = np,
 ) -> tuple[Any, ...]:
     """Runs ``graph`` on ``args`` and returns its outputs.
 
-    ``symbols`` is given for regions: those that are bound outside of it. ``spy(node, value)`` is called with every
-    value. ``known`` are values of nodes, which are not computed. ``xp`` is the namespace of the arrays: NumPy, or CuPy.
+    ``symbols`` is given for regions: those that are bound outside of it. ``spy(graph, values)`` is called with the
+    values of each evaluation of a region, and last with those of the graph. ``known`` are values of nodes, which are
+    not computed. ``xp`` is the namespace of the arrays: NumPy, or CuPy.
     """
     if len(args) != len(graph.inputs):
         raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
@@ -65,7 +66,7 @@ def run(
             continue
         attrs = {key: concrete(value, bound) for key, value in node.attrs.items()}
         if node.regions:
-            attrs["regions"] = [_callable(region, bound, xp) for region in node.regions]
+            attrs["regions"] = [_callable(region, bound, spy, xp) for region in node.regions]
         op = node.op
         if op.memory is Aliasing.VIEW:
             (viewed,) = node.inputs
@@ -85,8 +86,8 @@ def run(
             raise
         if op is CALL:
             _check_call(node, values[node], bound)
-        if spy is not None:
-            spy(node, values[node])
+    if spy is not None:
+        spy(graph, values)
     return tuple(values[node] for node in graph.outputs)
 
 
@@ -144,5 +145,5 @@ def leaves(values: Any) -> list[Any]:
     return [values]
 
 
-def _callable(region: Graph, symbols: Mapping[str, int], xp: Any) -> Callable[..., tuple[Any, ...]]:
-    return lambda *args: run(region, args, symbols, xp=xp)
+def _callable(region: Graph, symbols: Mapping[str, int], spy: Any, xp: Any) -> Callable[..., tuple[Any, ...]]:
+    return lambda *args: run(region, args, symbols, spy, xp=xp)

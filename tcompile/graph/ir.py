@@ -13,8 +13,10 @@ registered in ``PRESENTERS``.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcompile.graph.op import INPUT, Op
@@ -22,6 +24,8 @@ from tcompile.graph.sizes import ShapeEnv, Size, SymInt
 from tcompile.graph.types import ScalarType, TensorType, Type, on_device
 from tcompile.observe.html_form import html_form
 from tcompile.records import dataclass
+
+_OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,12 @@ class Node:
     def inputs(self) -> tuple[Node, ...]:
         """The operands that are nodes."""
         return tuple([o for o in self.operands if isinstance(o, Node)])
+
+    @property
+    def users_location(self) -> Location | None:
+        """The location, unless it is in tcompile, where a library function is called as it was given."""
+        where = self.location
+        return None if where is None or where.file.startswith(_OURS) else where
 
     @property
     def device(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import tcompile
-from tcompile.errors import InvalidType
+from tcompile.errors import DerivativeError, InvalidType
 
 
 def model(w, x, y):
@@ -62,6 +62,76 @@ def test_a_nan_of_the_function():
 
     found = tcompile.find_nan(f)(np.ones(3), 6)
     assert not found.backward and "np.sqrt(x)" in found.where
+
+
+def test_a_nan_that_reaches_nothing():
+    def masked(x):
+        return np.sum(np.where(x > 0.0, np.sqrt(np.abs(x)), np.log(x)) * (x > 0.0))
+
+    def overwritten(x):
+        y = np.log(x)
+        y[x < 0.0] = 0.0
+        return np.sum(y)
+
+    x = np.array([1.0, -1.0])
+    assert tcompile.find_nan(overwritten)(x) is None
+    assert tcompile.find_nan(masked)(np.abs(x)) is None
+    found = tcompile.find_nan(masked)(x)
+    assert not found.backward and "np.log(x)" in found.where and found.operands == (-1.0,)
+
+
+def test_memory_that_is_not_written():
+    """There is room for 4096 rows, of which a loop that ends early writes few."""
+
+    def f(x):
+        for _ in range(5000):
+            x = np.cos(x)
+            if np.max(np.abs(np.cos(x) - x)) < 1e-3:
+                break
+        return np.sum(x)
+
+    rubbish = [np.full(1 << 18, np.nan) for _ in range(8)]
+    del rubbish
+    for _ in range(3):
+        assert tcompile.find_nan(f)(np.linspace(0.0, 1.0, 30)) is None
+
+
+def test_a_nan_of_a_loop_is_told_by_its_line():
+    def f(x, most):
+        scale = 1.0
+        for _ in range(most):
+            y = np.log(x)
+            x = np.sin(x) - 0.2
+            scale = scale * 0.5
+            if np.sum(y) > 10.0:
+                break
+            x = x + scale * y
+        return np.sum(x)
+
+    found = tcompile.find_nan(f)(np.ones(3), 5)
+    assert found.where.endswith("y = np.log(x)") and found.operation == "log" and found.operands[0] < 0.0
+    assert not found.backward
+
+    def derivative(x):
+        for _ in range(3):
+            x = np.sqrt(x * x)
+        return np.sum(x)
+
+    found = tcompile.find_nan(derivative)(np.array([0.0, 1.0]))
+    assert found.where.endswith("x = np.sqrt(x * x)") and found.backward and found.operation == "multiply"
+
+
+def test_arguments_of_all_kinds():
+    assert "derivative of the function" in str(tcompile.find_nan(np.linalg.norm)(np.zeros(2)))
+
+    def f(p, *, q, z=0j):
+        return np.sum(np.sqrt(p["a"])) + q * abs(z)
+
+    found = tcompile.find_nan(f)({"a": np.array([-1.0])}, q=2.0, z=1j)
+    assert "np.sqrt(p" in found.where
+    assert str(tcompile.find_nan(f)({"a": np.ones(1)}, q=float("nan"))) == "The function gets a NaN: argument 'q'."
+    with pytest.raises(DerivativeError, match="int 3"):
+        tcompile.find_nan(f)({"a": np.ones(1), "b": 3}, q=1.0)
 
 
 def test_a_nan_that_is_given():

@@ -139,8 +139,8 @@ class Walk:
 def _why(node: Node, reason: str = "") -> str:
     name = node.attrs.get("target", node.op.name)
     reason = reason or NO_VJP.get(node.op, f"{name} has no derivative rule")
-    where = f" (line {node.location.line}: {node.location.text.strip()})" if node.location is not None else ""
-    return f"{reason}{where}"
+    where = node.users_location
+    return reason if where is None else f"{reason} (line {where.line}: {where.text.strip()})"
 
 
 def _is_known(node: Node) -> bool:

@@ -1,0 +1,209 @@
+"""Checks of derivatives: by finite differences, and for the operation that makes the first NaN.
+
+Input: a function and its arguments.
+Output: AssertionError where a gradient differs from finite differences; the line and the operation of the first NaN.
+Why: a gradient that is wrong or NaN tells nothing of its reason.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tcompile.annotations.derivatives import copied, grad, product, value_and_grad, weighed
+from tcompile.annotations.trees import leaves_of, mapped
+from tcompile.derivatives import spied
+from tcompile.errors import InvalidArgument, InvalidType
+from tcompile.graph import Graph, Node, ops
+from tcompile.records import dataclass
+from tcompile.stance import set_stance
+
+_Function = Callable[..., Any]
+
+
+# -- finite differences ------------------------------------------------------------------------------------------------
+def check_grads(fun: _Function, order: int = 1, tolerance: float = 1e-5, step: float = 1e-6) -> _Function:
+    """A function that compares the gradient of ``fun`` with finite differences, along random directions.
+
+    It takes the arguments of ``fun``, all of which are differentiated, and raises AssertionError where they differ by
+    more than ``tolerance``, relative to the larger of both and 1. ``order`` 2 does the same for the gradient.
+
+    >>> import numpy as np, tcompile
+    >>> tcompile.check_grads(np.linalg.norm, order=2)(np.array([0.5, 2.0]))
+    """
+    if not callable(fun):
+        raise InvalidType(f"check_grads: fun must be callable, got {type(fun).__name__} {fun!r}")
+    if order not in (1, 2):
+        raise InvalidArgument(f"check_grads: order must be 1 or 2, got {order!r}")
+
+    def check(*args: Any) -> None:
+        random = np.random.default_rng(0)
+        numbers = tuple(range(len(args)))
+        gradients = grad(fun, numbers)
+        along = [_direction(random, arg) for arg in args]
+
+        def moved(by: float) -> list[Any]:
+            return [_plus(arg, d, by) for arg, d in zip(args, along, strict=True)]
+
+        _compare(fun, gradients(*copied(args)), along, moved, tolerance, step, "gradient")
+        if order == 2:
+            weights = [_direction(random, arg) for arg in args]
+            slope = weighed(gradients, weights)
+            _compare(slope, grad(slope, numbers)(*copied(args)), along, moved, tolerance, step, "second derivative")
+
+    return check
+
+
+def _compare(
+    fun: _Function, gradients: Any, along: Sequence[Any], moved: _Function, tolerance: float, step: float, name: str
+) -> None:
+    exact = float(product(gradients, along))
+    numeric = (float(fun(*moved(step))) - float(fun(*moved(-step)))) / (2 * step)
+    if not abs(exact - numeric) <= tolerance * max(1.0, abs(exact), abs(numeric)):
+        raise AssertionError(
+            f"check_grads: the {name} is {exact!r} along a random direction, by differences {numeric!r}"
+        )
+
+
+def _direction(random: np.random.Generator, x: Any) -> Any:
+    return mapped(lambda leaf: random.standard_normal(np.shape(leaf)) if np.ndim(leaf) else random.standard_normal(), x)
+
+
+def _plus(x: Any, d: Any, by: float) -> Any:
+    return mapped(lambda leaf, along: leaf + by * along, x, d)
+
+
+# -- the first NaN -----------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class FirstNan:
+    """Where the first NaN of a function or its derivative comes from.
+
+    Attributes:
+        where: the user's line.
+        operation: the operation that made it.
+        backward: whether it belongs to the derivative.
+        operands: the operands at the place of the first NaN; those of other shapes as they are.
+    """
+
+    where: str
+    operation: str
+    backward: bool
+    operands: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        if self.operation == "input":
+            return f"The function gets a NaN: {self.where}."
+        which = "the derivative of " if self.backward else ""
+        of = ", ".join(_short(value) for value in self.operands)
+        return f"The first NaN is made in {which}{self.where}: {self.operation} of {of}."
+
+
+def _short(value: Any) -> str:
+    return f"an array of shape {np.shape(value)}" if np.ndim(value) else f"{value:.6g}"
+
+
+def find_nan(fun: _Function) -> _Function:
+    """A function of the arguments of ``fun`` that says where the first NaN of its value or gradient is made.
+
+    The graph is evaluated operation by operation, the iterations of loops over arrays too. NaNs that reach neither the
+    value nor the gradient, as of a side that ``np.where`` does not take, do not count.
+
+    Parameters
+    ----------
+    fun : callable
+        A function whose value is a scalar, as for ``grad``.
+
+    Returns
+    -------
+    callable
+        It returns a ``FirstNan``, or None where neither the value nor the gradient has a NaN. All arguments that are
+        floats or hold them are differentiated; complex ones are not.
+
+    Raises
+    ------
+    InvalidType
+        ``fun`` is no function, or no argument is a float.
+
+    Examples
+    --------
+    >>> import numpy as np, tcompile
+    >>> found = tcompile.find_nan(np.linalg.norm)(np.zeros(3))
+    >>> found.backward
+    True
+    """
+    if not callable(fun):
+        raise InvalidType(f"find_nan: fun must be callable, got {type(fun).__name__} {fun!r}")
+
+    def find(*args: Any, **kwargs: Any) -> FirstNan | None:
+        given: dict[int | str, Any] = {**dict(enumerate(args)), **kwargs}
+        floats = [place for place, value in given.items() if any(map(_is_float, leaves_of(value)))]
+        if not floats:
+            raise InvalidType("find_nan: no argument is a float or an array of floats")
+        for place, value in given.items():
+            if any(map(_has_nan, leaves_of(value))):
+                return FirstNan(f"argument {place!r}", "input", False, ())
+        origins = _Origins()
+        numbers = tuple(place for place in floats if isinstance(place, int))
+        names = tuple(place for place in floats if isinstance(place, str))
+        gradient = value_and_grad(fun, numbers, argnames=names)
+        with spied(origins), set_stance("force_eager"), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            gradient(*copied(args), **{name: copied((value,))[0] for name, value in kwargs.items()})
+        return origins.of_last
+
+    return find
+
+
+class _Origins:
+    """A spy of evaluations. It finds for each graph the node that made a NaN of its outputs.
+
+    Attributes:
+        of_last: that of the graph evaluated last, which is the whole one; None where its outputs have no NaN.
+    """
+
+    def __init__(self) -> None:
+        self.of_last: FirstNan | None = None
+        self._of_region: dict[Graph, FirstNan] = {}  # in the first of its evaluations that made a NaN
+
+    def __call__(self, graph: Graph, values: Mapping[Node, Any]) -> None:
+        self.of_last = None
+        node = next((output for output in graph.outputs if _has_nan(values[output])), None)
+        before = node
+        while before is not None:
+            node, before = before, next((o for o in before.inputs if _has_nan(values[o])), None)
+        if node is not None and node.op is not ops.INPUT:
+            inside = (self._of_region.get(region) for region in node.regions)
+            self.of_last = next(filter(None, inside), None) or _first_nan(node, values)
+            self._of_region.setdefault(graph, self.of_last)
+
+
+def _first_nan(node: Node, values: Mapping[Node, Any]) -> FirstNan:
+    location, value = node.users_location, values[node]
+    where = "the function" if location is None else f"line {location.line}: {location.text.strip()}"
+    operands: list[Any] = [values[o] if isinstance(o, Node) else o for o in node.operands]
+    if not isinstance(value, tuple) and np.ndim(value):
+        at = tuple(np.argwhere(np.isnan(value))[0])
+        operands = [x[at] if np.shape(x) == np.shape(value) else x for x in operands]
+    name = node.attrs.get("target", node.op.name)
+    return FirstNan(where, name, node.silent, tuple(x for x in operands if isinstance(x, _NUMBERS)))
+
+
+_NUMBERS = (bool, int, float, complex, np.ndarray, np.generic)
+
+
+def _is_float(value: Any) -> bool:
+    return isinstance(value, float) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f")
+
+
+def _has_nan(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return any(map(_has_nan, value))
+    return isinstance(value, float | complex | np.ndarray | np.generic) and bool(
+        np.asarray(value).dtype.kind in "fc" and np.isnan(value).any()
+    )
+
+
+__all__ = ["FirstNan", "check_grads", "find_nan"]
