@@ -138,7 +138,8 @@ def find_nan(fun: _Function) -> _Function:
         raise InvalidType(f"find_nan: fun must be callable, got {type(fun).__name__} {fun!r}")
 
     def find(*args: Any, **kwargs: Any) -> FirstNan | None:
-        given: dict[int | str, Any] = {**dict(enumerate(args)), **kwargs}
+        given: dict[int | str, Any] = dict(enumerate(args))
+        given.update(kwargs)
         floats = [place for place, value in given.items() if any(map(_is_float, leaves_of(value)))]
         if not floats:
             raise InvalidType("find_nan: no argument is a float or an array of floats")

@@ -87,14 +87,10 @@ def _line(rows: dict[_Place, DerivativeLine], node: Node) -> DerivativeLine | No
 def _nodes(graph: Graph, inside: bool) -> Iterator[tuple[Node, bool]]:
     """All nodes, and whether they are the derivative's."""
     for node in graph.nodes:
-        is_backward = inside or node.silent or _is_backward_loop(node)
+        is_backward = inside or node.silent
         yield node, is_backward
         for region in node.regions:
             yield from _nodes(region, is_backward)
-
-
-def _is_backward_loop(node: Node) -> bool:
-    return bool(node.regions) and bool(node.regions[-1].nodes) and all(n.silent for n in node.regions[-1].nodes)
 
 
 def _stored(graph: Graph) -> Iterator[Node]:

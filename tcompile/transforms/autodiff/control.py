@@ -37,6 +37,7 @@ def _regions(walk: Walk, node: Node) -> None:
     back = walk.e.graph.append(
         node.op, [*node.operands, *cotangents.values()], {}, types, location=node.location, regions=made
     )
+    back.silent = True
     for place, i in enumerate(active):
         operand = given[i]
         assert isinstance(operand, Node)

@@ -6,8 +6,8 @@ Why: a fixed-point iteration ends when it has converged. Its derivative repeats 
 same code for all trip counts.
 
 An iteration consists of parts, and ends after one of them. The first parts of an iteration, as one body, are a
-*stretch*: the last iteration runs the stretch that leads to the exit that was taken, all others run all parts (or, with
-``continue``, the stretch that a stack tells). The forward loop stores rows as a counted loop does. Its results say how
+*prefix*: the last iteration runs the prefix that leads to the exit that was taken, all others run all parts (or, with
+``continue``, the prefix that a stack tells). The forward loop stores rows as a counted loop does. Its results say how
 many iterations there were, and the exit. So the derivative first reverses the last, partial iteration: one branch for
 each exit, of which at most one is taken. Then a second loop, which a test ends too, goes from the last complete
 iteration to the first.
@@ -36,10 +36,10 @@ from tcompile.graph.types import ScalarType, TensorType
 from tcompile.records import dataclass
 from tcompile.transforms.autodiff.iteration import (
     BackwardIteration,
-    Iterations,
     Moved,
     MovedToRow,
     Row,
+    RowAccess,
     active_values,
     type_of,
 )
@@ -63,22 +63,22 @@ def exit_loop(walk: Walk, node: Node) -> None:
         raise DerivativeError(walk.why(node, "a loop whose trip count the graph computes has no derivative rule"))
     assert isinstance(counter.symbol, SymInt)
     first = [i for i, o in enumerate(carried) if isinstance(o, Node) and o in walk.active]
-    stretches = {number: _stretch(node, number) for number in range(1, len(node.regions) + 1)}
-    active = active_values([stretch.body for stretch in stretches.values()], first)
+    prefixes = {number: _prefix(node, number) for number in range(1, len(node.regions) + 1)}
+    active = active_values([prefix.body for prefix in prefixes.values()], first)
     if any(i in walk.results[node] for i in active):
-        _Reversal(walk, node, str(counter.symbol), stretches, active).run()
+        _Reversal(walk, node, str(counter.symbol), prefixes, active).run()
 
 
 # -- the forward iteration ---------------------------------------------------------------------------------------------
 @dataclass
-class _Stretch:
+class _Prefix:
     """The first parts of an iteration as one body, and for each of its nodes the part and the node that it copies."""
 
     body: Graph
     source: dict[Node, _Key]
 
 
-def _stretch(node: Node, parts: int) -> _Stretch:
+def _prefix(node: Node, parts: int) -> _Prefix:
     first = node.regions[0]
     body = Graph(first.name, first.env, scratch=True)
     counter, *carried = (body.input(old.name, type_of(old), old.location) for old in first.inputs)
@@ -90,13 +90,13 @@ def _stretch(node: Node, parts: int) -> _Stretch:
         source.update((new[old], (number, old)) for old in part.nodes)
         state = [new[output] for output in part.outputs[: len(carried)]]
     body.outputs = state
-    return _Stretch(body, source)
+    return _Prefix(body, source)
 
 
 # -- the backward loop -------------------------------------------------------------------------------------------------
 @dataclass
 class _Place:
-    """A graph in which stretches are reversed, and its nodes for what they read.
+    """A graph in which prefixes are reversed, and its nodes for what they read.
 
     Attributes:
         e: adds nodes to the graph.
@@ -112,29 +112,29 @@ class _Place:
 
 
 class _Reversal:
-    """The derivative of one loop. A stretch has the number of its parts.
+    """The derivative of one loop. A prefix has the number of its parts.
 
     Attributes:
-        exits: the stretches after which the loop may be left.
-        skips: the stretches after which the next iteration may begin, besides the whole iteration.
+        exits: the prefixes after which the loop may be left.
+        skips: the prefixes after which the next iteration may begin, besides the whole iteration.
         single: whether the loop is a branch, which has one iteration at most.
         count: how many rows there is room for.
         is_cut: whether the loop might make more iterations.
         by_counter: whether the backward loop finds its row by its induction variable.
-        reversed: the backward region of each stretch.
+        reversed: the backward region of each prefix.
     """
 
     def __init__(
-        self, walk: Walk, node: Node, counter: str, stretches: Mapping[int, _Stretch], active: Sequence[int]
+        self, walk: Walk, node: Node, counter: str, prefixes: Mapping[int, _Prefix], active: Sequence[int]
     ) -> None:
-        self.walk, self.node, self.counter, self.stretches, self.active = walk, node, counter, stretches, active
+        self.walk, self.node, self.counter, self.prefixes, self.active = walk, node, counter, prefixes, active
         self.carried: list[Operand] = list(node.operands[2:])
         self.first = node.regions[0].inputs[1:]
         self.whole = len(node.regions)
         leaves, least = node.attrs["leaves"], node.attrs["least"]
         self.exits = [number for number, left in enumerate(leaves, 1) if left and least[number] is not None]
         self.skips = [number for number, left in enumerate(leaves, 1) if not left]
-        pairs = [list(zip(s.body.inputs[1:], s.body.outputs, strict=True)) for s in stretches.values()]
+        pairs = [list(zip(s.body.inputs[1:], s.body.outputs, strict=True)) for s in prefixes.values()]
         self.fixed = {i for i in range(len(self.carried)) if all(row[i][0] is row[i][1] for row in pairs)}
         stop = node.operands[1]
         assert isinstance(stop, int | SymInt)
@@ -169,12 +169,12 @@ class _Reversal:
             number: Size = 0 if self.single else self.count - 1 - self.last
             path = (step_of(ops.INDEX, {"key": (number,)}),)
             moved = Moved({self.counter: number}, True)
-            how = Iterations(self.last, self.count, lambda _: moved, lambda _: lambda e, stack: e.shown(stack, path))
+            how = RowAccess(self.last, self.count, lambda _: moved, lambda _: lambda e, stack: e.shown(stack, path))
         else:
-            how = Iterations(self.last, self.count, self._to_row, _gathered, _NUMBER)
+            how = RowAccess(self.last, self.count, self._to_row, _gathered, _NUMBER)
         self.reversed = {
             number: BackwardIteration(
-                self.walk, self.node, self.stretches[number].body, self.active, self.fixed, how, self.recompute
+                self.walk, self.node, self.prefixes[number].body, self.active, self.fixed, how, self.recompute
             )
             for number in (*self.exits, *self.skips, self.whole)
         }
@@ -184,7 +184,7 @@ class _Reversal:
         return MovedToRow(self.counter, row, {self.counter: self.last}, self.walk.e.library)
 
     def _key(self, number: int, node: Node) -> _Key:
-        return self.stretches[number].source[node]
+        return self.prefixes[number].source[node]
 
     def _keys(self) -> list[_Key]:
         """What the stacks hold."""
@@ -192,7 +192,7 @@ class _Reversal:
 
     # -- the forward loop ----------------------------------------------------------------------------------------------
     def _store(self) -> tuple[dict[_Key, Node], Node | None]:
-        """Has the forward loop store rows; returns the stacks, and that of the numbers of stretches."""
+        """Has the forward loop store rows; returns the stacks, and that of the numbers of prefixes."""
         node, graph, keys = self.node, self.walk.e.graph, self._keys()
         rows = [(f"{old.name}_of", TensorType(old.tensor.dtype, (self.count, *old.tensor.shape))) for _, old in keys]
         if self.skips:
@@ -312,7 +312,7 @@ class _Reversal:
         return held, ()
 
     def _inline(self, place: _Place, number: int, g: Sequence[Node]) -> tuple[list[Node], Collection[int]]:
-        """Adds the nodes that reverse a stretch; also says which of the cotangents are written in place."""
+        """Adds the nodes that reverse a prefix; also says which of the cotangents are written in place."""
         made, graph = self.reversed[number], place.e.graph
         first = len(lead := self._lead(made, place))
         operands = [*lead, *g, *self._read(number, place)]
@@ -322,7 +322,7 @@ class _Reversal:
         return results, [output - first for output in made.region.updates]
 
     def _lead(self, made: BackwardIteration, place: _Place) -> list[Operand]:
-        if made.iterations.given is None:
+        if made.access.given is None:
             return []
         assert place.row is not None
         return [place.row]
@@ -332,7 +332,7 @@ class _Reversal:
         return [*(place.stacks[self._key(number, kept)] for kept in made.kept), *(place.stays[i] for i in made.stays)]
 
     def _where(self, place: _Place, flag: Node, number: int, g: Sequence[Node]) -> list[Node]:
-        """Reverses a stretch where the flag holds, by a branch."""
+        """Reverses a prefix where the flag holds, by a branch."""
         made = self.reversed[number]
         if not made.changes():
             return list(g)
@@ -425,6 +425,7 @@ def _exit_loop(
         ops.EXIT_LOOP, [0, stop, *operands], attrs, (*types, _NUMBER, _NUMBER),
         location=like.location, regions=tuple(parts),
     )  # fmt: skip
+    loop.silent = True
     return [e.graph.append(ops.GET, [loop], {"index": i}, type, location=like.location) for i, type in enumerate(types)]
 
 

@@ -56,7 +56,7 @@ def active_values(bodies: Sequence[Graph], start: Collection[int]) -> list[int]:
 
 
 @dataclass
-class Iterations:
+class RowAccess:
     """How a backward loop goes through iterations: its induction variable, and the row of an iteration in a stack.
 
     Attributes:
@@ -93,11 +93,11 @@ class BackwardIteration:
         body: Graph,
         active: Sequence[int],
         fixed: Collection[int],
-        iterations: Iterations,
+        access: RowAccess,
         recompute: bool,
     ) -> None:
         self.walk, self.node, self.body = walk, node, body
-        self.active, self.fixed, self.iterations = active, fixed, iterations
+        self.active, self.fixed, self.access = active, fixed, access
         self.types = [type_of(i) for i in body.inputs[1:]]
         self.recompute = recompute  # whether products and library calls are recomputed
         self.region, self.kept, self.stays = self._region()
@@ -108,12 +108,12 @@ class BackwardIteration:
 
     def changes(self) -> bool:
         """Whether cotangents before the iteration differ from those after it."""
-        lead = 1 + (self.iterations.given is not None)
+        lead = 1 + (self.access.given is not None)
         cotangents = self.region.inputs[lead : lead + len(self.active)]
         return self.region.outputs[lead - 1 : lead - 1 + len(self.active)] != cotangents
 
     def _region(self) -> tuple[Graph, list[Node], list[int]]:
-        how = self.iterations
+        how = self.access
         region = Graph(f"{self.body.name}_backward", self.body.env, scratch=True)
         region.input("iteration", ScalarType("int", how.counter))
         inside = Emit(region, self.walk.e.library)
@@ -184,7 +184,7 @@ class BackwardIteration:
                 old, stack = begins[node]
                 stacks[old] = stack
                 continue
-            old, shape = steps[node], (self.iterations.count, *node.tensor.shape)
+            old, shape = steps[node], (self.access.count, *node.tensor.shape)
             stacks[old] = region.input(f"{old.name}_of", TensorType(node.tensor.dtype, shape))
             shown = row(inside, stacks[old])
             region.nodes.insert(0, region.nodes.pop())
@@ -334,4 +334,4 @@ def _counter(env: ShapeEnv, name: str, last: Size) -> SymInt:
     return env.counter(last, ("backward", name))
 
 
-__all__ = ["BackwardIteration", "Iterations", "Moved", "MovedToRow", "Row", "active_values", "type_of"]
+__all__ = ["BackwardIteration", "Moved", "MovedToRow", "Row", "RowAccess", "active_values", "type_of"]

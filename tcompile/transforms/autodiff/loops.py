@@ -26,7 +26,7 @@ from tcompile.graph.ir import Graph, Node, Operand
 from tcompile.graph.ops.writing import step_of
 from tcompile.graph.sizes import Size, SymInt, always, hint
 from tcompile.graph.types import ScalarType, TensorType
-from tcompile.transforms.autodiff.iteration import BackwardIteration, Iterations, Moved, active_values, type_of
+from tcompile.transforms.autodiff.iteration import BackwardIteration, Moved, RowAccess, active_values, type_of
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
 
 
@@ -132,7 +132,7 @@ class _Backward:
         number = self.count - 1 - self.last
         path = (step_of(ops.INDEX, {"key": (number,)}),)
         moved = Moved({self.counter: number}, True)
-        how = Iterations(self.last, self.count, lambda _: moved, lambda _: lambda e, stack: e.shown(stack, path))
+        how = RowAccess(self.last, self.count, lambda _: moved, lambda _: lambda e, stack: e.shown(stack, path))
         fixed = {i for i, (a, b) in enumerate(zip(self.body.inputs[1:], self.body.outputs, strict=True)) if a is b}
         return BackwardIteration(self.walk, self.node, self.body, self.active, fixed, how, recompute)
 
@@ -154,6 +154,7 @@ class _Backward:
             ops.FORI_LOOP, [0, self.count, *operands], {}, types,  # type: ignore[arg-type]
             location=node.location, regions=(region,),
         )  # fmt: skip
+        loop.silent = True
         for place, i in enumerate(self.active):
             operand, type = self.carried[i], types[place]
             assert not isinstance(type, tuple)

@@ -168,6 +168,7 @@ def _recurrence(e: Emit, factors: Node, terms: Node) -> Node:
     start = [e.full(terms, 0.0), e.full(terms, 0.0, rest), factors, terms]
     types = (terms.tensor, row_type, terms.tensor, terms.tensor)
     loop = e.graph.append(ops.FORI_LOOP, [0, size, *start], {}, types, location=e.location, regions=(graph,))
+    loop.silent = True
     return e.graph.append(ops.GET, [loop], {"index": 0}, terms.tensor, location=e.location)
 
 
