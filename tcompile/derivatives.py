@@ -83,6 +83,8 @@ def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
     """The same. Raises Unsupported where there is no graph, and ``_Failed`` where an operation raises."""
     graphs = kept_with(function, kind, functools.partial(_Graphs, kind, function))
     if not graphs.branches:
+        if graphs.are_long:
+            return _in_segments(graphs, function, rest)
         try:
             return graphs.whole(function, *rest)
         except RecompileLimitError:
@@ -90,7 +92,7 @@ def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
         except _Failed as failed:
             if not isinstance(failed.error, Replayed | Changed):
                 raise
-            return _by_path(graphs, function, rest)  # where a loop of its own is left to Python
+            return _in_segments(graphs, function, rest)
         except Unsupported as error:
             answer = _by_path(graphs, function, rest)
             graphs.branches = True
@@ -98,6 +100,25 @@ def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
             bus.emit(FellBack(reason="A derivative follows one control-flow path at a time", detail=why))
             return answer
     return _by_path(graphs, function, rest)
+
+
+def _in_segments(graphs: _Graphs, function: _Function, rest: tuple[Any, ...]) -> Any:
+    """The answer where a loop was left to Python: there is no room for its rows, unless it is split into segments."""
+    # Plain Python repeats what the compiled graph has begun, for its warnings and exceptions.
+    evaluates = _conditions.split is graphs or _conditions.spy is not None
+    held, _conditions.split = _conditions.split, graphs
+    try:
+        answer = graphs.in_segments(evaluates)(function, *rest)
+        graphs.are_long = True
+        return answer
+    except (OtherPath, RecompileLimitError, Unsupported):
+        return _by_path(graphs, function, rest)
+    except _Failed as failed:
+        if not isinstance(failed.error, Replayed | Changed):
+            raise
+        return _by_path(graphs, function, rest)
+    finally:
+        _conditions.split = held
 
 
 def _by_path(graphs: _Graphs, function: _Function, rest: tuple[Any, ...]) -> Any:
@@ -126,13 +147,15 @@ _MOST_OPS = 4000  # of a graph that becomes machine code: compiling a longer one
 class _Graphs:
     """The compiled functions that give one kind of derivative of all functions with one code.
 
-    ``whole`` follows no branch on a value, ``paths()`` follow one path each. ``branches``: there are such branches.
+    ``whole`` follows no branch on a value, nor does ``in_segments()``, in which long loops are split. ``paths()``
+    follow one path each. ``branches``: there are such branches; ``are_long``: a loop was too long.
     """
 
     def __init__(self, kind: _Function, function: _Function) -> None:
         self.kind = kind
         self.whole = self._made(_reference, False)
-        self.branches = False
+        self.branches = self.are_long = False
+        self._in_segments: _Function | None = None
         self._paths: list[_Function] = []
 
     def paths(self) -> Iterator[_Function]:
@@ -142,20 +165,30 @@ class _Graphs:
                 self._paths.append(self._made(_compiled, True))
             yield self._paths[number]
 
+    def in_segments(self, evaluates: bool) -> _Function:
+        """The same derivative, with loops split that may need more rows than there is room for.
+
+        It is compiled, unless it ``evaluates`` its graph.
+        """
+        if evaluates:
+            return self._made(_reference, False, in_segments=True)
+        if self._in_segments is None:
+            self._in_segments = self._made(_compiled, False, in_segments=True)
+        return self._in_segments
+
     def anew(self, follows_path: bool) -> _Function:
         """A new one, for one call. Its graph is evaluated operation by operation."""
         return self._made(_reference, follows_path)
 
-    def _made(self, backend: _Function, follows_path: bool) -> _Function:
+    def _made(self, backend: _Function, follows_path: bool, in_segments: bool = False) -> _Function:
         kind = self.kind
 
         def evaluated(function: _Function, *given: Any) -> Any:
             return kind(function, *given)
 
         evaluated.__code__ = evaluated.__code__.replace()  # entries belong to a code object
-        made: _Function = compile_with(
-            evaluated, CompileSettings(fullgraph=True, backend=backend, follows_path=follows_path)
-        )
+        settings = CompileSettings(fullgraph=True, backend=backend, follows_path=follows_path, in_segments=in_segments)
+        made: _Function = compile_with(evaluated, settings)
         return made
 
 
@@ -171,11 +204,13 @@ class _Conditions(threading.local):
 
     Attributes:
         inside: whether a path through branches is being followed.
+        split: the graphs of which that in segments is being run.
         spy: what is called with the values of each graph that is evaluated, and of its regions.
     """
 
     seen: list[str] | None = None
     inside: bool = False
+    split: _Graphs | None = None
     spy: Spy | None = None
 
 

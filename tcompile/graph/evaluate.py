@@ -9,7 +9,7 @@ it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,9 @@ from tcompile.errors import GraphError
 from tcompile.graph.dtypes import DType, is_extension
 from tcompile.graph.ir import Graph, Node, Operand
 from tcompile.graph.op import Aliasing
+from tcompile.graph.ops.control import EXIT_LOOP, FORI_LOOP
 from tcompile.graph.ops.opaque import CALL
+from tcompile.graph.ops.writing import ASSIGN, shown
 from tcompile.graph.sizes import replace_sizes
 from tcompile.graph.types import TensorType
 from tcompile.polls import Changed
@@ -44,12 +46,14 @@ def run(
     spy: Callable[[Graph, Mapping[Node, Any]], None] | None = None,
     known: Mapping[Node, Any] | None = None,
     xp: Any = np,
+    stacks: Collection[Node] = (),
 ) -> tuple[Any, ...]:
     """Runs ``graph`` on ``args`` and returns its outputs.
 
     ``symbols`` is given for regions: those that are bound outside of it. ``spy(graph, values)`` is called with the
     values of each evaluation of a region, and last with those of the graph. ``known`` are values of nodes, which are
-    not computed. ``xp`` is the namespace of the arrays: NumPy, or CuPy.
+    not computed. ``xp`` is the namespace of the arrays: NumPy, or CuPy. ``stacks`` are inputs of a region to which only
+    it refers, and only to add a row.
     """
     if len(args) != len(graph.inputs):
         raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
@@ -66,7 +70,8 @@ def run(
             continue
         attrs = {key: concrete(value, bound) for key, value in node.attrs.items()}
         if node.regions:
-            attrs["regions"] = [_callable(region, bound, spy, xp) for region in node.regions]
+            own = _stacks(graph, node) if spy is None else ()  # a spy sees values as they were
+            attrs["regions"] = [_callable(region, bound, spy, xp, own) for region in node.regions]
         op = node.op
         if op.memory is Aliasing.VIEW:
             (viewed,) = node.inputs
@@ -77,6 +82,10 @@ def run(
             strict_dtype = dtype_of_numbers(node)
             if strict_dtype is not None:
                 operands = [strict_dtype.type(x) if type(x) in (bool, int, float) else x for x in operands]
+            if op is ASSIGN and node.operands[0] in stacks:
+                shown(operands[0], attrs["path"])[...] = operands[1]
+                values[node] = operands[0]
+                continue
             with np.errstate(all="ignore") if node.silent else contextlib.nullcontext():
                 values[node] = op.reference(xp)(*operands, **attrs)
         except Changed as changed:
@@ -145,5 +154,25 @@ def leaves(values: Any) -> list[Any]:
     return [values]
 
 
-def _callable(region: Graph, symbols: Mapping[str, int], spy: Any, xp: Any) -> Callable[..., tuple[Any, ...]]:
-    return lambda *args: run(region, args, symbols, spy, xp=xp)
+def _callable(
+    region: Graph, symbols: Mapping[str, int], spy: Any, xp: Any, stacks: Collection[Node]
+) -> Callable[..., tuple[Any, ...]]:
+    return lambda *args: run(region, args, symbols, spy, xp=xp, stacks=stacks)
+
+
+def _stacks(graph: Graph, node: Node) -> set[Node]:
+    """The inputs of a loop's regions in which its derivative has rows stored, and which nothing else refers to.
+
+    A row is added in place: a copy of the whole stack for each would take time that is quadratic in the trip count.
+    """
+    if node.op not in (FORI_LOOP, EXIT_LOOP):
+        return set()
+    writes = [n for part in node.regions for n in part.nodes if n.silent and n.op is ASSIGN]
+    found: set[Node] = set()
+    for place, operand in enumerate(node.operands[2:], start=1):
+        stacks = [part.inputs[place] for part in node.regions]
+        uses = [n for part, stack in zip(node.regions, stacks, strict=True) for n in part.nodes if stack in n.inputs]
+        is_own = isinstance(operand, Node) and operand.op.kind == "creation"
+        if uses and is_own and all(n in writes for n in uses) and sum(operand in n.inputs for n in graph.nodes) == 1:
+            found.update(stacks)
+    return found

@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile import derivatives
 from tcompile.graph import ops
+from tcompile.transforms.autodiff import exit_loops
 
 
 def converges(x, b):
@@ -213,7 +215,7 @@ def test_dtypes(dtype):
 
 
 def test_more_iterations_than_there_is_room_for(monkeypatch):
-    """The path is followed then, and a call with fewer iterations uses the loop again."""
+    """A call with fewer iterations afterwards is as quick as before."""
     monkeypatch.setattr(tcompile.config, "autodiff_memory", 4000)
 
     def f(x, least):
@@ -306,3 +308,99 @@ def test_a_bound_that_is_never_reached():
     expected = gradient(x, 100)
     for most in (1000, 10**9, 10**12, 1000):
         np.testing.assert_allclose(gradient(x, most), expected, rtol=1e-12)
+
+
+@pytest.fixture
+def little_room(monkeypatch):
+    """Room for 16 rows; no path is followed instead."""
+
+    def refused(*_):
+        raise AssertionError("a path is followed")
+
+    monkeypatch.setattr(derivatives, "_by_path", refused)
+    monkeypatch.setattr(exit_loops, "_OFTEN", 16)
+    monkeypatch.setattr(exit_loops, "_USUAL", 0)
+
+
+def _settles(x, most):
+    for i in range(most):
+        x = x + 0.1 * np.cos(x) + 1e-3 * np.sin(i * 1.0)
+        if np.min(x) > 1.5:
+            break
+    return np.sum(x * x) + i
+
+
+def _several_ends(x, most):
+    y = x
+    for i in range(most):
+        if i % 3 == 0:
+            continue
+        y = y + 0.01 * np.cos(x * y)
+        if y[1] > 2.0:
+            break
+        if y[0] < -3.0:
+            return np.sum(y)
+        x = x * 0.999
+    return np.sum(y * x) * i
+
+
+def _nested(x, most):
+    for j in range(most):
+        for _ in range(40):
+            x = x + 0.01 * np.cos(x)
+            if x[0] > 0.2 * j:
+                break
+        if np.sum(x) > 50.0:
+            break
+        x = x * 0.97
+    return np.sum(x * x)
+
+
+def _sliced(x, most):
+    x = x.copy()
+    for i in range(most):
+        x[i % 4] = np.sin(x[(i + 1) % 4]) * 1.1
+        if np.max(np.abs(x)) < 0.01:
+            break
+    return np.sum(x * x)
+
+
+def _unbounded(x, most):
+    n = 0
+    while np.sum(x) < most / 10.0:
+        x = x * 1.01
+        n += 1
+    return np.sum(x) * n
+
+
+@pytest.mark.parametrize("function", [_settles, _several_ends, _nested, _sliced, _unbounded])
+def test_segments(little_room, function):
+    """The loop is split into segments, of which the derivative recomputes each."""
+    x = np.array([0.3, 0.5, -0.2, 0.1])
+    gradient = tcompile.grad(function)
+    for most in (5, 16, 17, 40, 200):
+        tcompile.check_grads(lambda x, most=most: function(x, most), tolerance=2e-5)(x)
+        if function is not _nested:  # its second derivative is a long program
+            value, tangent = tcompile.jvp(lambda x, most=most: function(x, most), (x,), (np.cos(x),))
+            np.testing.assert_allclose(tangent, gradient(x, most) @ np.cos(x), rtol=1e-9)
+            np.testing.assert_allclose(value, function(x, most), rtol=1e-12)
+
+
+def test_many_iterations():
+    """There is room for some 42,000 rows."""
+
+    def f(x, most):
+        for _ in range(most):
+            x = x + 1e-5 * np.cos(x)
+            if np.max(x) > 1e3:
+                break
+        return np.sum(x)
+
+    x = np.linspace(0.0, 1.0, 50)
+    gradient = tcompile.grad(f)
+    for most in (1000, 45_000, 50_000):
+        expected, y = np.ones(50), x
+        for _ in range(most):
+            expected = expected * (1 - 1e-5 * np.sin(y))
+            y = y + 1e-5 * np.cos(y)
+        np.testing.assert_allclose(gradient(x, most), expected, rtol=1e-9)

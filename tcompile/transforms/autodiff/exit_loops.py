@@ -16,7 +16,9 @@ Which row it reads is known only when the graph runs. Where a slice, or an inner
 iteration, that has to be an induction variable: the second loop then begins at the last row that there is room for, and
 passes over rows that were not written.
 
-There is room for as many rows as ``config.autodiff_memory`` holds. A loop that needs more is followed along its path.
+There is room for as many rows as ``config.autodiff_memory`` holds. A call that needs more runs another graph, in which
+such a loop is split: an outer loop over segments stores what each of them begins with, and its derivative recomputes a
+segment with its rows.
 """
 
 from __future__ import annotations
@@ -41,6 +43,7 @@ from tcompile.transforms.autodiff.iteration import (
     Row,
     RowAccess,
     active_values,
+    at_iteration,
     type_of,
 )
 from tcompile.transforms.autodiff.residuals import stored_bytes
@@ -50,6 +53,7 @@ from tcompile.transforms.emit import Emit
 _NUMBER = TensorType(INT64, ())
 _FEWEST = 16  # rows that there is room for, whatever they take
 _MOST, _USUAL, _OFTEN = 1 << 16, 1 << 24, 1 << 12  # limits on rows, and on bytes where that is more than so many rows
+_MOST_STARTS = 1 << 31  # bytes of what segments begin with, most of which are not used
 _MANY = 1000  # iterations: of more, rows of products and library calls may take too much memory
 _MOST_PASSED = 1 << 20  # rows that a backward loop passes over in some milliseconds
 _Key: TypeAlias = tuple[int, Node]  # a stack, by the part and the node whose values it holds
@@ -66,7 +70,58 @@ def exit_loop(walk: Walk, node: Node) -> None:
     prefixes = {number: _prefix(node, number) for number in range(1, len(node.regions) + 1)}
     active = active_values([prefix.body for prefix in prefixes.values()], first)
     if any(i in walk.results[node] for i in active):
-        _Reversal(walk, node, str(counter.symbol), prefixes, active).run()
+        is_own = node.silent and not node.recomputed  # a derivative's own loop is not split once more
+        memory = _MOST_STARTS if walk.in_segments and is_own else 0
+        reversal = _Reversal(walk, node, str(counter.symbol), prefixes, active, memory)
+        if reversal.is_cut and walk.in_segments and not is_own:
+            reversal = _of_segments(walk, reversal, stop)
+        reversal.run()
+
+
+def _of_segments(walk: Walk, whole: _Reversal, stop: Size) -> _Reversal:
+    """Splits a loop into segments of as many iterations as there is room for; the reversal of the outer loop."""
+    node, graph, size, counter = whole.node, walk.e.graph, int(hint(whole.count)), whole.counter
+    env, many = node.regions[0].env, (stop if isinstance(stop, int) else FOREVER) // size + 1
+    segment, within = env.counter(many - 1, ("segment", counter)), env.counter(size - 1, ("within", counter))
+    names, types = [i.name for i in node.regions[0].inputs[1:]], [type_of(i) for i in node.regions[0].inputs[1:]]
+    outer, same = (Graph(f"{node.regions[0].name}_{name}", env, scratch=True) for name in ("segment", "same"))
+    for part in (outer, same):
+        part.input("iteration", ScalarType("int", segment))
+        for name, type in [*zip(names, types, strict=True), ("exit", _NUMBER), ("done", _NUMBER)]:
+            part.input(name, type)
+    same.outputs = same.inputs[1:]
+
+    test = Graph(f"{node.regions[0].name}_stop", env, scratch=True)
+    test.input("iteration", ScalarType("int", within))
+    state = [test.input(name, type) for name, type in zip(names, types, strict=True)]
+    inside = Emit(test, walk.e.library)
+    number = inside(ops.FULL, shape=(), fill_value=segment * size + within, dtype=INT64.name)
+    test.outputs = [*state, inside(ops.GREATER_EQUAL, number, stop)]
+    parts = [test, *(at_iteration(part, counter, within, segment * size + within) for part in node.regions)]
+    least = node.attrs["least"]
+    e, given = Emit(outer, walk.e.library, silent=False), outer.inputs[1:-2]
+    *ends, done, exit = _exit_loop(
+        e, node, size, given, types, parts, (True, *node.attrs["leaves"]), (0, *least), silent=False
+    )
+    ends = [begin if i in whole.fixed else end for i, (begin, end) in enumerate(zip(given, ends, strict=True))]
+    which = e(ops.MAXIMUM, e.subtract(exit, 1), 0)  # the first exit is that of the loop that is split
+    outer.outputs = [*ends, which, e.add(done, segment * size), e(ops.GREATER, exit, 0)]
+
+    place, before = graph.nodes.index(node), len(graph.nodes)
+    zero = walk.e(ops.FULL, shape=(), fill_value=0, dtype=INT64.name)
+    results = _exit_loop(
+        walk.e, node, many, [*whole.carried, zero, zero], [*types, _NUMBER, _NUMBER], (outer, same), (True,), (None, 0),
+        silent=False,
+    )  # fmt: skip
+    made = results[0].inputs[0]
+    for get in graph.nodes[:before]:
+        if get.op is ops.GET and get.inputs[0] is node:
+            index, last = get.attrs["index"], len(types)
+            get.operands, get.attrs = (made,), {"index": {last: last + 1, last + 1: last}.get(index, index)}
+    graph.nodes[place:] = [*graph.nodes[before:], *graph.nodes[place + 1 : before]]
+    walk.results[made] = walk.results.pop(node)
+    prefixes = {number: _prefix(made, number) for number in (1, 2)}
+    return _Reversal(walk, made, str(segment), prefixes, whole.active, _MOST_STARTS)
 
 
 # -- the forward iteration ---------------------------------------------------------------------------------------------
@@ -118,6 +173,7 @@ class _Reversal:
         exits: the prefixes after which the loop may be left.
         skips: the prefixes after which the next iteration may begin, besides the whole iteration.
         single: whether the loop is a branch, which has one iteration at most.
+        memory: the bytes of memory for rows, of which few are used, however little ``config.autodiff_memory`` is.
         count: how many rows there is room for.
         is_cut: whether the loop might make more iterations.
         by_counter: whether the backward loop finds its row by its induction variable.
@@ -125,8 +181,9 @@ class _Reversal:
     """
 
     def __init__(
-        self, walk: Walk, node: Node, counter: str, prefixes: Mapping[int, _Prefix], active: Sequence[int]
-    ) -> None:
+        self, walk: Walk, node: Node, counter: str, prefixes: Mapping[int, _Prefix], active: Sequence[int],
+        memory: int = 0,
+    ) -> None:  # fmt: skip
         self.walk, self.node, self.counter, self.prefixes, self.active = walk, node, counter, prefixes, active
         self.carried: list[Operand] = list(node.operands[2:])
         self.first = node.regions[0].inputs[1:]
@@ -138,7 +195,7 @@ class _Reversal:
         self.fixed = {i for i in range(len(self.carried)) if all(row[i][0] is row[i][1] for row in pairs)}
         stop = node.operands[1]
         assert isinstance(stop, int | SymInt)
-        self.single, self.count = is_branch(node), stop
+        self.single, self.count, self.memory = is_branch(node), stop, memory
         self.by_counter = self.recompute = self.is_cut = False
         self._reverse()
         if min(hint(stop), _MANY) * self._row_bytes() > config.autodiff_memory:
@@ -146,7 +203,10 @@ class _Reversal:
             self._reverse()
         self.by_counter = not self.single and any(_reads(made.region, self.last) for made in self.reversed.values())
         self.count = self._room(stop)
-        self._reverse()
+        if self.by_counter:
+            self._reverse()
+        elif self.is_cut:
+            self._shorten()
 
     def _row_bytes(self) -> int:
         return sum(stored_bytes(node) for _, node in self._keys()) + 8 * bool(self.skips)
@@ -156,11 +216,12 @@ class _Reversal:
         most = _MOST_PASSED if self.by_counter else FOREVER
         if row:
             usual = min(_MOST, max(_USUAL // row, _OFTEN))  # of which few may be used
-            most = min(most, max(min(config.autodiff_memory // row, usual), _FEWEST))
+            fewest = max(min(self.memory // row, _OFTEN), _FEWEST)
+            most = min(most, max(min(config.autodiff_memory // row, usual), fewest))
         if most == FOREVER or stop <= most:  # a guard, where the stop is open
             return stop
         self.is_cut = True
-        return min(stop.specialise() if isinstance(stop, SymInt) else stop, most)
+        return most
 
     def _reverse(self) -> None:
         """Makes the backward regions, with what is decided so far."""
@@ -178,6 +239,15 @@ class _Reversal:
             )
             for number in (*self.exits, *self.skips, self.whole)
         }
+
+    def _shorten(self) -> None:
+        """Gives stacks fewer rows, where no backward region depends on the row by its induction variable."""
+        assert type(self.count) is int
+        self.node.regions[0].env.end_at(self.last, self.count - 1)
+        for made in self.reversed.values():
+            made.access.count = self.count
+            for stack in made.stacks():
+                stack.type = TensorType(stack.tensor.dtype, (self.count, *stack.tensor.shape[1:]))
 
     def _to_row(self, row: Node | None) -> Moved:
         assert row is not None
@@ -351,7 +421,7 @@ class _Reversal:
         taken.outputs = [*(new[output] for output in made.region.outputs), both[1][-1]]
         taken.updates = dict(made.region.updates)
         types = [type_of(node) for node in both[0][1:]]
-        found = _exit_loop(place.e, self.node, 1, operands, types, (test, taken), (True,))
+        found = _exit_loop(place.e, self.node, 1, operands, types, (test, taken), (True,), (0, 0))
         return found[len(lead) : len(lead) + len(g)]
 
 
@@ -406,7 +476,8 @@ class _Loop:
         """Adds the node; returns the cotangents after all iterations."""
         operands, types = [row[1] for row in self.rows], [row[2] for row in self.rows]
         reversal = self.reversal
-        found = _exit_loop(self.outside.e, reversal.node, reversal.count, operands, types, parts, leaves)
+        least = (0,) * len(parts)
+        found = _exit_loop(self.outside.e, reversal.node, reversal.count, operands, types, parts, leaves, least)
         return found[len(self.lead) : len(self.lead) + self.length]
 
 
@@ -418,15 +489,19 @@ def _exit_loop(
     types: Sequence[Type],
     parts: Sequence[Graph],
     leaves: Sequence[bool],
+    least: Sequence[int | None],
+    silent: bool = True,
 ) -> list[Node]:
-    """Adds an ``exit_loop`` at the place of another one; returns what it carries."""
-    attrs = {"leaves": tuple(leaves), "least": (0,) * len(parts)}
+    """Adds an ``exit_loop`` at the place of another one; returns its results: what it carries, and two numbers."""
+    attrs, all_types = {"leaves": tuple(leaves), "least": tuple(least)}, (*types, _NUMBER, _NUMBER)
     loop = e.graph.append(
-        ops.EXIT_LOOP, [0, stop, *operands], attrs, (*types, _NUMBER, _NUMBER),
+        ops.EXIT_LOOP, [0, stop, *operands], attrs, all_types,
         location=like.location, regions=tuple(parts),
     )  # fmt: skip
-    loop.silent = True
-    return [e.graph.append(ops.GET, [loop], {"index": i}, type, location=like.location) for i, type in enumerate(types)]
+    loop.silent = silent
+    return [
+        e.graph.append(ops.GET, [loop], {"index": i}, type, location=like.location) for i, type in enumerate(all_types)
+    ]
 
 
 def _gathered(number: Node | None) -> Row:

@@ -106,6 +106,11 @@ class BackwardIteration:
         """How much is stored for each iteration, with the sizes that capture has seen."""
         return sum(map(stored_bytes, self.kept))
 
+    def stacks(self) -> list[Node]:
+        """The region's inputs that are stacks."""
+        first = 1 + (self.access.given is not None) + len(self.active)
+        return self.region.inputs[first : first + len(self.kept)]
+
     def changes(self) -> bool:
         """Whether cotangents before the iteration differ from those after it."""
         lead = 1 + (self.access.given is not None)
@@ -137,7 +142,7 @@ class BackwardIteration:
         new = how.moved(number).copied(self.body, region, given)
         nodes = [new[n] for n in self.body.nodes]
         ends = [(new[self.body.outputs[i]], cotangents[i]) for i in self.active]
-        found = backward(region, nodes, ends, [sources[i] for i in self.active], inside.library)
+        found = backward(region, nodes, ends, [sources[i] for i in self.active], inside.library, self.walk.in_segments)
         outputs: list[Node] = []
         lead = [] if number is None else [number]
         for place, (i, g) in enumerate(zip(self.active, found, strict=True), start=len(lead)):
@@ -277,6 +282,18 @@ class Moved:
         return made
 
 
+def at_iteration(body: Graph, counter: str, own: SymInt, number: Size) -> Graph:
+    """A copy of a loop's body with a counter of its own, for the iterations with these numbers."""
+    made = Graph(body.name, body.env, scratch=body.scratch, updates=body.updates)
+    moved = Moved({counter: number})
+    given = {body.inputs[0]: made.input(body.inputs[0].name, ScalarType("int", own))}
+    for old in body.inputs[1:]:
+        given[old] = made.input(old.name, moved.of(old.type), old.location)
+    new = moved.copied(body, made, given)
+    made.outputs = [new[node] for node in body.outputs]
+    return made
+
+
 class MovedToRow(Moved):
     """Copies a body, with a number that the graph computes, ``row``, in the place of an induction variable.
 
@@ -334,4 +351,7 @@ def _counter(env: ShapeEnv, name: str, last: Size) -> SymInt:
     return env.counter(last, ("backward", name))
 
 
-__all__ = ["BackwardIteration", "Moved", "MovedToRow", "Row", "RowAccess", "active_values", "type_of"]
+__all__ = [
+    "BackwardIteration", "Moved", "MovedToRow", "Row", "RowAccess", "active_values", "at_iteration", "cotangent_type",
+    "type_of",
+]  # fmt: skip

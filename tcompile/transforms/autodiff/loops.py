@@ -26,7 +26,14 @@ from tcompile.graph.ir import Graph, Node, Operand
 from tcompile.graph.ops.writing import step_of
 from tcompile.graph.sizes import Size, SymInt, always, hint
 from tcompile.graph.types import ScalarType, TensorType
-from tcompile.transforms.autodiff.iteration import BackwardIteration, Moved, RowAccess, active_values, type_of
+from tcompile.transforms.autodiff.iteration import (
+    BackwardIteration,
+    Moved,
+    RowAccess,
+    active_values,
+    at_iteration,
+    type_of,
+)
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
 
 
@@ -79,7 +86,7 @@ def _in_segments(walk: Walk, node: Node, active: Sequence[int], counter: SymInt,
     outer = Graph(f"{body.name}_segment", env, scratch=True)
     outer.input("iteration", ScalarType("int", segment))
     carried = [outer.input(i.name, type_of(i)) for i in body.inputs[1:]]
-    _, ends = loop(outer, size, carried, _at_iteration(body, name, within, segment * size + within))
+    _, ends = loop(outer, size, carried, at_iteration(body, name, within, segment * size + within))
     fixed = [a is b for a, b in zip(body.inputs[1:], body.outputs, strict=True)]
     outer.outputs = [begin if stays else end for begin, end, stays in zip(carried, ends, fixed, strict=True)]
 
@@ -89,7 +96,7 @@ def _in_segments(walk: Walk, node: Node, active: Sequence[int], counter: SymInt,
     graph.nodes[place:] = [*made, *graph.nodes[place : -len(made)]]
     left = count - segments * size
     last = env.counter(left - 1, ("last segment", name))
-    node.regions = (_at_iteration(body, name, last, segments * size + last),)
+    node.regions = (at_iteration(body, name, last, segments * size + last),)
     kept = [o if stays else got for o, got, stays in zip(node.operands[2:], begins, fixed, strict=True)]
     node.operands = (0, left, *kept)
 
@@ -103,18 +110,6 @@ def _in_segments(walk: Walk, node: Node, active: Sequence[int], counter: SymInt,
             walk.results.setdefault(first, {})[i] = g
     if first in walk.results:
         fori_loop(walk, first)
-
-
-def _at_iteration(body: Graph, counter: str, own: SymInt, number: Size) -> Graph:
-    """A copy of a loop's body with a counter of its own, for the iterations with these numbers."""
-    made = Graph(body.name, body.env, scratch=body.scratch, updates=body.updates)
-    moved = Moved({counter: number})
-    given = {body.inputs[0]: made.input(body.inputs[0].name, ScalarType("int", own))}
-    for old in body.inputs[1:]:
-        given[old] = made.input(old.name, moved.of(old.type), old.location)
-    new = moved.copied(body, made, given)
-    made.outputs = [new[node] for node in body.outputs]
-    return made
 
 
 class _Backward:

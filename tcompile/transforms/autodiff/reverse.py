@@ -27,10 +27,16 @@ LOOPS: dict[Op, Loop] = {}  # operations with several results and cotangents
 
 
 class Walk:
-    """One reverse walk over ``nodes``."""
+    """One reverse walk over ``nodes``.
 
-    def __init__(self, graph: Graph, nodes: Sequence[Node], sources: Sequence[Node], library: Library) -> None:
+    ``in_segments``: loops with exits that may need more rows than there is room for are split.
+    """
+
+    def __init__(
+        self, graph: Graph, nodes: Sequence[Node], sources: Sequence[Node], library: Library, in_segments: bool
+    ) -> None:
         self.e = Emit(graph, library)
+        self.in_segments = in_segments
         self.nodes = list(nodes)
         self.active: set[Node] = set()
         self.cotangents: dict[Node, Node] = {}
@@ -161,15 +167,16 @@ def may_carry(node: Node) -> bool:
 
 
 def backward(
-    graph: Graph, nodes: Sequence[Node], outputs: Sequence[tuple[Node, Node]], sources: Sequence[Node], library: Library
-) -> list[Node | None]:
+    graph: Graph, nodes: Sequence[Node], outputs: Sequence[tuple[Node, Node]], sources: Sequence[Node],
+    library: Library, in_segments: bool = False,
+) -> list[Node | None]:  # fmt: skip
     """The cotangents of ``sources``, appended to ``graph``.
 
     ``nodes`` are those of the differentiated part, in order; ``outputs`` are pairs of a node and its cotangent;
-    ``library`` adds calls of NumPy's functions. Raises DerivativeError where a node between has no rule, with the
-    user's line.
+    ``library`` adds calls of NumPy's functions; ``in_segments`` is as in ``Walk``. Raises DerivativeError where a node
+    between has no rule, with the user's line.
     """
-    walk = Walk(graph, nodes, sources, library)
+    walk = Walk(graph, nodes, sources, library, in_segments)
     for node, g in outputs:
         walk.add(node, g)
     walk.run()

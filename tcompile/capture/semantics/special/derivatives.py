@@ -333,8 +333,9 @@ def pull_back(
     """The cotangents of leaves, from pairs of a result and its cotangent; None where nothing depends on a leaf."""
     from tcompile.transforms.autodiff import backward  # with the first derivative, not with the first compile
 
+    library, sources = partial(library_call, tx), [leaf.node for leaf in leaves]
     try:
-        return backward(tx.builder.graph, nodes, pairs, [leaf.node for leaf in leaves], partial(library_call, tx))
+        return backward(tx.builder.graph, nodes, pairs, sources, library, tx.options.in_segments)
     except DerivativeError as error:
         raise refuse(f"{error}.") from error
     except VariesInLoop as error:
