@@ -43,6 +43,7 @@ REPLAY = 1.5  # seconds for which a twin may run in plain Python; a longer one i
 TRIES = 3  # a machine that is busy makes a run late
 OFTEN = 60  # programs for one worker process
 COMPILES = [0]  # so many in this process
+INNER = {"range(1000)": 1000, "in w:": 500, "in enumerate(w):": 500}  # iterations of inner loops, by their texts
 PARTS = ("loop", "place", "setter", "reader", "kind", "body")
 
 
@@ -282,7 +283,7 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
             return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
     elif how == 0 and run.delay > LATER:
         return "never seen", f"ended by itself {run.delay:.3f} s after it was set"
-    found = explained(compiled, run, limit, cost, base)
+    found = explained(compiled, run, limit, base)
     if found is not None:
         return found
     if base is not None:
@@ -295,8 +296,10 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
             return "restarted", "{} iterations were done, in plain Python {}".format(*done)
     elif how != 0 and not run.compiled_before:
         expected = run.before / cost
-        if compiled.plan.backend == "eager" and "range(1000)" in compiled.source:
-            expected -= 1000  # one iteration of the outer loop, which takes long there, may be done again
+        if (
+            compiled.plan.backend == "eager"
+        ):  # one iteration of the outer loop, which takes long there, may be done again
+            expected -= next((n for inner, n in INNER.items() if inner in compiled.source), 0)
         if 8 * progress(k, limit, names["STEP"]) < expected:
             return "restarted", f"seen at iteration {k} instead of about {expected:.0f}"
     return None
@@ -316,7 +319,7 @@ def progress(k: Any, limit: int, step: int) -> float:
     return limit - k if step < 0 else k / step
 
 
-def explained(compiled: Program, run: Run, limit: int, cost: float, base: Run | None) -> tuple[str, str] | None:
+def explained(compiled: Program, run: Run, limit: int, base: Run | None) -> tuple[str, str] | None:
     """Whether the result is what a change at the iteration gives that it tells."""
     names = compiled.names
     k = run.iteration
@@ -324,10 +327,13 @@ def explained(compiled: Program, run: Run, limit: int, cost: float, base: Run | 
     twin = names["twin"]
     if not all(type(one) is int for one in ks):
         return "values", f"the iteration is {k!r}"
-    plain_cost = None
     if base is not None:
         plain_cost = (base.ended.own - base.began.own) / max(1.0, progress(base.iteration, limit, names["STEP"]))
-    long = (plain_cost or 20 * cost) * progress(ks[0], limit, names["STEP"]) > REPLAY
+    else:
+        began = time.thread_time()
+        called(names, twin, SMALL, [SMALL // 2, *ks[1:]])
+        plain_cost = (time.thread_time() - began) / (SMALL // 2)
+    long = plain_cost * progress(ks[0], limit, names["STEP"]) > REPLAY
     if long:
         twin = tcompile.compile(twin)
         for size in (SMALL, 2 * SMALL):  # where it is quick, plain Python says what it is

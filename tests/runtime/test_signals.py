@@ -4,12 +4,14 @@ a call again.
 
 from __future__ import annotations
 
+import math
 import signal
 import subprocess
 import sys
 import time
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -96,6 +98,58 @@ def test_in_a_loop_in_machine_code(native):
         compiled(u, 100)
         relax(before, 100)
         np.testing.assert_array_equal(u, before)
+
+
+STATE = np.array([1] * 3)
+
+
+def downwards(x, n):
+    s = 1.0
+    for i in range(n, 0, -1):
+        s = math.sqrt(s + 1.5) + x[i % 8]
+    return s
+
+
+def with_an_inner_loop_of_few_iterations(x, n):
+    """The first iteration may pass over the inner loop. So no block of the cycle is in front of all others."""
+    s, how = 1.0, 0
+    for i in range(n):
+        if STATE[1] == 2:
+            how = 1
+            break
+        for j in range(i, 10):
+            s = math.sqrt(s + 1.5) / 1.25 + x[j % 8]
+        s = s * 0.5 + x[i % 8]
+    return how, i, s
+
+
+def with_an_empty_inner_loop(x, n):
+    """An inner loop that makes no iteration takes nothing from the budget, and gives nothing back."""
+    s = 1.0
+    for i in range(n):
+        s = s * 0.5 + x[i % 8]
+        for j in range(i * 1000, -n):
+            s = math.sqrt(s + x[j % 8])
+    return s
+
+
+def ring_in(f):
+    """Calls a function whose loop ends only where it asks for signals."""
+    compiled = tcompile.compile(f, backend="llvm")
+    for n in (300, 300, 300, 2000):
+        assert compiled(X[:8], n) == f(X[:8], n)
+    assert compiled.entries and not compiled.breaks
+    bell = Bell()
+    with alarm(bell), pytest.raises(Rung, match="rung"):
+        compiled(X[:8], 10**15)
+    assert bell.rings == 1
+
+
+@pytest.mark.parametrize("f", [downwards, with_an_inner_loop_of_few_iterations, with_an_empty_inner_loop])
+def test_in_loops_of_all_shapes(f):
+    tests = str(Path(__file__).parents[1])
+    script = f"import sys; sys.path[:0] = [{tests!r}]; from runtime import test_signals as t; t.ring_in(t.{f.__name__})"
+    subprocess.run([sys.executable, "-c", script], check=True, timeout=60)
 
 
 def trained(w, n, log, bell):

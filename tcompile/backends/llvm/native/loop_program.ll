@@ -73,6 +73,10 @@ define i32 @tc_loop(ptr %words, i64 %begin, i64 %end) nounwind {
   %slots = inttoptr i64 %slots.word to ptr
   %clock.word = call i64 @at(ptr %p, i64 10)
   %clock = inttoptr i64 %clock.word to ptr
+  ; Another run may have had quicker iterations, and ended in the middle of a stretch: nothing is known of this one's.
+  store i64 1, ptr %clock
+  %stretch.at = getelementptr i64, ptr %clock, i64 1
+  store i64 1, ptr %stretch.at
   %last.at = getelementptr i64, ptr %clock, i64 2
   %now = call i64 @tc_now()
   store i64 %now, ptr %last.at

@@ -63,8 +63,8 @@ take:
 ; i32 tc_due(i64 *clock): the same for iterations of any length. The clock holds how many iterations are left until the
 ; next call, how many there are from one to the next, when the last one was, and when a change was seen (0: none was), in
 ; nanoseconds. 2.5 to 10 milliseconds are aimed at: the first call that polls comes within some 8 of the loop's start.
-; Each call that polls notes so in the word after these. Once a change was seen, each call returns 2, and 3 when it is too long ago: the loop that could end with an
-; iteration of its own has not come to the end of one.
+; Each call that polls notes so in the word after these. Once a change was seen, each call returns 2, and 3 when it is
+; too long ago: the loop that could end with an iteration of its own has not come to the end of one.
 define i32 @tc_due(ptr %clock) nounwind {
   %seen.at = getelementptr i64, ptr %clock, i64 3
   %seen = load i64, ptr %seen.at
@@ -87,15 +87,17 @@ entry:
   %took = sub i64 %now, %last
   %short = icmp slt i64 %took, 2500000
   %very.short = icmp slt i64 %took, 625000
+  %tiny = icmp slt i64 %took, 39000
   %long = icmp sgt i64 %took, 10000000
   %wide = icmp slt i64 %stretch, 1099511627776
   %widens = and i1 %short, %wide
-  %twice = select i1 %very.short, i64 2, i64 1
-  %four = shl i64 %stretch, %twice
+  %more = select i1 %very.short, i64 2, i64 1
+  %shift = select i1 %tiny, i64 4, i64 %more
+  %longer = shl i64 %stretch, %shift
   %half = lshr i64 %stretch, 1
   %half.one = call i64 @llvm.umax.i64(i64 %half, i64 1)
   %less = select i1 %long, i64 %half.one, i64 %stretch
-  %next = select i1 %widens, i64 %four, i64 %less
+  %next = select i1 %widens, i64 %longer, i64 %less
   store i64 %next, ptr %stretch.at
   store i64 %next, ptr %clock
   br i1 %short, label %later, label %ask

@@ -167,7 +167,7 @@ class _Function:
         self.strip_limits: dict[int, str] = {}
         self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
         # The registers that the blocks hold with which an iteration of an outermost loop begins, where it may be left.
-        self.held = {at: self._held(at) for at in self.order if self.nest.depth[at] and self._held(at)}
+        self.held = {at: self._held(at) for at in self.order if self.nest.is_inside(at) and self._held(at)}
         self.pausing = ""  # the word that requests this
         self.strip_ends: dict[
             int, tuple[str, int]
@@ -182,7 +182,7 @@ class _Function:
         """Emits the function."""
         w = self.w
         self.budget = self.last = ""
-        if self.held and any(self.nest.pays.values()):
+        if self.held and (self.nest.irreducible or any(self.nest.pays.values())):
             self._make_budget()
         if self._keeps_flags():
             self.v.kept = w.slot("i32", align=4)
@@ -350,9 +350,15 @@ class _Function:
 
     def _direct(self, number: int, to: int, given: tuple[int, ...], same: bool) -> tuple[str | None, str]:
         """The label of the target of an edge without work on it, and else that of a new block."""
-        if same or to in self.strips or ((number, to) in self.back and self.nest.pays[to]):
+        if same or to in self.strips or self._price(number, to):
             return None, self.w.label("way")
         return self._way(number, to, given), ""
+
+    def _price(self, number: int, to: int) -> int:
+        """What a jump takes from the budget between two polls."""
+        if (number, to) in self.back:
+            return 0 if to in self.strips else self.nest.pays[to]
+        return self.nest.irreducible.get((number, to), 0)
 
     def _way(self, number: int, to: int, given: tuple[int, ...], goes_on: bool = False) -> str:
         """The label of a jump's target; a back edge pays for an iteration.
@@ -361,11 +367,11 @@ class _Function:
         enclosing loop.
         """
         w = self.w
-        back = (number, to) in self.back
-        if back and to not in self.strips and self.nest.pays[to]:
-            self._pay(str(self.nest.pays[to]))
+        price = self._price(number, to)
+        if price:
+            self._pay(str(price))
         names = [self.registers[register] for register in given]
-        if to in self.strips and not (back and goes_on):
+        if to in self.strips and not ((number, to) in self.back and goes_on):
             self.strip_entries[to].append((w.block, names))
             return f"strip{to}"
         self.edges[to].append((w.block, names))
@@ -488,15 +494,14 @@ class _Function:
             past, farther = w.get(f"{before} {alone}, {start}"), w.get(f"{before} {limit}, {until}")
             limit = w.get(f"select i1 {w.get(f'or i1 {past}, {farther}')}, i64 {limit}, i64 {until}")
         self.strip_limits[number] = limit
-        most = self.nest.pays[number] * _STRIP
-        if most:
-            iterations = w.get(f"sub i64 {limit}, {start}") if step == 1 else ""
-            paid = (
-                w.get(f"mul i64 {iterations}, {self.nest.pays[number]}")
-                if iterations
-                else str(min(most, _BUDGET // 64))
-            )
-            self._pay(paid)
+        if self.nest.pays[number]:
+            first, last = (start, limit) if step > 0 else (limit, start)
+            iterations = w.get(f"sub i64 {last}, {first}")  # of an empty range it may be negative
+            if abs(step) > 1:
+                iterations = w.get(f"sdiv i64 {iterations}, {abs(step)}")
+            w.module.declare("@llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
+            iterations = w.get(f"call i64 @llvm.smax.i64(i64 {iterations}, i64 0)")
+            self._pay(w.get(f"mul i64 {iterations}, {self.nest.pays[number]}"))
         if number in self.held and self.budget:
             self._leave_if_changed(number, values)
         self.strip_ends[number] = w.block, len(w.lines)
