@@ -11,6 +11,7 @@ import pytest
 from runtime.async_state import changed
 
 import tcompile
+from tcompile.backends.llvm.loop_program import encoding
 
 LIMIT, FEWEST = 200_000_000, 5_000
 
@@ -129,3 +130,21 @@ def test_an_inner_loop_that_takes_long(backend):
         n, x = compiled(np.ones(64), LIMIT)
     assert n >= 200
     np.testing.assert_array_equal(x, np.full(64, 2.0))
+
+
+def test_a_condition_that_is_ignored_pauses_a_loop_now_and_then(monkeypatch):
+    """Underflow is ignored by default. The loop goes on, and is not paused after each iteration."""
+    runs = []
+    run = encoding.Level.run
+    monkeypatch.setattr(encoding.Level, "run", lambda self, count: (runs.append(count), run(self, count))[1])
+
+    def f(u, v, n):
+        for _ in range(n):
+            u, v = v, u * 0.5 + 0.25 * v
+        return u
+
+    compiled = tcompile.compile(f, backend="llvm")
+    u, v = np.linspace(0.0, 1.0, 64), np.linspace(1.0, 2.0, 64)
+    for n in (10, 20, 20_000, 20_000):
+        np.testing.assert_array_equal(compiled(u, v, n), f(u, v, n))
+    assert 0 < len(runs) < 1000
