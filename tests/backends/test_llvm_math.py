@@ -28,6 +28,11 @@ DOMAIN = {"log": (1e-3, 1e3), "log2": (1e-3, 1e3), "log10": (1e-3, 1e3), "log1p"
 SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, -2.0, np.nan, np.inf, -np.inf, 1e-30, -1e-30, 1e30, -1e30, 100.0, -100.0,
            800.0, -800.0, 1e5, 3.5e38]  # fmt: skip
 ULP = 4.0
+FEATURES = np._core._multiarray_umath.__cpu_features__
+# NumPy's loops in vectors give NaNs of one sign; on x86 without AVX-512 it calls the C library, whose signs differ.
+needs_vector_loops = pytest.mark.skipif(
+    FEATURES.get("AVX2") and not FEATURES.get("AVX512_SKX"), reason="NumPy has no vector loops of these functions here"
+)
 
 
 @pytest.fixture(autouse=True)
@@ -286,6 +291,7 @@ def test_exp_keeps_its_bound_on_many_arguments():
     assert_within(got, np.exp(x.astype(np.float64)), documented_bounds()["exp"] * 0.9)
 
 
+@needs_vector_loops
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("n", [1, 3, 40])
 @pytest.mark.parametrize("exponent", [1, 3, -1, 7, 2, 0, 0.5, 3.3, -np.inf, np.nan])
@@ -302,7 +308,8 @@ def test_powers_of_nans_have_numpys_signs(exponent, n, dtype):
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("n", [1, 3, 40])
 @pytest.mark.parametrize("name", [
-    "arcsin", "arccos", "log", "log2", "log10", "log1p", "sqrt", "arccosh", "arctanh", "sin",
+    "arcsin", "arccos", pytest.param("log", marks=needs_vector_loops), pytest.param("log2", marks=needs_vector_loops),
+    "log10", "log1p", "sqrt", "arccosh", "arctanh", "sin",
 ])  # fmt: skip
 def test_nans_have_numpys_signs(name, n, dtype):
     """Those of numbers without a value, and those that came in."""
