@@ -203,10 +203,11 @@ def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: Ve
             at = w.get(f"getelementptr {scalar}, ptr {place}, i64 {i}")
             arguments.append(f"{scalar} {w.get(f'load {scalar}, ptr {at}')}")
         value = w.get(f"call {scalar} {libm}({', '.join(arguments)})")
-        if _has_negative_nans(function.name, dtype):
+        if function.name in _WITHOUT_A_VALUE:
+            nan = _nan_of_numpy(function.name, dtype)
             no_value = w.get(f"fcmp uno {scalar} {value}, {value}")
             wrong = w.get(f"and i1 {no_value}, {w.get(f'fcmp ord {arguments[0]}, {arguments[0].split()[1]}')}")
-            value = w.get(f"select i1 {wrong}, {scalar} 0xFFF8000000000000, {scalar} {value}")
+            value = w.get(f"select i1 {wrong}, {scalar} {nan}, {scalar} {value}")
         if function.name == "pow" and _keeps_nans(dtype):  # libm flips the sign, if the exponent is odd
             base = arguments[0].split()[1]
             no_value = w.get(f"fcmp uno {scalar} {value}, {value}")
@@ -224,17 +225,18 @@ def _lane_by_lane(v: Vectors, helper: str, libm: str, dtype: DType, function: Ve
     return w.text(f"internal {type} {helper}({operands}, {type} %result, i{lanes} %mask)", "nounwind noinline cold")
 
 
-_WITHOUT_A_VALUE = {"asin": (np.arcsin, 2), "acos": (np.arccos, 2), "log10": (np.log10, -1)}
+_WITHOUT_A_VALUE = {
+    "asin": (np.arcsin, 2), "acos": (np.arccos, 2), "log": (np.log, -1), "log2": (np.log2, -1), "log10": (np.log10, -1),
+}  # fmt: skip
 
 
 @cache
-def _has_negative_nans(name: str, dtype: DType) -> bool:
-    """Whether NumPy's NaN for domain errors is negative, as where it has a vector loop; libm's is not."""
-    if name not in _WITHOUT_A_VALUE:
-        return False
+def _nan_of_numpy(name: str, dtype: DType) -> str:
+    """NumPy's NaN for domain errors: its sign depends on whether NumPy has a vector loop, and may not be libm's."""
     function, number = _WITHOUT_A_VALUE[name]
     with np.errstate(invalid="ignore"):
-        return bool(np.signbit(function(np.full(1, number, dtype)))[0])
+        is_negative = np.signbit(function(np.full(1, number, dtype)))[0]
+    return "0xFFF8000000000000" if is_negative else "0x7FF8000000000000"
 
 
 @cache
