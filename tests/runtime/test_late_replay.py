@@ -132,19 +132,37 @@ def test_an_inner_loop_that_takes_long(backend):
     np.testing.assert_array_equal(x, np.full(64, 2.0))
 
 
+def swapped(u, v, n):
+    for _ in range(n):
+        u, v = v, u * 0.5 + 0.25 * v
+    return u
+
+
 def test_a_condition_that_is_ignored_pauses_a_loop_now_and_then(monkeypatch):
     """Underflow is ignored by default. The loop goes on, and is not paused after each iteration."""
     runs = []
     run = encoding.Level.run
     monkeypatch.setattr(encoding.Level, "run", lambda self, count: (runs.append(count), run(self, count))[1])
 
-    def f(u, v, n):
-        for _ in range(n):
-            u, v = v, u * 0.5 + 0.25 * v
-        return u
-
-    compiled = tcompile.compile(f, backend="llvm")
+    compiled = tcompile.compile(swapped, backend="llvm")
     u, v = np.linspace(0.0, 1.0, 64), np.linspace(1.0, 2.0, 64)
     for n in (10, 20, 20_000, 20_000):
-        np.testing.assert_array_equal(compiled(u, v, n), f(u, v, n))
+        np.testing.assert_array_equal(compiled(u, v, n), swapped(u, v, n))
     assert 0 < len(runs) < 1000
+
+
+def test_a_call_does_not_take_over_the_clock_of_the_call_before(monkeypatch):
+    """The other call may have had quicker iterations, and so a longer stretch from one poll to the next."""
+    clocks = []
+    begin = encoding.Level.begin
+
+    def begun(self, given, stop):
+        self.clock[:2] = 1 << 40
+        clocks.append(self.clock)
+        return begin(self, given, stop)
+
+    monkeypatch.setattr(encoding.Level, "begin", begun)
+    compiled = tcompile.compile(swapped, backend="llvm")
+    for _ in range(4):
+        compiled(np.linspace(0.0, 1.0, 64), np.linspace(1.0, 2.0, 64), 50)
+    assert clocks and all(clock[0] < 1 << 30 for clock in clocks)

@@ -4,6 +4,7 @@ a call again.
 
 from __future__ import annotations
 
+import ctypes
 import math
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import numpy as np
 import pytest
 
 import tcompile
+from tcompile.backends.llvm.native import interrupts
 from tcompile.observe import bus
 
 X = np.linspace(0, 1, 10)
@@ -349,3 +351,71 @@ def test_a_loop_that_asks_for_signals_beside_another_interpreter():
     for _ in range(1000):
         w = w + 0.1 * (1 - w)
     assert done.stdout == f"{[w] * 4}\n"
+
+
+ASKED = [0]
+
+
+@ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
+def count_polls(_):
+    """It stands for ``tc_late`` in the machine code of this module's functions, which may live as long as the process."""
+    ASKED[0] += 1
+    return 0
+
+
+def polls_of(f, n):
+    """How often the machine code of a loop asks, in a call with ``n``."""
+    compiled = tcompile.compile(f, backend="llvm")
+    for count in (300, 400, 500):
+        assert compiled(X[:8], count) == f(X[:8], count)
+    ASKED[0] = 0
+    compiled(X[:8], n)
+    return ASKED[0]
+
+
+def test_how_often_loops_ask(monkeypatch):
+    """Ranges of all steps pay for each iteration alike, and so do cycles that have no header."""
+    found = interrupts.functions() | {"tc_late": ctypes.cast(count_polls, ctypes.c_void_p).value}
+    monkeypatch.setattr(interrupts, "functions", lambda: found)
+
+    def up(x, n):
+        s = 1.0625
+        for i in range(n):
+            s = math.sqrt(s + 1.5) + x[i % 8]
+        return s
+
+    def down(x, n):
+        s = 1.0625
+        for i in range(n, 0, -1):
+            s = math.sqrt(s + 1.5) + x[i % 8]
+        return s
+
+    def by_threes(x, n):
+        s = 1.0625
+        for i in range(0, 3 * n, 3):
+            s = math.sqrt(s + 1.5) + x[i % 8]
+        return s
+
+    def without_a_header(x, n):
+        s, how = 1.0625, 0
+        for i in range(n):
+            if STATE[1] == 2:
+                how = 1
+                break
+            for j in range(i, 10):
+                s = math.sqrt(s + 1.5) / 1.25 + x[j % 8]
+            s = s * 0.5 + x[i % 8]
+        return how, i, s
+
+    def with_an_empty_loop(x, n):
+        s = 1.0625
+        for i in range(n):
+            s = s * 0.5 + x[i % 8]
+            for j in range(i * 1000, -n):
+                s = math.sqrt(s + x[j % 8])
+        return s
+
+    polls = {f.__name__: polls_of(f, 3_000_000) for f in (up, down, by_threes, without_a_header, with_an_empty_loop)}
+    assert polls["up"] > 10
+    assert polls["up"] / 2 < polls["down"] < 2 * polls["up"] and polls["up"] / 2 < polls["by_threes"] < 2 * polls["up"]
+    assert polls["without_a_header"] > 5 and polls["with_an_empty_loop"] > 5

@@ -495,12 +495,9 @@ class _Function:
             limit = w.get(f"select i1 {w.get(f'or i1 {past}, {farther}')}, i64 {limit}, i64 {until}")
         self.strip_limits[number] = limit
         if self.nest.pays[number]:
-            first, last = (start, limit) if step > 0 else (limit, start)
-            iterations = w.get(f"sub i64 {last}, {first}")  # of an empty range it may be negative
-            if abs(step) > 1:
-                iterations = w.get(f"sdiv i64 {iterations}, {abs(step)}")
-            w.module.declare("@llvm.smax.i64", "declare i64 @llvm.smax.i64(i64, i64)")
-            iterations = w.get(f"call i64 @llvm.smax.i64(i64 {iterations}, i64 0)")
+            iterations = w.get(f"sub i64 {limit}, {start}")
+            if step != 1:
+                iterations = w.get(f"sdiv i64 {iterations}, {step}")
             self._pay(w.get(f"mul i64 {iterations}, {self.nest.pays[number]}"))
         if number in self.held and self.budget:
             self._leave_if_changed(number, values)
