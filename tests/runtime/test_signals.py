@@ -358,7 +358,7 @@ ASKED = [0]
 
 @ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 def count_polls(_):
-    """It stands for ``tc_late`` in the machine code of this module's functions, which may live as long as the process."""
+    """Stands for ``tc_late`` in machine code, which may live as long as the process."""
     ASKED[0] += 1
     return 0
 
