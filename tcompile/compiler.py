@@ -289,7 +289,7 @@ def _options(cache: FunctionCache) -> CaptureOptions:
     return CaptureOptions(
         settings.dynamic, instructions, settings.enter_compiled, settings.exact,
         None if settings.fullgraph else config.max_unrolled, settings.plain_frame, counts_lines(),
-        settings.follows_path, settings.in_segments,
+        settings.follows_path, settings.splits_exit_loops,
     )  # fmt: skip
 
 

@@ -140,7 +140,8 @@ class Config:
     autodiff_memory = Setting(
         64 << 20,
         "Bytes that the derivative of a loop may store of its iterations; beyond them it stores some, and computes the"
-        " others again. It holds for derivatives that are compiled afterwards, by the sizes of the call that compiles.",
+        " others again. A loop that a test may end stores 16 iterations at least. It holds for derivatives that are"
+        " compiled afterwards, by the sizes of the call that compiles.",
         minimum=0,
     )
     suppress_errors = Setting(

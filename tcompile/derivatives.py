@@ -1,8 +1,8 @@
 """Derivatives as they run in plain Python.
 
 Input: calls of ``reverse``, ``forward``, ``rows`` and ``columns`` that no compiled function has made its own.
-Output: what they give, by the reference evaluation of the same graph, or by a compiled graph of one control-flow path;
-or the error that says why there is none.
+Output: what they give, by the reference evaluation of the same graph, or by a compiled graph that splits long loops, or
+follows one control-flow path; or the error that says why there is none.
 Why: a stance or a graph break around a gradient must not change it.
 """
 
@@ -15,7 +15,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -39,8 +39,8 @@ from tcompile.annotations.jacobians import hessian, jacfwd, jacrev
 from tcompile.api import compile, compile_with
 from tcompile.backends import find_backend, why_no_native
 from tcompile.errors import DerivativeError, RecompileLimitError, Unsupported
-from tcompile.graph import Graph, Node
-from tcompile.graph.evaluate import run
+from tcompile.graph import Graph
+from tcompile.graph.evaluate import Spy, run
 from tcompile.graph.ops.checks import OtherPath
 from tcompile.graph.ops.scalar_loop import Replayed
 from tcompile.observe import bus
@@ -51,7 +51,6 @@ from tcompile.runtime.cache import CompileSettings
 from tcompile.stance import set_stance
 
 _Function = Callable[..., Any]
-Spy: TypeAlias = Callable[[Graph, Mapping[Node, Any]], None]
 
 
 # -- in plain Python ---------------------------------------------------------------------------------------------------
@@ -62,7 +61,7 @@ def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
     """What ``kind`` gives where no compiled function calls it."""
     _check_arguments(kind, function, rest)
     conditions: list[str] = []
-    held, _conditions.seen = _conditions.seen, conditions
+    held, _state.seen = _state.seen, conditions
     try:
         with set_stance("default"), debuggers.ignored():
             answer = _answer(kind, function, rest)
@@ -74,7 +73,7 @@ def _plainly(kind: _Function, function: _Function, *rest: Any) -> Any:
             function(*args, **kwargs)  # its own exception
         raise DerivativeError(_reported(str(error))) from None
     finally:
-        _conditions.seen = held
+        _state.seen = held
     _report(conditions)
     return answer
 
@@ -84,15 +83,15 @@ def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
     graphs = kept_with(function, kind, functools.partial(_Graphs, kind, function))
     if not graphs.branches:
         if graphs.are_long:
-            return _in_segments(graphs, function, rest)
+            return _by_segments(graphs, function, rest)
         try:
             return graphs.whole(function, *rest)
         except RecompileLimitError:
-            return graphs.anew(follows_path=False)(function, *rest)
+            return graphs.anew()(function, *rest)
         except _Failed as failed:
             if not isinstance(failed.error, Replayed | Changed):
                 raise
-            return _in_segments(graphs, function, rest)
+            return _by_segments(graphs, function, rest)
         except Unsupported as error:
             answer = _by_path(graphs, function, rest)
             graphs.branches = True
@@ -102,23 +101,22 @@ def _answer(kind: _Function, function: _Function, rest: tuple[Any, ...]) -> Any:
     return _by_path(graphs, function, rest)
 
 
-def _in_segments(graphs: _Graphs, function: _Function, rest: tuple[Any, ...]) -> Any:
-    """The answer where a loop was left to Python: there is no room for its rows, unless it is split into segments."""
-    # Plain Python repeats what the compiled graph has begun, for its warnings and exceptions.
-    evaluates = _conditions.split is graphs or _conditions.spy is not None
-    held, _conditions.split = _conditions.split, graphs
+def _by_segments(graphs: _Graphs, function: _Function, rest: tuple[Any, ...]) -> Any:
+    """The answer of the graph that splits long loops; of a path, where a loop is left to Python there, too."""
+    # Where plain Python repeats a compiled graph, for its warnings and exceptions, and for a spy, it is evaluated.
+    evaluates = _state.split is graphs or _state.spy is not None
+    held, _state.split = _state.split, graphs
     try:
-        answer = graphs.in_segments(evaluates)(function, *rest)
+        made = graphs.anew(splits_exit_loops=True) if evaluates else graphs.split
+        answer = made(function, *rest)
         graphs.are_long = True
         return answer
-    except (OtherPath, RecompileLimitError, Unsupported):
-        return _by_path(graphs, function, rest)
-    except _Failed as failed:
-        if not isinstance(failed.error, Replayed | Changed):
+    except (RecompileLimitError, Unsupported, _Failed) as error:
+        if isinstance(error, _Failed) and not isinstance(error.error, Replayed | Changed):
             raise
         return _by_path(graphs, function, rest)
     finally:
-        _conditions.split = held
+        _state.split = held
 
 
 def _by_path(graphs: _Graphs, function: _Function, rest: tuple[Any, ...]) -> Any:
@@ -126,9 +124,9 @@ def _by_path(graphs: _Graphs, function: _Function, rest: tuple[Any, ...]) -> Any
 
     A few paths have compiled graphs, each of which checks that a call takes its path. Any other is followed anew.
     """
-    if _conditions.inside:  # plain Python repeats what compiled code has begun, for its warnings and exceptions
+    if _state.inside:  # plain Python repeats what compiled code has begun, for its warnings and exceptions
         return graphs.anew(follows_path=True)(function, *rest)
-    _conditions.inside = True
+    _state.inside = True
     try:
         for path in graphs.paths():
             try:
@@ -137,7 +135,7 @@ def _by_path(graphs: _Graphs, function: _Function, rest: tuple[Any, ...]) -> Any
                 continue
         return graphs.anew(follows_path=True)(function, *rest)
     finally:
-        _conditions.inside = False
+        _state.inside = False
 
 
 _MOST_PATHS = 8  # that are compiled, for each function
@@ -147,15 +145,14 @@ _MOST_OPS = 4000  # of a graph that becomes machine code: compiling a longer one
 class _Graphs:
     """The compiled functions that give one kind of derivative of all functions with one code.
 
-    ``whole`` follows no branch on a value, nor does ``in_segments()``, in which long loops are split. ``paths()``
-    follow one path each. ``branches``: there are such branches; ``are_long``: a loop was too long.
+    ``whole`` follows no branch on a value, nor does ``split``, which splits long loops. ``paths()`` follow one path
+    each. ``branches``: there are such branches; ``are_long``: a loop has needed more rows than there is room for.
     """
 
     def __init__(self, kind: _Function, function: _Function) -> None:
         self.kind = kind
         self.whole = self._made(_reference, False)
         self.branches = self.are_long = False
-        self._in_segments: _Function | None = None
         self._paths: list[_Function] = []
 
     def paths(self) -> Iterator[_Function]:
@@ -165,29 +162,25 @@ class _Graphs:
                 self._paths.append(self._made(_compiled, True))
             yield self._paths[number]
 
-    def in_segments(self, evaluates: bool) -> _Function:
-        """The same derivative, with loops split that may need more rows than there is room for.
+    @functools.cached_property
+    def split(self) -> _Function:
+        """The derivative with loops in segments, where their rows may have no room."""
+        return self._made(_compiled, False, splits_exit_loops=True)
 
-        It is compiled, unless it ``evaluates`` its graph.
-        """
-        if evaluates:
-            return self._made(_reference, False, in_segments=True)
-        if self._in_segments is None:
-            self._in_segments = self._made(_compiled, False, in_segments=True)
-        return self._in_segments
-
-    def anew(self, follows_path: bool) -> _Function:
+    def anew(self, follows_path: bool = False, splits_exit_loops: bool = False) -> _Function:
         """A new one, for one call. Its graph is evaluated operation by operation."""
-        return self._made(_reference, follows_path)
+        return self._made(_reference, follows_path, splits_exit_loops)
 
-    def _made(self, backend: _Function, follows_path: bool, in_segments: bool = False) -> _Function:
+    def _made(self, backend: _Function, follows_path: bool, splits_exit_loops: bool = False) -> _Function:
         kind = self.kind
 
         def evaluated(function: _Function, *given: Any) -> Any:
             return kind(function, *given)
 
         evaluated.__code__ = evaluated.__code__.replace()  # entries belong to a code object
-        settings = CompileSettings(fullgraph=True, backend=backend, follows_path=follows_path, in_segments=in_segments)
+        settings = CompileSettings(
+            fullgraph=True, backend=backend, follows_path=follows_path, splits_exit_loops=splits_exit_loops
+        )
         made: _Function = compile_with(evaluated, settings)
         return made
 
@@ -199,12 +192,13 @@ class _Failed(BaseException):
         self.error = error
 
 
-class _Conditions(threading.local):
-    """The floating-point conditions that a graph has met, by name.
+class _State(threading.local):
+    """What holds for the derivatives that this thread evaluates.
 
     Attributes:
+        seen: the floating-point conditions that a graph has met, by name.
         inside: whether a path through branches is being followed.
-        split: the graphs of which that in segments is being run.
+        split: those graphs whose ``split`` is running.
         spy: what is called with the values of each graph that is evaluated, and of its regions.
     """
 
@@ -214,17 +208,17 @@ class _Conditions(threading.local):
     spy: Spy | None = None
 
 
-_conditions = _Conditions()
+_state = _State()
 
 
 @contextlib.contextmanager
 def spied(spy: Spy) -> Iterator[None]:
     """Has ``spy`` called with the values of each graph that is evaluated for a derivative, in this thread."""
-    held, _conditions.spy = _conditions.spy, spy
+    held, _state.spy = _state.spy, spy
     try:
         yield
     finally:
-        _conditions.spy = held
+        _state.spy = held
 
 
 def _report(conditions: Sequence[str]) -> None:
@@ -259,10 +253,10 @@ def _reference(graph: Graph, inputs: Sequence[Any]) -> _Function:
     """A backend that evaluates a graph by its meaning, and notes floating-point conditions."""
 
     def evaluate(*args: Any) -> tuple[Any, ...]:
-        seen = _conditions.seen
+        seen = _state.seen
         with np.errstate(all="call", call=lambda name, flag: None if seen is None else seen.append(name)):
             try:
-                return run(graph, args, spy=_conditions.spy)
+                return run(graph, args, spy=_state.spy)
             except Exception as error:
                 raise _Failed(error) from None
 
@@ -318,6 +312,6 @@ PLAIN.append(_plainly)
 COMPILE.append(compile)
 
 __all__ = [
-    "Spy", "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
+    "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",
     "spied", "stop_gradient", "value_and_grad", "vjp", "vmap",
 ]  # fmt: skip

@@ -2,7 +2,7 @@
 
 Input: a function and its arguments.
 Output: AssertionError where a gradient differs from finite differences; the line and the operation of the first NaN.
-Why: a gradient that is wrong or NaN tells nothing of its reason.
+Why: a wrong or NaN gradient does not say which operation caused it.
 """
 
 from __future__ import annotations
@@ -82,10 +82,11 @@ class FirstNan:
     """Where the first NaN of a function or its derivative comes from.
 
     Attributes:
-        where: the user's line.
-        operation: the operation that made it.
+        where: the user's line; for a NaN that the function is given, the argument or the input of the graph.
+        operation: the operation that made it; ``input`` for one that is given.
         backward: whether it belongs to the derivative.
-        operands: the operands at the place of the first NaN; those of other shapes as they are.
+        operands: the operands that are numbers or arrays, at the place of the first NaN; those of other shapes as they
+            are.
     """
 
     where: str
@@ -152,14 +153,14 @@ def find_nan(fun: _Function) -> _Function:
         gradient = value_and_grad(fun, numbers, argnames=names)
         with spied(origins), set_stance("force_eager"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            gradient(*copied(args), **{name: copied((value,))[0] for name, value in kwargs.items()})
+            gradient(*copied(args), **copied(kwargs))
         return origins.of_last
 
     return find
 
 
 class _Origins:
-    """A spy of evaluations. It finds for each graph the node that made a NaN of its outputs.
+    """A spy that finds, for each evaluated graph, the node that made a NaN of its outputs.
 
     Attributes:
         of_last: that of the graph evaluated last, which is the whole one; None where its outputs have no NaN.
@@ -172,13 +173,16 @@ class _Origins:
     def __call__(self, graph: Graph, values: Mapping[Node, Any]) -> None:
         self.of_last = None
         node = next((output for output in graph.outputs if _has_nan(values[output])), None)
-        before = node
-        while before is not None:
-            node, before = before, next((o for o in before.inputs if _has_nan(values[o])), None)
-        if node is not None and node.op is not ops.INPUT:
-            inside = (self._of_region.get(region) for region in node.regions)
-            self.of_last = next(filter(None, inside), None) or _first_nan(node, values)
-            self._of_region.setdefault(graph, self.of_last)
+        if node is None:
+            return
+        while (before := next((o for o in reversed(node.inputs) if _has_nan(values[o])), None)) is not None:
+            node = before  # what an array is given comes before the array, in which rows are stored in place
+        if node.op is ops.INPUT:  # of a region, it is made outside
+            self.of_last = FirstNan(f"`{node.name}`", "input", False, ())
+            return
+        inside = (self._of_region.get(region) for region in node.regions)
+        self.of_last = next(filter(None, inside), None) or _first_nan(node, values)
+        self._of_region.setdefault(graph, self.of_last)
 
 
 def _first_nan(node: Node, values: Mapping[Node, Any]) -> FirstNan:

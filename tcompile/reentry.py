@@ -1,7 +1,8 @@
 """Re-entry: calls of compiled functions from inside tcompile's own slow work, in the same thread.
 
 Input: the functions that do slow work (``slow``): compiles, imports, code generation.
-Output: whether a call comes from inside one of them; an import lock that no interrupted import has kept.
+Output: whether a call comes from inside one of them. ``release_import_lock`` frees a lock that an interrupted import
+has left held.
 Why: signal handlers and finalizers run between any two lines, where modules are half imported and locks are held.
 Functions that they call run in plain Python, unless compiled already.
 
@@ -44,14 +45,18 @@ def is_inside() -> bool:
         code = frame.f_code
         if id(code) in _codes:
             return True
-        if code.co_filename == _IMPORTS:
-            if code.co_name in _LOCKING:
-                return True
+        if _is_locking(code):
+            return True
+        if code.co_filename == _IMPORTS and code.co_name == "_find_and_load":
             name = frame.f_locals.get("name")
-            if code.co_name == "_find_and_load" and isinstance(name, str) and name.partition(".")[0] in _NEEDED:
+            if isinstance(name, str) and name.partition(".")[0] in _NEEDED:
                 return True
         frame = frame.f_back
     return False
+
+
+def _is_locking(code: types.CodeType) -> bool:
+    return code.co_name in _LOCKING and code.co_filename == _IMPORTS
 
 
 def release_import_lock() -> None:
@@ -61,7 +66,7 @@ def release_import_lock() -> None:
     """
     frame: types.FrameType | None = sys._getframe(1)
     while frame is not None:
-        if frame.f_code.co_filename == _IMPORTS and frame.f_code.co_name in _LOCKING:
+        if _is_locking(frame.f_code):
             return
         frame = frame.f_back
     try:

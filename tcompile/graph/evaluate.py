@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from tcompile.graph.ops.writing import ASSIGN, shown
 from tcompile.graph.sizes import replace_sizes
 from tcompile.graph.types import TensorType
 from tcompile.polls import Changed
+
+Spy: TypeAlias = Callable[[Graph, Mapping[Node, Any]], None]  # called with an evaluated graph and its values
 
 
 def bind_symbols(graph: Graph, args: Sequence[Any]) -> dict[str, int]:
@@ -43,22 +45,23 @@ def run(
     graph: Graph,
     args: Sequence[Any],
     symbols: Mapping[str, int] | None = None,
-    spy: Callable[[Graph, Mapping[Node, Any]], None] | None = None,
+    spy: Spy | None = None,
     known: Mapping[Node, Any] | None = None,
     xp: Any = np,
-    stacks: Collection[Node] = (),
+    stacks: Collection[int] = (),
 ) -> tuple[Any, ...]:
     """Runs ``graph`` on ``args`` and returns its outputs.
 
     ``symbols`` is given for regions: those that are bound outside of it. ``spy(graph, values)`` is called with the
     values of each evaluation of a region, and last with those of the graph. ``known`` are values of nodes, which are
-    not computed. ``xp`` is the namespace of the arrays: NumPy, or CuPy. ``stacks`` are inputs of a region to which only
-    it refers, and only to add a row.
+    not computed. ``xp`` is the namespace of the arrays: NumPy, or CuPy. ``stacks`` are the
+    numbers of a region's own inputs in which it stores a row in place.
     """
     if len(args) != len(graph.inputs):
         raise TypeError(f"{graph.name} takes {len(graph.inputs)} inputs, got {len(args)}")
     bound = {**(symbols or {}), **bind_symbols(graph, args)}
     values: dict[Node, Any] = dict(zip(graph.inputs, args, strict=True))
+    rows = {graph.inputs[number] for number in stacks}
 
     def value_of(operand: Operand) -> Any:
         return values[operand] if isinstance(operand, Node) else concrete(operand, bound)
@@ -70,7 +73,7 @@ def run(
             continue
         attrs = {key: concrete(value, bound) for key, value in node.attrs.items()}
         if node.regions:
-            own = _stacks(graph, node) if spy is None else ()  # a spy sees values as they were
+            own = _stacks(node)
             attrs["regions"] = [_callable(region, bound, spy, xp, own) for region in node.regions]
         op = node.op
         if op.memory is Aliasing.VIEW:
@@ -79,10 +82,12 @@ def run(
                 values[viewed] = np.asarray(values[viewed])
         try:
             operands = [value_of(operand) for operand in node.operands]
+            for number in own if node.regions else ():
+                operands[number + 1] = np.copy(operands[number + 1])
             strict_dtype = dtype_of_numbers(node)
             if strict_dtype is not None:
                 operands = [strict_dtype.type(x) if type(x) in (bool, int, float) else x for x in operands]
-            if op is ASSIGN and node.operands[0] in stacks:
+            if op is ASSIGN and node.operands[0] in rows:
                 shown(operands[0], attrs["path"])[...] = operands[1]
                 values[node] = operands[0]
                 continue
@@ -155,24 +160,25 @@ def leaves(values: Any) -> list[Any]:
 
 
 def _callable(
-    region: Graph, symbols: Mapping[str, int], spy: Any, xp: Any, stacks: Collection[Node]
+    region: Graph, symbols: Mapping[str, int], spy: Spy | None, xp: Any, stacks: Collection[int]
 ) -> Callable[..., tuple[Any, ...]]:
     return lambda *args: run(region, args, symbols, spy, xp=xp, stacks=stacks)
 
 
-def _stacks(graph: Graph, node: Node) -> set[Node]:
-    """The inputs of a loop's regions in which its derivative has rows stored, and which nothing else refers to.
+def _stacks(node: Node) -> set[int]:
+    """The inputs of a loop's regions, by number, in which each iteration stores one row of a derivative's stack.
 
-    A row is added in place: a copy of the whole stack for each would take time that is quadratic in the trip count.
+    Nothing else refers to them, so a row is stored in place. To copy the whole stack for each would take time that is
+    quadratic in the trip count.
     """
     if node.op not in (FORI_LOOP, EXIT_LOOP):
         return set()
-    writes = [n for part in node.regions for n in part.nodes if n.silent and n.op is ASSIGN]
-    found: set[Node] = set()
-    for place, operand in enumerate(node.operands[2:], start=1):
-        stacks = [part.inputs[place] for part in node.regions]
-        uses = [n for part, stack in zip(node.regions, stacks, strict=True) for n in part.nodes if stack in n.inputs]
-        is_own = isinstance(operand, Node) and operand.op.kind == "creation"
-        if uses and is_own and all(n in writes for n in uses) and sum(operand in n.inputs for n in graph.nodes) == 1:
-            found.update(stacks)
+    found = {number for region in node.regions for number in region.updates.values()}
+    for region in node.regions if found else ():
+        users = region.users()
+        for number in list(found):
+            given, returned = region.inputs[number], region.outputs[number - 1]
+            is_row = returned.op is ASSIGN and returned.silent and returned.inputs[0] is given
+            if users[given] != ([returned] if is_row else []) or not (is_row or returned is given):
+                found.remove(number)
     return found

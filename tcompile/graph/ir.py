@@ -13,19 +13,16 @@ registered in ``PRESENTERS``.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from tcompile.graph.op import INPUT, Op
 from tcompile.graph.sizes import ShapeEnv, Size, SymInt
 from tcompile.graph.types import ScalarType, TensorType, Type, on_device
 from tcompile.observe.html_form import html_form
+from tcompile.observe.warn import OURS
 from tcompile.records import dataclass
-
-_OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 @dataclass(frozen=True)
@@ -80,9 +77,9 @@ class Node:
 
     @property
     def users_location(self) -> Location | None:
-        """The location, unless it is in tcompile, where a library function is called as it was given."""
+        """The location; None where it is in tcompile and not the user's, as in ``grad(np.linalg.norm)``."""
         where = self.location
-        return None if where is None or where.file.startswith(_OURS) else where
+        return None if where is None or where.file.startswith(OURS) else where
 
     @property
     def device(self) -> str:

@@ -15,7 +15,7 @@ import types
 import warnings
 from pathlib import Path
 
-_OURS = str(Path(__file__).parents[1]) + os.sep
+OURS = str(Path(__file__).parents[1]) + os.sep
 
 
 def warn(text: str) -> None:
@@ -30,7 +30,7 @@ def warn(text: str) -> None:
     """
     frame: types.FrameType | None = sys._getframe(1)
     level = 2
-    while frame is not None and frame.f_code.co_filename.startswith((_OURS, "<tcompile")):
+    while frame is not None and frame.f_code.co_filename.startswith((OURS, "<tcompile")):
         frame, level = frame.f_back, level + 1
     try:
         warnings.warn(text, stacklevel=level)

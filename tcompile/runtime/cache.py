@@ -52,7 +52,7 @@ class CompileSettings:
     enter_compiled: bool = True  # whether functions that are compiled already are inlined too
     plain_frame: bool = False  # whether the function itself runs in plain Python and only its callees are compiled
     follows_path: bool = False  # whether a graph may follow one path through the function's branches (derivatives)
-    in_segments: bool = False  # whether the derivative of a long loop with exits stores what its segments begin with
+    splits_exit_loops: bool = False  # whether derivatives split loops with exits whose rows may have no room
 
     @property
     def exact(self) -> bool:

@@ -9,7 +9,6 @@ effects and variables before the loop must be those of an interrupted plain loop
 from __future__ import annotations
 
 import dis
-import os
 import sys
 import threading
 import types
@@ -20,10 +19,9 @@ from tcompile.backends.replay import Interrupted
 from tcompile.callers import is_callers
 from tcompile.graph import Graph
 from tcompile.graph.ops.control import LOOPS
+from tcompile.observe.warn import OURS
 from tcompile.polls import Changed
 from tcompile.runtime.cache import Entry, FunctionCache
-
-_OWN = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 # Interrupted runs in machine code, by thread, until the call is made again in Python.
 pending: dict[int, Interrupted | Changed] = {}
@@ -70,7 +68,7 @@ def _loops(graph: Graph) -> Iterable[tuple[str, int]]:
 
 
 def _is_own(frame: types.FrameType) -> bool:
-    return frame.f_code.co_filename.startswith((_OWN, "<tcompile"))
+    return frame.f_code.co_filename.startswith((OURS, "<tcompile"))
 
 
 class _Watch:

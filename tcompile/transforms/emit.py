@@ -154,6 +154,10 @@ class Emit:
         sizes = like.tensor.shape if shape is None else tuple(shape)
         return self(ops.FULL, shape=sizes, fill_value=value, dtype=like.tensor.dtype.name)
 
+    def zeros(self, type: TensorType) -> Node:
+        """An array of zeros, in C order."""
+        return self(ops.FULL, shape=type.shape, fill_value=0.0, dtype=type.dtype.name)
+
     def reshape(self, x: Node, shape: Sequence[Size]) -> Node:
         """``x`` in another shape, whatever order its elements lie in."""
         if same_shape(x.tensor.shape, tuple(shape)):

@@ -296,9 +296,8 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
             return "restarted", "{} iterations were done, in plain Python {}".format(*done)
     elif how != 0 and not run.compiled_before:
         expected = run.before / cost
-        if (
-            compiled.plan.backend == "eager"
-        ):  # one iteration of the outer loop, which takes long there, may be done again
+        # One iteration of the outer loop, which takes long there, may be done again.
+        if compiled.plan.backend == "eager":
             expected -= next((n for inner, n in INNER.items() if inner in compiled.source), 0)
         if 8 * progress(k, limit, names["STEP"]) < expected:
             return "restarted", f"seen at iteration {k} instead of about {expected:.0f}"

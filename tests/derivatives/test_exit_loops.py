@@ -214,9 +214,18 @@ def test_dtypes(dtype):
         np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-7)
 
 
+def count_splits(monkeypatch):
+    """A list, which gets an item with each loop that is split into segments."""
+    splits = []
+    split = exit_loops._of_segments
+    monkeypatch.setattr(exit_loops, "_of_segments", lambda *given: (splits.append(given), split(*given))[1])
+    return splits
+
+
 def test_more_iterations_than_there_is_room_for(monkeypatch):
-    """A call with fewer iterations afterwards is as quick as before."""
-    monkeypatch.setattr(tcompile.config, "autodiff_memory", 4000)
+    """The loop is split. A call with fewer iterations afterwards is right, too."""
+    monkeypatch.setattr(tcompile.config, "autodiff_memory", 1000)
+    splits = count_splits(monkeypatch)
 
     def f(x, least):
         while np.max(x) > least:
@@ -229,6 +238,7 @@ def test_more_iterations_than_there_is_room_for(monkeypatch):
         h = np.full(5, 1e-6)
         numeric = (f(x + h, least) - f(x - h, least)) / 2e-6
         np.testing.assert_allclose(np.sum(gradient(x, least)), numeric, rtol=1e-6)
+    assert splits
 
 
 def test_examples_of_a_batch():
@@ -312,7 +322,7 @@ def test_a_bound_that_is_never_reached():
 
 @pytest.fixture
 def little_room(monkeypatch):
-    """Room for 16 rows; no path is followed instead."""
+    """Room for 16 rows; following a path fails. It gives a list, which gets an item with each split."""
 
     def refused(*_):
         raise AssertionError("a path is followed")
@@ -320,6 +330,7 @@ def little_room(monkeypatch):
     monkeypatch.setattr(derivatives, "_by_path", refused)
     monkeypatch.setattr(exit_loops, "_OFTEN", 16)
     monkeypatch.setattr(exit_loops, "_USUAL", 0)
+    return count_splits(monkeypatch)
 
 
 def _settles(x, most):
@@ -367,8 +378,8 @@ def _sliced(x, most):
 
 def _unbounded(x, most):
     n = 0
-    while np.sum(x) < most / 10.0:
-        x = x * 1.01
+    while np.sum(x) < most / 25.0:
+        x = x + 0.05 * np.cos(0.2 * x)
         n += 1
     return np.sum(x) * n
 
@@ -384,6 +395,7 @@ def test_segments(little_room, function):
             value, tangent = tcompile.jvp(lambda x, most=most: function(x, most), (x,), (np.cos(x),))
             np.testing.assert_allclose(tangent, gradient(x, most) @ np.cos(x), rtol=1e-9)
             np.testing.assert_allclose(value, function(x, most), rtol=1e-12)
+    assert little_room
 
 
 def test_many_iterations():
@@ -404,3 +416,27 @@ def test_many_iterations():
             expected = expected * (1 - 1e-5 * np.sin(y))
             y = y + 1e-5 * np.cos(y)
         np.testing.assert_allclose(gradient(x, most), expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_warnings_of_loops_in_segments(monkeypatch, ends):
+    """The operations of the function itself are not silent, though they are copied."""
+    monkeypatch.setattr(tcompile.config, "autodiff_memory", 1000)
+
+    def f(x, most):
+        total = 0.0
+        for _ in range(most):
+            y = np.sqrt(x)
+            total = total + np.sum(np.sin(y))
+            x = x - 0.01
+            if ends and np.sum(x) > 100.0:
+                break
+        return total
+
+    x = np.array([2.0, 1.0, 3.0])
+    with np.errstate(invalid="warn"):
+        with pytest.warns(RuntimeWarning, match="invalid value"):
+            assert np.isnan(tcompile.value_and_grad(f)(x, 200)[0])
+        assert np.isfinite(tcompile.value_and_grad(f)(x, 90)[0])
+    found = tcompile.find_nan(f)(x, 200)
+    assert found.operation == "sqrt" and not found.backward

@@ -121,6 +121,12 @@ def test_a_nan_of_a_loop_is_told_by_its_line():
     assert found.where.endswith("x = np.sqrt(x * x)") and found.backward and found.operation == "multiply"
 
 
+def test_a_nan_of_an_array_that_the_function_holds():
+    held = np.array([np.nan, 1.0])
+    found = tcompile.find_nan(lambda x: np.sum(x * held))(np.ones(2))
+    assert str(found) == "The function gets a NaN: `held`."
+
+
 def test_arguments_of_all_kinds():
     assert "derivative of the function" in str(tcompile.find_nan(np.linalg.norm)(np.zeros(2)))
 

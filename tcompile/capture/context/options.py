@@ -36,7 +36,7 @@ class CaptureOptions:
     in plain Python, and capture only looks for its calls. ``notes_lines``: the lines that are followed are noted.
 
     ``follows_path``: where control flow depends on values, capture follows the path that this call takes.
-    ``in_segments``: the derivative of a loop with exits that may be too long stores what its segments begin with.
+    ``splits_exit_loops``: derivatives split loops with exits into segments, where their rows may have no room.
 
     ``continues`` is the name of a loop's node, and the version of its iteration, where capture ends at the loop's next
     iteration (``continuation``).
@@ -52,7 +52,7 @@ class CaptureOptions:
     plain_frame: bool = False
     notes_lines: bool = False
     follows_path: bool = False
-    in_segments: bool = False
+    splits_exit_loops: bool = False
     continues: tuple[str, int] | None = None
     arity: int = 0
     resumable: Callable[[types.FunctionType], Resumable | None] | None = None

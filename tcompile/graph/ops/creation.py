@@ -47,7 +47,7 @@ def _linspace_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) ->
 
 @OverNamespace
 def _empty(xp: Any, shape: Any, dtype: Any) -> Any:
-    return xp.zeros(shape, as_dtype(dtype))  # no test or check sees what lies there by chance
+    return xp.zeros(shape, as_dtype(dtype))  # zeros: the meaning of a graph is the same in each run
 
 
 @OverNamespace

@@ -53,7 +53,8 @@ def pulls(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
             if any(n.op is ops.CALL and n.attrs == node.attrs for n in nodes):  # of no elements, say
                 raise DerivativeError(f"{node.attrs['target']} of this array has no derivative rule")
             made_g = e.cast(e.reshape(g, made.tensor.shape), made.tensor.dtype)
-            found.update(zip(sources, backward(e.graph, nodes, [(made, made_g)], sources, e.library), strict=True))
+            cotangents = backward(e.graph, nodes, [(made, made_g)], sources, e.library, False)
+            found.update(zip(sources, cotangents, strict=True))
         got = found[operand]
         return e.full(operand, 0.0) if got is None else got
 

@@ -53,7 +53,7 @@ def _back(walk: Walk, body: Graph, active: Sequence[int], cotangents: Mapping[in
     sources = [given[body.inputs[i]] for i in active]
     new = Moved({}, True).copied(body, region, given)
     ends = [(new[body.outputs[i]], seed) for i, seed in seeds.items()]
-    found = backward(region, [new[n] for n in body.nodes], ends, sources, inside.library, walk.in_segments)
+    found = backward(region, [new[n] for n in body.nodes], ends, sources, inside.library, walk.splits_exit_loops)
     outputs: list[Node] = []
     for source, g in zip(sources, found, strict=True):
         made = inside.full(source, 0.0) if g is None else g

@@ -16,9 +16,9 @@ Which row it reads is known only when the graph runs. Where a slice, or an inner
 iteration, that has to be an induction variable: the second loop then begins at the last row that there is room for, and
 passes over rows that were not written.
 
-There is room for as many rows as ``config.autodiff_memory`` holds. A call that needs more runs another graph, in which
-such a loop is split: an outer loop over segments stores what each of them begins with, and its derivative recomputes a
-segment with its rows.
+``config.autodiff_memory`` bounds the rows; there is room for 16 at least, and for 65,536 at most. A call that needs
+more runs another graph, in which such a loop is split: an outer loop over segments stores what each of them begins
+with, and its derivative recomputes a segment with its rows.
 """
 
 from __future__ import annotations
@@ -44,6 +44,7 @@ from tcompile.transforms.autodiff.iteration import (
     RowAccess,
     active_values,
     at_iteration,
+    cotangent_type,
     type_of,
 )
 from tcompile.transforms.autodiff.residuals import stored_bytes
@@ -53,7 +54,7 @@ from tcompile.transforms.emit import Emit
 _NUMBER = TensorType(INT64, ())
 _FEWEST = 16  # rows that there is room for, whatever they take
 _MOST, _USUAL, _OFTEN = 1 << 16, 1 << 24, 1 << 12  # limits on rows, and on bytes where that is more than so many rows
-_MOST_STARTS = 1 << 31  # bytes of what segments begin with, most of which are not used
+_MOST_STARTS = 1 << 31  # bytes that are reserved for what segments begin with; few are written
 _MANY = 1000  # iterations: of more, rows of products and library calls may take too much memory
 _MOST_PASSED = 1 << 20  # rows that a backward loop passes over in some milliseconds
 _Key: TypeAlias = tuple[int, Node]  # a stack, by the part and the node whose values it holds
@@ -70,58 +71,72 @@ def exit_loop(walk: Walk, node: Node) -> None:
     prefixes = {number: _prefix(node, number) for number in range(1, len(node.regions) + 1)}
     active = active_values([prefix.body for prefix in prefixes.values()], first)
     if any(i in walk.results[node] for i in active):
-        is_own = node.silent and not node.recomputed  # a derivative's own loop is not split once more
-        memory = _MOST_STARTS if walk.in_segments and is_own else 0
+        is_backward = node.silent and not node.recomputed  # the loop of a derivative that is differentiated again
+        memory = _MOST_STARTS if walk.splits_exit_loops and is_backward else 0
         reversal = _Reversal(walk, node, str(counter.symbol), prefixes, active, memory)
-        if reversal.is_cut and walk.in_segments and not is_own:
+        if reversal.is_cut and walk.splits_exit_loops and not is_backward:
             reversal = _of_segments(walk, reversal, stop)
         reversal.run()
 
 
 def _of_segments(walk: Walk, whole: _Reversal, stop: Size) -> _Reversal:
     """Splits a loop into segments of as many iterations as there is room for; the reversal of the outer loop."""
-    node, graph, size, counter = whole.node, walk.e.graph, int(hint(whole.count)), whole.counter
-    env, many = node.regions[0].env, (stop if isinstance(stop, int) else FOREVER) // size + 1
+    node, graph, size = whole.node, walk.e.graph, whole.count
+    assert type(size) is int
+    env, counter = node.regions[0].env, whole.counter
+    many = (stop if isinstance(stop, int) else FOREVER) // size + 1
     segment, within = env.counter(many - 1, ("segment", counter)), env.counter(size - 1, ("within", counter))
-    names, types = [i.name for i in node.regions[0].inputs[1:]], [type_of(i) for i in node.regions[0].inputs[1:]]
-    outer, same = (Graph(f"{node.regions[0].name}_{name}", env, scratch=True) for name in ("segment", "same"))
-    for part in (outer, same):
-        part.input("iteration", ScalarType("int", segment))
-        for name, type in [*zip(names, types, strict=True), ("exit", _NUMBER), ("done", _NUMBER)]:
-            part.input(name, type)
-    same.outputs = same.inputs[1:]
-
-    test = Graph(f"{node.regions[0].name}_stop", env, scratch=True)
-    test.input("iteration", ScalarType("int", within))
-    state = [test.input(name, type) for name, type in zip(names, types, strict=True)]
-    inside = Emit(test, walk.e.library)
-    number = inside(ops.FULL, shape=(), fill_value=segment * size + within, dtype=INT64.name)
-    test.outputs = [*state, inside(ops.GREATER_EQUAL, number, stop)]
-    parts = [test, *(at_iteration(part, counter, within, segment * size + within) for part in node.regions)]
-    least = node.attrs["least"]
-    e, given = Emit(outer, walk.e.library, silent=False), outer.inputs[1:-2]
-    *ends, done, exit = _exit_loop(
-        e, node, size, given, types, parts, (True, *node.attrs["leaves"]), (0, *least), silent=False
-    )
-    ends = [begin if i in whole.fixed else end for i, (begin, end) in enumerate(zip(given, ends, strict=True))]
-    which = e(ops.MAXIMUM, e.subtract(exit, 1), 0)  # the first exit is that of the loop that is split
-    outer.outputs = [*ends, which, e.add(done, segment * size), e(ops.GREATER, exit, 0)]
-
+    parts = _segment(walk, whole, stop, size, segment, within)
     place, before = graph.nodes.index(node), len(graph.nodes)
-    zero = walk.e(ops.FULL, shape=(), fill_value=0, dtype=INT64.name)
-    results = _exit_loop(
-        walk.e, node, many, [*whole.carried, zero, zero], [*types, _NUMBER, _NUMBER], (outer, same), (True,), (None, 0),
-        silent=False,
-    )  # fmt: skip
-    made = results[0].inputs[0]
+    e = Emit(graph, walk.e.library, silent=False)
+    e.location = node.location
+    zero = e(ops.FULL, shape=(), fill_value=0, dtype=INT64.name)
+    types = [type_of(old) for old in parts[0].inputs[1:]]
+    made = _exit_loop(e, node, many, [*whole.carried, zero, zero], types, parts, (True,), (None, 0))[0].inputs[0]
     for get in graph.nodes[:before]:
         if get.op is ops.GET and get.inputs[0] is node:
-            index, last = get.attrs["index"], len(types)
-            get.operands, get.attrs = (made,), {"index": {last: last + 1, last + 1: last}.get(index, index)}
+            get.operands = (made,)
     graph.nodes[place:] = [*graph.nodes[before:], *graph.nodes[place + 1 : before]]
     walk.results[made] = walk.results.pop(node)
     prefixes = {number: _prefix(made, number) for number in (1, 2)}
     return _Reversal(walk, made, str(segment), prefixes, whole.active, _MOST_STARTS)
+
+
+def _segment(
+    walk: Walk, whole: _Reversal, stop: Size, size: int, segment: SymInt, within: SymInt
+) -> tuple[Graph, Graph]:
+    """The parts of an outer iteration: a loop over a segment, after which the outer loop may be left, and nothing.
+
+    They carry what the whole loop carries, and its last two results: how many iterations are done, and the exit. The
+    inner loop has one exit more, the first: where the trip count of the whole loop is reached.
+    """
+    node, env, library = whole.node, whole.node.regions[0].env, walk.e.library
+    name, counter, carried = node.regions[0].name, ScalarType("int", segment), node.regions[0].inputs[1:]
+    outer, nothing = (Graph(f"{name}_{part}", env, scratch=True) for part in ("segment", "next"))
+    for part in (outer, nothing):
+        part.input("iteration", counter)
+        for old in carried:
+            part.input(old.name, type_of(old))
+        part.input("done", _NUMBER)
+        part.input("exit", _NUMBER)
+    nothing.outputs = nothing.inputs[1:]
+
+    number = segment * size + within
+    test = Graph(f"{name}_stop", env, scratch=True)
+    test.input("iteration", ScalarType("int", within))
+    state = [test.input(old.name, type_of(old)) for old in carried]
+    inside = Emit(test, library)
+    reached = inside(ops.FULL, shape=(), fill_value=number, dtype=INT64.name)
+    test.outputs = [*state, inside(ops.GREATER_EQUAL, reached, stop)]
+    parts = [test, *(at_iteration(part, whole.counter, within, number) for part in node.regions)]
+
+    e, given = Emit(outer, library, silent=False), outer.inputs[1:-2]
+    leaves, least = (True, *node.attrs["leaves"]), (0, *node.attrs["least"])
+    *ends, done, way = _exit_loop(e, node, size, given, [type_of(old) for old in carried], parts, leaves, least)
+    ends = [begin if i in whole.fixed else end for i, (begin, end) in enumerate(zip(given, ends, strict=True))]
+    exit_of_whole = e(ops.MAXIMUM, e.subtract(way, 1), 0)
+    outer.outputs = [*ends, e.add(done, segment * size), exit_of_whole, e(ops.GREATER, way, 0)]
+    return outer, nothing
 
 
 # -- the forward iteration ---------------------------------------------------------------------------------------------
@@ -173,7 +188,7 @@ class _Reversal:
         exits: the prefixes after which the loop may be left.
         skips: the prefixes after which the next iteration may begin, besides the whole iteration.
         single: whether the loop is a branch, which has one iteration at most.
-        memory: the bytes of memory for rows, of which few are used, however little ``config.autodiff_memory`` is.
+        memory: bytes that rows may take, however little ``config.autodiff_memory`` is: 0 unless few are written.
         count: how many rows there is room for.
         is_cut: whether the loop might make more iterations.
         by_counter: whether the backward loop finds its row by its induction variable.
@@ -312,7 +327,8 @@ class _Reversal:
         assert isinstance(node.type, tuple)
         done, which = (self._result(len(node.type) - i) for i in (2, 1))
         ends = [walk.results[node].get(i) for i in self.active]
-        g = [e(ops.COPY_C, g) if g is not None else self._zeros(i) for i, g in zip(self.active, ends, strict=True)]
+        types = [cotangent_type(type_of(self.first[i])) for i in self.active]
+        g = [e.zeros(type) if g is None else e(ops.COPY_C, g) for type, g in zip(types, ends, strict=True)]
         stays = {i: self.carried[i] for made in self.reversed.values() for i in made.stays}
         place = _Place(e, done, stacks, stays)
         for number in () if self.by_counter else self.exits:
@@ -327,11 +343,6 @@ class _Reversal:
             operand = self.carried[i]
             if isinstance(operand, Node):
                 walk.add(operand, made)
-
-    def _zeros(self, i: int) -> Node:
-        type = type_of(self.first[i])
-        assert isinstance(type, TensorType)
-        return self.walk.e(ops.FULL, shape=type.shape, fill_value=0.0, dtype=type.dtype.name)
 
     def _from_last_row(self, place: _Place, done: Node, parts: Node | None, g: Sequence[Node]) -> list[Node]:
         """Adds the loop over all complete iterations, which counts the row down."""
@@ -490,7 +501,6 @@ def _exit_loop(
     parts: Sequence[Graph],
     leaves: Sequence[bool],
     least: Sequence[int | None],
-    silent: bool = True,
 ) -> list[Node]:
     """Adds an ``exit_loop`` at the place of another one; returns its results: what it carries, and two numbers."""
     attrs, all_types = {"leaves": tuple(leaves), "least": tuple(least)}, (*types, _NUMBER, _NUMBER)
@@ -498,7 +508,7 @@ def _exit_loop(
         ops.EXIT_LOOP, [0, stop, *operands], attrs, all_types,
         location=like.location, regions=tuple(parts),
     )  # fmt: skip
-    loop.silent = silent
+    loop.silent = e.silent
     return [
         e.graph.append(ops.GET, [loop], {"index": i}, type, location=like.location) for i, type in enumerate(all_types)
     ]

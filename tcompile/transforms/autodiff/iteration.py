@@ -142,7 +142,8 @@ class BackwardIteration:
         new = how.moved(number).copied(self.body, region, given)
         nodes = [new[n] for n in self.body.nodes]
         ends = [(new[self.body.outputs[i]], cotangents[i]) for i in self.active]
-        found = backward(region, nodes, ends, [sources[i] for i in self.active], inside.library, self.walk.in_segments)
+        starts = [sources[i] for i in self.active]
+        found = backward(region, nodes, ends, starts, inside.library, self.walk.splits_exit_loops)
         outputs: list[Node] = []
         lead = [] if number is None else [number]
         for place, (i, g) in enumerate(zip(self.active, found, strict=True), start=len(lead)):
@@ -238,7 +239,7 @@ class Moved:
             new[node] = other or into.append(
                 node.op, operands, attrs, self._type(node.type), name=node.name, location=node.location, regions=regions
             )
-            new[node].silent = True
+            new[node].silent = node.silent or self.recomputed
             new[node].recomputed = self.recomputed or node.recomputed
             if node in STOPPED:
                 STOPPED.add(new[node])

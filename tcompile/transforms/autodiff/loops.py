@@ -32,6 +32,7 @@ from tcompile.transforms.autodiff.iteration import (
     RowAccess,
     active_values,
     at_iteration,
+    cotangent_type,
     type_of,
 )
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
@@ -141,7 +142,8 @@ class _Backward:
         region, stored = self.iteration.region, self._store()
         ends = [self.walk.results[node].get(i) for i in self.active]
         cotangents = [
-            e(ops.COPY_C, g) if g is not None else self._zeros(i) for i, g in zip(self.active, ends, strict=True)
+            e.zeros(cotangent_type(type_of(self.body.inputs[1 + i]))) if g is None else e(ops.COPY_C, g)
+            for i, g in zip(self.active, ends, strict=True)
         ]
         operands: list[Operand] = [*cotangents, *stored, *(self.carried[i] for i in self.iteration.stays)]
         types = tuple(i.type for i in region.inputs[1:])
@@ -160,11 +162,6 @@ class _Backward:
     def row_bytes(self) -> int:
         """How much is stored for each iteration, with the sizes that capture has seen."""
         return self.iteration.row_bytes()
-
-    def _zeros(self, i: int) -> Node:
-        type = type_of(self.body.inputs[1 + i])
-        assert isinstance(type, TensorType)
-        return self.walk.e(ops.FULL, shape=type.shape, fill_value=0.0, dtype=type.dtype.name)
 
     def _store(self) -> list[Node]:
         """Has the forward loop store what the backward body reads; returns the stacks."""

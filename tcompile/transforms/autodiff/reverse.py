@@ -29,14 +29,14 @@ LOOPS: dict[Op, Loop] = {}  # operations with several results and cotangents
 class Walk:
     """One reverse walk over ``nodes``.
 
-    ``in_segments``: loops with exits that may need more rows than there is room for are split.
+    ``splits_exit_loops``: loops with exits are split into segments, where their rows may have no room.
     """
 
     def __init__(
-        self, graph: Graph, nodes: Sequence[Node], sources: Sequence[Node], library: Library, in_segments: bool
+        self, graph: Graph, nodes: Sequence[Node], sources: Sequence[Node], library: Library, splits_exit_loops: bool
     ) -> None:
         self.e = Emit(graph, library)
-        self.in_segments = in_segments
+        self.splits_exit_loops = splits_exit_loops
         self.nodes = list(nodes)
         self.active: set[Node] = set()
         self.cotangents: dict[Node, Node] = {}
@@ -168,15 +168,15 @@ def may_carry(node: Node) -> bool:
 
 def backward(
     graph: Graph, nodes: Sequence[Node], outputs: Sequence[tuple[Node, Node]], sources: Sequence[Node],
-    library: Library, in_segments: bool = False,
+    library: Library, splits_exit_loops: bool,
 ) -> list[Node | None]:  # fmt: skip
     """The cotangents of ``sources``, appended to ``graph``.
 
     ``nodes`` are those of the differentiated part, in order; ``outputs`` are pairs of a node and its cotangent;
-    ``library`` adds calls of NumPy's functions; ``in_segments`` is as in ``Walk``. Raises DerivativeError where a node
-    between has no rule, with the user's line.
+    ``library`` adds calls of NumPy's functions; ``splits_exit_loops`` is as in ``Walk``. Raises DerivativeError where a
+    node between has no rule, with the user's line.
     """
-    walk = Walk(graph, nodes, sources, library, in_segments)
+    walk = Walk(graph, nodes, sources, library, splits_exit_loops)
     for node, g in outputs:
         walk.add(node, g)
     walk.run()

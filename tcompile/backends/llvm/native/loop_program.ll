@@ -58,7 +58,7 @@ put:
   store i64 %address, ptr %where
   %i.next = add i64 %i, 1
   br label %next
-; Another run may have had quicker iterations, and ended in the middle of a stretch: nothing is known of this one's.
+; Resets the clock: the stretch of an earlier run, with quicker iterations, says nothing of this one.
 done:
   %clock.word = call i64 @at(ptr %p, i64 10)
   %clock = inttoptr i64 %clock.word to ptr

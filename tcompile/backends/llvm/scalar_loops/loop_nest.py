@@ -52,12 +52,12 @@ class _Along:
 class LoopNest:
     """A program's loops, by their headers.
 
-    ``place`` numbers the blocks in order, ``bodies`` are the loops' blocks, ``back`` the back edges, ``depth`` the
-    nesting depth of a block, ``within`` its innermost loop. ``irreducible`` are edges of cycles that are no such loops,
-    and what they pay. ``pays`` is the cost of a back edge, or of an iteration of a strip: ``strips`` has the induction
-    variable, the bound and the step of strip-mined ranges. ``dependent_iterations`` are the innermost ranges that can
-    be vectorised, each with the iterations that have to run alone, as registers and added numbers. ``kept`` are the
-    floats that are dead to LLVM, but computed for their flags.
+    ``bodies`` are their blocks, ``back`` the back edges, ``depth`` the nesting depth of a block, ``within`` its
+    innermost loop. ``irreducible`` are the edges that close irreducible cycles, which no block dominates, and what they
+    pay. ``pays`` is the cost of a back edge, or of an iteration of a strip: ``strips`` has the induction variable, the
+    bound and the step of strip-mined ranges. ``dependent_iterations`` are the innermost ranges that can be vectorised,
+    each with the iterations that have to run alone, as registers and added numbers. ``kept`` are the floats that are
+    dead to LLVM, but computed for their flags.
     """
 
     def __init__(self, kinds: Sequence[str], blocks: Sequence[Block], size: Callable[[int, int], int | None]) -> None:
@@ -68,7 +68,7 @@ class LoopNest:
         self.back = {
             (at, way) for at in self.order for way in ways(blocks[at][2]) if self.dominates(way, at)
         }  # fmt: skip
-        self.place = {at: number for number, at in enumerate(self.order)}
+        self._place = {at: number for number, at in enumerate(self.order)}
         self.irreducible = self._irreducible()
         self.bodies = self._bodies()
         smallest = sorted(self.bodies, key=lambda header: len(self.bodies[header]))
@@ -94,11 +94,11 @@ class LoopNest:
         return dominates(self.nearest, one, two)
 
     def _irreducible(self) -> dict[tuple[int, int], int]:
-        """The edges that close a cycle whose blocks have no header in common, with the work of the blocks between.
+        """The edges that close an irreducible cycle, with the work of the blocks between.
 
         Such a cycle is a loop whose first iteration enters an inner loop elsewhere than its later ones.
         """
-        place = self.place
+        place = self._place
         work = [1 + sum(_weight(line) for line in self.blocks[at][1]) for at in self.order]
         return {
             (at, way): sum(work[place[way] : place[at] + 1])
@@ -107,9 +107,9 @@ class LoopNest:
             if place[way] <= place[at] and (at, way) not in self.back
         }
 
-    def is_inside(self, at: int) -> bool:
+    def may_run_again(self, at: int) -> bool:
         """Whether a block may run again: it is in a loop, or between the ends of an irreducible cycle."""
-        place = self.place
+        place = self._place
         return bool(self.depth[at]) or any(place[way] <= place[at] <= place[end] for end, way in self.irreducible)
 
     def _bodies(self) -> dict[int, set[int]]:

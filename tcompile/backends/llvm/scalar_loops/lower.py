@@ -167,7 +167,7 @@ class _Function:
         self.strip_limits: dict[int, str] = {}
         self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
         # The registers that the blocks hold with which an iteration of an outermost loop begins, where it may be left.
-        self.held = {at: self._held(at) for at in self.order if self.nest.is_inside(at) and self._held(at)}
+        self.held = {at: self._held(at) for at in self.order if self.nest.may_run_again(at) and self._held(at)}
         self.pausing = ""  # the word that requests this
         self.strip_ends: dict[
             int, tuple[str, int]

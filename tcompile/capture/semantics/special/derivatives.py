@@ -335,7 +335,7 @@ def pull_back(
 
     library, sources = partial(library_call, tx), [leaf.node for leaf in leaves]
     try:
-        return backward(tx.builder.graph, nodes, pairs, sources, library, tx.options.in_segments)
+        return backward(tx.builder.graph, nodes, pairs, sources, library, tx.options.splits_exit_loops)
     except DerivativeError as error:
         raise refuse(f"{error}.") from error
     except VariesInLoop as error:
