@@ -371,9 +371,64 @@ def elements(x, y):
     return s
 
 
+def raises_among_inner_elements(x, y):
+    w = np.arange(7.0)
+    n = 0.0
+    for i in range(len(x)):
+        for v in w:
+            y[i] += v
+            n += v
+            if x[i] > 5.0 and v == 4.0:
+                raise Bad(i, v, n)
+    return n
+
+
+def handles_in_an_inner_enumerate(x, y):
+    """The inner iterator goes on after the exception."""
+    w = np.arange(7.0)
+    bad = []
+    for i in range(len(x)):
+        for j, v in enumerate(w, 3):
+            try:
+                y[i] += v
+                if x[i] > 5.0 and j == 5:
+                    raise Bad(i)
+                y[i] += j
+            except Bad:
+                bad.append((i, j, float(v)))
+    return bad
+
+
+def handles_among_inner_items(x, y):
+    bad = []
+    for i in range(len(x)):
+        for a, b in ((i, 2), (3, i + 1), (5, 6)):
+            try:
+                if x[i] > 5.0 and b == i + 1:
+                    raise Bad(i)
+                y[i] += a - b
+            except Bad:
+                bad.append((a, b))
+    return bad
+
+
+def handles_among_letters(x, y):
+    text, bad = "gattaca", []
+    for i in range(len(x)):
+        for c in text:
+            try:
+                if x[i] > 5.0 and c == "c":
+                    raise Bad(c, text)
+                y[i] += ord(c)
+            except Bad as error:
+                bad.append((i, error.args))
+    return bad
+
+
 RAISING = (
     raises, asserts, raises_in_a_nest, raises_in_a_while, handles, handles_in_a_nest, handles_in_a_second_loop,
     handles_in_enumerate, raises_on_the_way_out, raises_if_nothing_is_found, cleans_up, appends, elements,
+    raises_among_inner_elements, handles_in_an_inner_enumerate, handles_among_inner_items, handles_among_letters,
 )  # fmt: skip
 WARNED = (warned_before, warned_in_the_loop)
 

@@ -123,7 +123,7 @@ def _seen(space: dict[str, object], setter: str, native: bool, delay: float) -> 
 
 def flagged(body: str) -> dict[str, object]:
     """Returns a module whose ``f`` has this body, with the flag ``stop``."""
-    text = "stop, ticks, ONES = False, 0, np.ones(1000)\nclass BOX: n = 0\n"
+    text = "stop, ticks, ONES, TEXT = False, 0, np.ones(1000), 'a' * 1000\nclass BOX: n = 0\n"
     text += "def change():\n    global stop\n    stop = True\n"
     return module(text + "def f(x, limit):\n" + textwrap.indent(textwrap.dedent(body), "    "))
 

@@ -136,6 +136,17 @@ LOOPS = {
                 x[n % 3] += e
         return n
     """,
+    "letters": """
+        n, text = 0, TEXT
+        for i in range(limit // 1000 + 1):
+            for c in text:
+                if stop or n == limit:
+                    return n
+                if c != "b":
+                    x[n % 3] += 1.0
+                n += 1
+        return n
+    """,
     "another exit": """
         for n in range(limit):
             if x[1] < 0.0:

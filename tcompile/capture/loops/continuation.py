@@ -20,7 +20,7 @@ from tcompile.capture.context.options import Resumable
 from tcompile.capture.guards.sources import ParameterSource
 from tcompile.capture.values.base import Context, Null, Rebuilder, Value, settled
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
-from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, Zipped
+from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator, Zipped
 from tcompile.capture.values.span import ListSlice
 from tcompile.graph.sizes import Size
 
@@ -174,7 +174,7 @@ class LateNumber(Value):
 class LateRange(Value):
     """The iterator of a range inside a scalar loop: the next int, the end, and the step if it is not known."""
 
-    def __init__(self, numbers: Sequence[LateNumber], step: int | None) -> None:
+    def __init__(self, numbers: Sequence[Value], step: int | None) -> None:
         self.numbers, self.step = numbers, step
 
     def rebuild(self, program: Rebuilder) -> str:
@@ -182,6 +182,40 @@ class LateRange(Value):
         numbers = [program.rebuild(number) for number in self.numbers]
         bounds = numbers if self.step is None else [*numbers, str(self.step)]
         return f"{program.constant(range_from)}(0, {', '.join(bounds)})"
+
+
+class LateLetter(Value):
+    """A character that a scalar loop holds, by its code point."""
+
+    def __init__(self, code_point: Value) -> None:
+        self.code_point = code_point
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """The str of one character."""
+        return f"{program.constant(chr)}({program.rebuild(self.code_point)})"
+
+
+class LateItems(Value):
+    """The iterator of an array, a tuple or a str inside a scalar loop, and the position of its next item."""
+
+    def __init__(self, items: Value, position: Value) -> None:
+        self.items, self.position = items, position
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """A new iterator over the remaining items."""
+        position, items = program.rebuild(self.position), program.rebuild(self.items)
+        return f"{program.constant(items_from)}({position}, {items}, False)"
+
+
+class LateEnumerated(Value):
+    """``enumerate`` of such an iterator, and its next number."""
+
+    def __init__(self, items: Value, number: Value) -> None:
+        self.items, self.number = items, number
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """A new one over the remaining items."""
+        return f"{program.constant(enumerate)}({program.rebuild(self.items)}, {program.rebuild(self.number)})"
 
 
 class LateIterator(Value):
@@ -233,7 +267,9 @@ def _advanced(program: Rebuilder, items: Counted, taken: str) -> str:
             code = f"({values.start}), ({values.stop}), ({values.step})"
             return f"{program.constant(range_from)}({taken}, {code})"
         case RowIterator(array=array, backwards=backwards):
-            return f"{program.constant(rows_from)}({taken}, {program.rebuild(array)}, {backwards})"
+            return f"{program.constant(items_from)}({taken}, {program.rebuild(array)}, {backwards})"
+        case TextIterator(text=text):
+            return f"{program.constant(items_from)}({taken}, {program.rebuild(text)}, False)"
         case Enumerated(items=inner, start=start):
             both = f"{_advanced(program, inner, taken)}, ({start}) + {taken}"
             return f"{program.constant(enumerate)}({both})"
@@ -252,14 +288,14 @@ def range_from(taken: int, start: int, stop: int, step: int) -> Iterator[int]:
     return iter(range(start, stop, step)[taken:])
 
 
-def rows_from(taken: int, array: Any, backwards: bool) -> Iterator[Any]:
-    """The iterator of an array, or the reversed one, without its first items.
+def items_from(taken: int, items: Any, backwards: bool) -> Iterator[Any]:
+    """The iterator of an array, a tuple or a str, or a reversed one, without its first items.
 
-    >>> list(rows_from(1, [5, 6, 7], True))
+    >>> list(items_from(1, [5, 6, 7], True))
     [6, 5]
     """
-    found: Any = reversed(array) if backwards else iter(array)
-    found.__setstate__(len(array) - 1 - taken if backwards else taken)
+    found: Any = reversed(items) if backwards else iter(items)
+    found.__setstate__(len(items) - 1 - taken if backwards else taken)
     return found  # type: ignore[no-any-return]
 
 
@@ -291,6 +327,6 @@ def _as_it_is(value: Value, made: dict[int, LateIterator]) -> Value:
 
 
 __all__ = [
-    "LateInt", "LateIterator", "LateNumber", "LateRange", "LateSpan", "NoContinuation", "Reached", "go_back_to_call",
-    "go_to_next_iteration", "go_to_resume_point", "is_wanted",
+    "LateEnumerated", "LateInt", "LateItems", "LateIterator", "LateLetter", "LateNumber", "LateRange", "LateSpan",
+    "NoContinuation", "Reached", "go_back_to_call", "go_to_next_iteration", "go_to_resume_point", "is_wanted",
 ]  # fmt: skip

@@ -27,7 +27,10 @@ from tcompile.capture.context.loop_plan import MANY_ITERATIONS, LoopPlan, Restar
 from tcompile.capture.guards.sources import ComputedSource, ConstantSource, Source
 from tcompile.capture.interpreter.frame import Returned
 from tcompile.capture.loops.continuation import (
+    LateEnumerated,
+    LateItems,
     LateIterator,
+    LateLetter,
     LateNumber,
     LateRange,
     LateSpan,
@@ -37,8 +40,9 @@ from tcompile.capture.loops.continuation import (
 )
 from tcompile.capture.loops.list_accumulators import is_own_list
 from tcompile.capture.scalar_loops import opcodes  # noqa: F401  # fills the translator's tables
+from tcompile.capture.scalar_loops.builder import LETTER
 from tcompile.capture.scalar_loops.extent import extent, stored
-from tcompile.capture.scalar_loops.kinds import is_kept, without_numbers, words_of_all
+from tcompile.capture.scalar_loops.kinds import is_held, is_kept, without_numbers, words_of_all
 from tcompile.capture.scalar_loops.node import append, number_of, operand_of
 from tcompile.capture.scalar_loops.translator import (
     NULL,
@@ -151,6 +155,7 @@ class _Stretch:
         self.held: list[dict[str, Any]] = []  # the kinds of the variables at the start of an iteration, by its version
         self.raising: list[Raising] = []  # the blocks before an exception that hold their variables
         self.by_identity: dict[int, V] = {}
+        self.texts: dict[int, Value] = {}  # by the numbers of the arrays of their code points
         lost = f.decoded.flow.lost
         if start in lost:
             raise Refused("it never ends")
@@ -280,10 +285,10 @@ class _Stretch:
     def _read(self, t: Translator, value: Value) -> V:
         """A variable's value. A str from outside is read by its characters only."""
         if isinstance(value, LazyValue) and type(value.value) is str:
-            return self._text(value.value, value.source)
+            return self._text(value.value, value.source, value)
         return self._value(t, settled(self.tx, value))
 
-    def _text(self, text: str, source: Source) -> V:
+    def _text(self, text: str, source: Source, value: Value) -> V:
         """A str by its code points, as the array that ``code_points`` returns."""
         if not isinstance(source, ConstantSource):
             self.tx.prologue.guard(source, "type({}) is str", f"type({source.text}) is str", "str", "type")
@@ -291,10 +296,12 @@ class _Stretch:
         assert isinstance(array, ArrayValue)
         if array not in self.arrays:
             self.arrays.append(array)
-        return V(("text", self.arrays.index(array)))
+        number = self.arrays.index(array)
+        self.texts[number] = value
+        return V(("text", number))
 
     def _known_text(self, text: str) -> V:
-        return self._text(text, ConstantSource.of(repr(text), text))
+        return self._text(text, ConstantSource.of(repr(text), text), Constant(text))
 
     def _callee(self, t: Translator, function: Any, arguments: list[V]) -> Translator | None:
         """The translator for the code of a user's function that ``t`` calls."""
@@ -570,7 +577,8 @@ class _Stretch:
         The loop may be left at the start of such an iteration, because an object that it reads has changed.
         """
         t = self.t
-        if self.items is not None and not isinstance(self.items, RangeIterator | RowIterator | Enumerated):
+        told = RangeIterator | RowIterator | TextIterator | Enumerated  # the iterators that are made again
+        if self.items is not None and not isinstance(self.items, told):
             return []
         found: list[dict[str, Any]] = []
         for iteration in t.iterations:
@@ -606,7 +614,7 @@ class _Stretch:
         """
         t, inside = self.t, self._is_in_loop(raising)
         held = [*raising.stack[len(self.stack) if inside else 0 :], *raising.env.values()]
-        if not all(is_kept(v.kind) or v.kind == NULL.kind or v.kind[0] == "range" for v in held):
+        if not all(is_held(v.kind) for v in held):
             return
         self.raising.append(raising)
         t.block = raising.block
@@ -705,12 +713,21 @@ class _Stretch:
             return EMPTY
         if kind[0] == "range":
             return LateRange([LateNumber(self.tx, place + part, name) for part in range(len(parts_of(kind)))], kind[1])
-        if kind[0] == "tuple":
-            items = []
+        if kind == LETTER:
+            return LateLetter(LateNumber(self.tx, place, name))
+        if kind[0] in ("rows", "letters"):
+            items = (self.arrays if kind[0] == "rows" else self.texts)[kind[1]]
+            return LateItems(items, LateNumber(self.tx, place, name))
+        if kind[0] == "counted":
+            number = LateNumber(self.tx, place + len(parts_of(kind[1])), name)
+            return LateEnumerated(self._late(kind[1], place, name), number)
+        if kind[0] in ("tuple", "items"):
+            parts = []
             for inner in kind[1]:
-                items.append(self._late(inner, place, name))
+                parts.append(self._late(inner, place, name))
                 place += len(parts_of(inner))
-            return SequenceValue(items, tuple)
+            values = SequenceValue(parts, tuple)
+            return values if kind[0] == "tuple" else LateItems(values, Constant(kind[2]))
         return self._result(kind, [])
 
     def _tell(self, iterations: str) -> None:
@@ -732,6 +749,8 @@ class _Stretch:
         if kind[0] == "array":
             array: Value = self.arrays[kind[1]]
             return array
+        if kind[0] == "text":
+            return self.texts[kind[1]]
         if kind[0] == "list":
             appended: Value = self.lists[kind[1]]
             return appended

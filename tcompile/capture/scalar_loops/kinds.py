@@ -15,9 +15,22 @@ from tcompile.graph.ops.scalar_loop import dtype_of
 
 def is_kept(kind: Any) -> bool:
     """Whether a value of this kind consists of numbers, or is an object that the loop does not replace."""
-    if isinstance(kind, str) or kind[0] in ("array", "list", "object"):
+    if isinstance(kind, str) or kind[0] in ("array", "list", "object", "text"):
         return True
     return kind[0] == "tuple" and all(map(is_kept, kind[1]))
+
+
+def is_held(kind: Any) -> bool:
+    """Whether a value of this kind can be made again of its numbers: one that is kept, an iterator, a character.
+
+    >>> is_held(("counted", ("rows", 0))), is_held(("append", 0))
+    (True, False)
+    """
+    if is_kept(kind) or kind[0] in ("letter", "letters", "null", "range", "rows"):
+        return True
+    if kind[0] == "items":
+        return all(map(is_held, kind[1]))
+    return kind[0] == "counted" and is_held(kind[1])
 
 
 def without_numbers(kind: Any) -> Any:
@@ -47,4 +60,4 @@ def _words(kind: Any) -> Any:
     return ("tuple", tuple(map(_words, kind[1]))) if kind[0] == "tuple" else kind
 
 
-__all__ = ["is_kept", "without_numbers", "words_of_all"]
+__all__ = ["is_held", "is_kept", "without_numbers", "words_of_all"]
