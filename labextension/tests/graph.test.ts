@@ -4,9 +4,10 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { checkGraph as check } from "../src/graph/check.ts";
+import type { NodeView } from "../src/generated/displays.ts";
 import { layout as layoutSteps } from "../src/graph/layout.ts";
 import type { Edge, Placed, Size } from "../src/graph/layout.ts";
-import { firstFolds, kernelId, nodeId, scene as sceneSteps } from "../src/graph/scene.ts";
+import { firstFolds, kernelId, nodeId, partOf, scene as sceneSteps } from "../src/graph/scene.ts";
 import type { Scene } from "../src/graph/scene.ts";
 import { sliced, whole } from "../src/graph/sliced.ts";
 import { graph, node, trans } from "./made.ts";
@@ -76,6 +77,23 @@ test("operations of loops lie inside them", () => {
   const { boxes } = scene(graph([loop], ["loop"]), new Set());
   assert.ok(boxes.some((box) => box.id === `${nodeId("loop")}/${nodeId("more")}`));
 });
+
+test("a part of a derivative has the other part's values as inputs", () => {
+  const backward = { ...node("c", ["b", "x"], "k"), backward: true };
+  const whole = graph([node("a", ["x"], "k"), node("b", ["a"]), backward], ["c"]);
+  const [forward, after] = [partOf(whole, false), partOf(whole, true)];
+  assert.deepEqual([forward.inputs, forward.nodes, forward.outputs].map(names), [["x"], ["a", "b"], ["b"]]);
+  assert.deepEqual([after.inputs, after.nodes, after.outputs].map(names), [["x", "b"], ["c"], ["c"]]);
+  assert.deepEqual(
+    after.inputs.map(({ sort, inputs }) => [sort, inputs.length]),
+    [
+      ["input", 0],
+      ["input", 0],
+    ],
+  );
+});
+
+const names = (of: (NodeView | string)[]): string[] => of.map((one) => (typeof one === "string" ? one : one.name));
 
 test("two thousand operations are laid out, in slices that leave room for others", async () => {
   const many = Array.from({ length: 2000 }, (_, n) => node(`n${n}`, n ? [`n${n - 1}`, `n${(n * 31) % n}`] : ["x"]));

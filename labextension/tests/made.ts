@@ -73,7 +73,8 @@ export function state(number: number, marks: Mark[] = [], entries: EntryView[] =
 
 export function node(name: string, inputs: string[] = [], kernel = "", inside: NodeView[] = []): NodeView {
   const type = { type: "f64[5]", dtype: "float64", shape: ["5"] };
-  return { name, op: name, sort: "pointwise", ...type, call: `${name}()`, inputs, where: NOWHERE, kernel, inside };
+  const call = `${name}()`;
+  return { name, op: name, sort: "pointwise", ...type, call, inputs, where: NOWHERE, kernel, backward: false, inside };
 }
 
 export function graph(nodes: NodeView[], outputs: string[]): GraphView {

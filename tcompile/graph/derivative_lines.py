@@ -1,7 +1,7 @@
 """The derivative in a graph, by the lines of the user's code.
 
 Input: a graph.
-Output: for each line its forward and its backward operations, and what is stored for the backward ones.
+Output: for each line its forward and its backward operations, and what is stored for the backward ones; both parts.
 Why: it says which line of a model makes its gradient slow or large.
 
 Nodes that a derivative has added are silent. A loop that stores rows for its derivative does so by silent writes, one
@@ -76,6 +76,25 @@ def derivative_table(graph: Graph) -> str:
     return table(("line", "forward", "backward", "recomputed", "stored"), rows)
 
 
+def forward_and_backward(graph: Graph) -> dict[str, Graph]:
+    """The graph's two parts, by their names; none where it has no derivative.
+
+    They share the nodes of ``graph``, and are made to be shown alone: a value of the other part is an input.
+    """
+    halves = {"forward": [n for n in graph.nodes if not n.silent], "backward": [n for n in graph.nodes if n.silent]}
+    if not all(halves.values()):
+        return {}
+    parts = {}
+    for name, nodes in halves.items():
+        own = set(nodes)
+        part = parts[name] = Graph(f"{graph.name}_{name}", graph.env)
+        part.nodes = nodes
+        part.inputs = list(dict.fromkeys(o for node in nodes for o in node.inputs if o not in own))
+        read = {o for node in graph.nodes if node not in own for o in node.inputs}
+        part.outputs = [node for node in nodes if node in read or node in graph.outputs]
+    return parts
+
+
 def _line(rows: dict[_Place, DerivativeLine], node: Node) -> DerivativeLine | None:
     where = node.users_location
     if where is None:
@@ -121,4 +140,4 @@ def _size(size: int) -> str:
     return f"{size} B" if size < 1000 else f"{size / 1e3:.3g} kB" if size < 1e6 else f"{size / 1e6:.3g} MB"
 
 
-__all__ = ["DerivativeLine", "derivative_lines", "derivative_table"]
+__all__ = ["DerivativeLine", "derivative_lines", "derivative_table", "forward_and_backward"]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from tcompile.graph.derivative_lines import forward_and_backward
 from tcompile.graph.draw import KINDS, kind_of, svg
 from tcompile.graph.ir import Graph, Node
 from tcompile.graph.op import INPUT
@@ -18,6 +19,7 @@ from tcompile.graph.verify import user_line
 from tcompile.observe.display.graphs import MOST, GraphView, NodeView
 from tcompile.observe.source_location import UserLine
 
+_MOST_APART = 500  # operations of a graph whose forward and backward parts are drawn by themselves, too
 _Groups = Mapping[str, Sequence[str]]  # by kernel, the names of nodes
 
 
@@ -27,6 +29,7 @@ def view(graph: Graph, draw: bool = True) -> GraphView:
     final, groups = fused if fused is not None else (graph, {})
     kernels = groups.get(final, {})
     small = len(final.nodes) <= MOST
+    parts = forward_and_backward(final) if draw and len(final.nodes) <= _MOST_APART else {}
     return GraphView(
         name=graph.name,
         ops=graph.op_count,
@@ -37,6 +40,7 @@ def view(graph: Graph, draw: bool = True) -> GraphView:
         kernels=tuple(_kernels(final, groups)),
         listing=readable(graph),
         draw_svg=svg(final, kernels, groups) if draw and small else "",
+        draw_parts=tuple((name, svg(part, kernels, groups)) for name, part in parts.items()),
         draw_legend=tuple(_legend(final)),
     )
 
@@ -63,6 +67,7 @@ def node_view(node: Node, kernel: str = "", inner: Mapping[Graph, _Groups] | Non
         inputs=tuple(operand.name for operand in node.inputs),
         where=user_line(node.location) if node.location is not None else UserLine(),
         kernel=kernel,
+        backward=node.silent,
         inside=tuple(view for region, kernels in parts for view in node_views(region.nodes, kernels, inner)),
     )
 

@@ -128,7 +128,7 @@ def svg(graph: Graph, groups: _Groups | None = None, inner: Mapping[Graph, _Grou
 
 def _place(graph: Graph, groups: Mapping[Graph, _Groups], caption: str = "") -> _Drawing:
     number = {node: i for i, node in enumerate([*graph.inputs, *graph.nodes])}
-    boxes = [_node_box(node, groups) for node in number]
+    boxes = [*map(_input_box, graph.inputs), *(_node_box(node, groups) for node in graph.nodes)]
     here = groups.get(graph, {})
     edges = [(number[o], number[node]) for node in graph.nodes for o in node.inputs if o in number]
     for position, node in enumerate(graph.outputs):
@@ -140,14 +140,16 @@ def _place(graph: Graph, groups: Mapping[Graph, _Groups], caption: str = "") -> 
     return _Drawing(boxes, layered(sizes, edges, rise=46.0 if here else 26.0), caption, here)
 
 
+def _input_box(node: Node) -> _Box:
+    type, place = type_text(node.type), short_place(node.location)
+    tip = f"{node.name}: {type}" + (f"\n{place}" if place else "")
+    return _box("input", node.name, "", type, tip, name=node.name)
+
+
 def _node_box(node: Node, groups: Mapping[Graph, _Groups]) -> _Box:
     kind = kind_of(node)
-    place = short_place(node.location)
-    tip = f"{node.name}: {type_text(node.type)}" + ("" if kind == "input" else f"\n{_call(node)}")
-    tip += f"\n{place}" if place else ""
-    type = type_text(node.type)
-    if kind == "input":
-        return _box(kind, node.name, "", type, tip, name=node.name)
+    place, type = short_place(node.location), type_text(node.type)
+    tip = f"{node.name}: {type}\n{_call(node)}" + (f"\n{place}" if place else "")
     numbers = [_literal(operand) for operand in node.operands if not isinstance(operand, Node)]
     if node.op is ops.INDEX and "key" in node.attrs:  # as the user wrote it
         attrs = [f"[{', '.join(map(key_text, node.attrs['key']))}]"]

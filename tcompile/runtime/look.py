@@ -74,9 +74,9 @@ def _drawn(entries: list[EntryView]) -> list[EntryView]:
     left = _DRAWN
     for number, entry in reversed(list(enumerate(entries))):
         graph = entry.graph
-        left -= len(graph.draw_svg) if graph is not None else 0
+        left -= sum(map(len, graph.drawings.values())) if graph is not None else 0
         if graph is not None and left < 0:
-            entries[number] = replace(entry, graph=replace(graph, draw_svg=""))
+            entries[number] = replace(entry, graph=replace(graph, draw_svg="", draw_parts=()))
     return entries
 
 

@@ -170,3 +170,22 @@ def test_three_hundred_nodes():
         values.append(apply(g, "add", a, b))
     g.outputs = values[-1:]
     assert svg(g).count("<title>") == 302
+
+
+def test_forward_and_backward_parts_of_a_derivative():
+    def loss(w, x):
+        return np.sum(np.tanh(x @ w) ** 2)
+
+    gradient = tcompile.compile(lambda w, x: tcompile.value_and_grad(loss)(w, x))
+    gradient(np.ones(3), np.ones((4, 3)))
+    view = gradient.graphs[0].view()
+    assert list(view.drawings) == ["all of it", "forward", "backward"]
+    forward, backward = view.drawings["forward"], view.drawings["backward"]
+    assert 'data-node="sum"' in forward and "permute_dims" not in forward
+    assert "permute_dims" in backward and 'data-node="tanh"' in backward and 'data-node="sum"' not in backward
+    assert {node.backward for node in view.nodes} == {False, True}
+    page = view.html()
+    assert page.count("<svg") == 3 and page.count('name="tab"') == 3
+    plain = tcompile.compile(loss)
+    plain(np.ones(3), np.ones((4, 3)))
+    assert list(plain.graphs[0].view().drawings) == ["all of it"] and 'name="tab"' not in plain.graphs[0].view().html()

@@ -247,6 +247,21 @@ def test_parts_inside_parts_have_both_names(opened):
     assert "kernel" in rows["kernel"] and "multiply" in rows["computed with it"]
 
 
+def test_a_derivative_has_a_backward_part(opened):
+    f = tcompile.compile(lambda x: tcompile.grad(lambda x: np.sum(np.tanh(x) * x))(x))
+    live = opened(tj.LiveGraph(f))
+    assert live._parts.layout.display == "none"
+    f(np.ones(3))
+    settle()
+    assert live._parts.options == ("all of it", "forward", "backward") and live._parts.layout.display == ""
+    whole = live._picture.html
+    live._parts.value = "backward"
+    assert live._picture.html != whole and live.picture() != whole
+    f(np.ones((2, 2)))
+    settle()
+    assert live._parts.value == "backward" and "f64[2, 2]" in live._picture.html
+
+
 def test_what_is_no_compiled_function_is_refused():
     with pytest.raises(InvalidType, match="LiveGraph takes a compiled function"):
         tj.LiveGraph(len)

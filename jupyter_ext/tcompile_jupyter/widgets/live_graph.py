@@ -40,14 +40,16 @@ class LiveGraph(Shown):
             raise InvalidType(f"LiveGraph takes a compiled function, got {type(function).__name__}")
         self.function = function
         self._chooser = ipywidgets.Dropdown(layout={"width": "auto", "max_width": "100%"})
+        self._parts = ipywidgets.ToggleButtons(style={"button_width": "auto"})
         self._chosen = False  # whether the user has chosen one
         self._following = False
         self._picture = Picture(zooms=True, hint="Click an operation for its line and its kernel.")
         self._waits = ipywidgets.HTML()
-        self._seen: dict[int, tuple[Any, str, dict[str, list[Detail]]]] = {}  # by entry number
-        super().__init__((self._waits, self._chooser, self._picture))
+        self._seen: dict[int, _Drawn] = {}  # by entry number
+        super().__init__((self._waits, self._chooser, self._parts, self._picture))
         self.ends = (feed.open(self._follow),)
         self._chooser.observe(self._picked, "value")
+        self._parts.observe(self._turned, "value")
         self.refresh()
 
     def refresh(self) -> None:
@@ -77,16 +79,24 @@ class LiveGraph(Shown):
         return f"<b>{name}</b> <span style='opacity:.7'>{count} {'graph' if count == 1 else 'graphs'}</span>"
 
     def _show(self) -> None:
-        if self._chooser.value in self._seen:
-            _, drawing, details = self._seen[self._chooser.value]
-            self._picture.show(drawing, details)
-        else:
-            self._picture.show("")
+        _, drawings, details = self._seen.get(self._chooser.value, _NOTHING)
+        names = tuple(drawings)
+        self._parts.layout.display = "" if len(names) > 1 else "none"
+        if self._parts.options != names:
+            self._following, before = True, self._parts.value
+            self._parts.options = names
+            self._parts.value = before if before in names else next(iter(names), None)
+            self._following = False
+        self._picture.show(drawings.get(self._parts.value, ""), details)
         self.redraw()
 
     def _picked(self, change: Any) -> None:
         if not self._following and change["new"] is not None:
             self._chosen = True
+            self._show()
+
+    def _turned(self, change: Any) -> None:
+        if not self._following:
             self._show()
 
     def _follow(self, batch: tuple[Event, ...]) -> None:
@@ -101,22 +111,27 @@ class LiveGraph(Shown):
     def picture(self) -> str:
         """Returns the selected graph."""
         head = f"<div>{self._head(len(self._seen))}</div>"
-        entry, drawing, _ = self._seen.get(self._chooser.value, (None, "", {}))
+        entry, drawings, _ = self._seen.get(self._chooser.value, _NOTHING)
         if entry is None:
             return head
+        drawing = drawings[self._parts.value]
         drawn = image(drawing, f"graph of {_name(self.function)}") if drawing.startswith("<svg") else drawing
         return f"{head}<div>{text(_summary(entry))}</div><div>{drawn}</div>"
 
 
-def _drawn(entry: Any) -> tuple[Any, str, dict[str, list[Detail]]]:
-    """Returns an entry with the drawing of its graph and the details of each operation."""
+_Drawn = tuple[Any, dict[str, str], dict[str, list[Detail]]]
+_NOTHING: _Drawn = None, {}, {}
+
+
+def _drawn(entry: Any) -> _Drawn:
+    """Returns an entry with the drawings of its graph, by their names, and the details of each operation."""
     graph = entry.graph
     if graph.op_count > MOST:
         listing = text(graph.readable(), 20_000)
-        return entry, f"<pre>{graph.op_count} operations, too many to draw:\n{listing}</pre>", {}
+        return entry, {"": f"<pre>{graph.op_count} operations, too many to draw:\n{listing}</pre>"}, {}
     view: GraphView = graph.view()
     kernels = {kernel.name: kernel.description for kernel in entry.kernels}
-    return entry, view.draw_svg, dict(_details([*view.inputs, *view.nodes], kernels))
+    return entry, view.drawings, dict(_details([*view.inputs, *view.nodes], kernels))
 
 
 def _details(

@@ -142,6 +142,7 @@ export interface NodeView {
   inputs: string[];
   where: UserLine;
   kernel: string;
+  backward: boolean;
   inside: NodeView[];
 }
 

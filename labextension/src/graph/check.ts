@@ -45,6 +45,7 @@ function checkNode(data: unknown, depth: number): NodeView {
     inputs: texts(node.inputs),
     where: line(node.where),
     kernel: text(node.kernel),
+    backward: node.backward === true,
     inside: depth < 20 && Array.isArray(node.inside) ? node.inside.map((inner) => checkNode(inner, depth + 1)) : [],
   };
 }

@@ -10,7 +10,7 @@ import { h, s } from "../dom.ts";
 import type { GraphView, NodeView } from "../generated/displays.ts";
 import type { Point } from "./layout.ts";
 import { Painter } from "./paint.ts";
-import { firstFolds, kernelId, nodeId, scene } from "./scene.ts";
+import { firstFolds, kernelId, nodeId, partOf, scene } from "./scene.ts";
 import type { Box, Scene } from "./scene.ts";
 import { sliced } from "./sliced.ts";
 
@@ -33,6 +33,7 @@ export class Picture {
   private readonly svg: SVGSVGElement;
   private readonly said: HTMLElement;
   private readonly folds: Set<string>;
+  private shown: GraphView; // the graph, or one part of it
   private scene: Scene = { boxes: [], routes: [], width: 0, height: 0 };
   private painter = new Painter(this.scene);
   private byId = new Map<string, Box>();
@@ -52,6 +53,7 @@ export class Picture {
     private readonly options: PictureOptions,
   ) {
     const { trans } = options;
+    this.shown = graph;
     this.folds = firstFolds(graph);
     this.svg = s("svg", { class: "tc-svg", "aria-hidden": "true" });
     this.room = h("div", { class: "tc-room" }, this.svg);
@@ -87,8 +89,32 @@ export class Picture {
       button("⤢", trans.__("Fit"), () => this.fit()),
       graph.kernels.length > 0 && button("▤", trans.__("Fold or unfold all kernels"), () => this.foldAll()),
     );
+    const parts: [string, () => GraphView][] = [
+      [trans.__("All of it"), () => graph],
+      [trans.__("Forward"), () => partOf(graph, false)],
+      [trans.__("Backward"), () => partOf(graph, true)],
+    ];
+    const tabs = parts.map(([name], n) =>
+      h("button", { type: "button", class: "tc-tab", "aria-pressed": String(n === 0), click: () => turn(n) }, name),
+    );
+    const turn = (number: number): void => {
+      tabs.forEach((tab, n) => tab.setAttribute("aria-pressed", String(n === number)));
+      this.shown = parts[number]?.[1]() ?? graph;
+      this.choose("");
+      this.draw(() => this.fit());
+    };
+    const isDerivative = graph.nodes.some((node) => node.backward) && graph.nodes.some((node) => !node.backward);
+    const named = { class: "tc-tabs", role: "toolbar", "aria-label": trans.__("Part of the graph") };
     const busy = h("div", { class: "tc-busy tc-dim" }, trans.__("Laying %1 operations out…", graph.ops));
-    this.node = h("div", { class: "tc-picture" }, this.view, busy, tools, this.said);
+    this.node = h(
+      "div",
+      { class: "tc-picture" },
+      isDerivative && h("div", named, ...tabs),
+      this.view,
+      busy,
+      tools,
+      this.said,
+    );
     this.resized = new ResizeObserver(() => this.later());
     this.resized.observe(this.view);
     this.draw(() => requestAnimationFrame(() => this.fit()));
@@ -117,7 +143,7 @@ export class Picture {
   private draw(then: () => void): void {
     this.giveUp();
     this.node.setAttribute("aria-busy", "true");
-    this.giveUp = sliced(scene(this.graph, this.folds), (made) => {
+    this.giveUp = sliced(scene(this.shown, this.folds), (made) => {
       this.node.removeAttribute("aria-busy");
       this.scene = made;
       this.byId = new Map(made.boxes.map((box) => [box.id, box]));
@@ -233,7 +259,7 @@ export class Picture {
   }
 
   private foldAll(): void {
-    const ids = this.graph.kernels.map(kernelId);
+    const ids = this.shown.kernels.map(kernelId);
     const any = ids.some((id) => this.folds.has(id));
     ids.forEach((id) => (any ? this.folds.delete(id) : this.folds.add(id)));
     this.draw(() => this.fit());

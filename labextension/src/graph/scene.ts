@@ -38,6 +38,23 @@ const PAD = 12;
 const HEAD = 24; // the title of an open group
 const LONGEST = 30;
 
+/** A graph without the operations of its other part; values of that part are inputs. */
+export function partOf(graph: GraphView, backward: boolean): GraphView {
+  const nodes = graph.nodes.filter((node) => node.backward === backward);
+  const others = graph.nodes.filter((node) => node.backward !== backward);
+  const read = new Set(nodes.flatMap((node) => node.inputs));
+  const wanted = new Set([...graph.outputs, ...others.flatMap((node) => node.inputs)]);
+  const given = { op: "input", sort: "input", call: "", inputs: [], kernel: "", inside: [] };
+  const foreign = others.filter((node) => read.has(node.name)).map((node) => ({ ...node, ...given }));
+  return {
+    ...graph,
+    inputs: [...graph.inputs.filter((node) => read.has(node.name)), ...foreign],
+    nodes,
+    outputs: nodes.map((node) => node.name).filter((name) => wanted.has(name)),
+    kernels: [...new Set(nodes.map((node) => node.kernel).filter(Boolean))],
+  };
+}
+
 /** The groups of a graph that are folded when it is opened. */
 export function firstFolds(graph: GraphView): Set<string> {
   const folds = new Set<string>();

@@ -26,7 +26,7 @@ class NodeView:
     """One value: its name, operation, type and shape (sizes as text: they may be symbols), and the call that makes it.
 
     ``inputs`` names its operands, ``where`` is the user's line, ``kernel`` the fused kernel that computes it, or "".
-    ``inside`` are the operations of its sub-graphs.
+    ``backward``: a derivative has added it. ``inside`` are the operations of its sub-graphs.
     """
 
     name: str = ""
@@ -39,6 +39,7 @@ class NodeView:
     inputs: tuple[str, ...] = ()
     where: UserLine = NOWHERE
     kernel: str = ""
+    backward: bool = False
     inside: tuple[NodeView, ...] = ()
 
 
@@ -60,7 +61,13 @@ class GraphView(View):
     kernels: tuple[str, ...] = ()
     listing: str = ""
     draw_svg: str = field(default="", repr=False)
+    draw_parts: tuple[tuple[str, str], ...] = field(default=(), repr=False)  # a derivative's, by their names
     draw_legend: tuple[tuple[str, str], ...] = ()  # the meaning of each colour
+
+    @property
+    def drawings(self) -> dict[str, str]:
+        """The drawing of the whole graph, and those of a derivative's two parts, by their names."""
+        return {"all of it": self.draw_svg, **dict(self.draw_parts)} if self.draw_svg else {}
 
     def body(self) -> str:
         """Returns the drawing with its legend, and the listing folded under it."""
@@ -73,7 +80,8 @@ class GraphView(View):
 
     def inside(self, *, opened: bool = False) -> str:
         """Returns the drawing and the listing alone."""
-        drawn = html.picture(self.draw_svg, f"the graph {self.name}") if self.draw_svg else ""
+        pictures = [(name, html.picture(svg, f"graph {self.name}: {name}")) for name, svg in self.drawings.items()]
+        drawn = html.tabs(pictures)
         if not drawn:
             drawn = f'<div class="tcd-dim">not drawn here, for its size: {html.count(self.ops, "operation")}</div>'
         summary = "as captured, as a listing" if self.transformed else "as a listing"

@@ -39,6 +39,8 @@ def theme(ground: str, ink: str) -> str:
     )
 
 
+_CHECKED = ' checked="checked"'
+
 # A page's declared scheme decides; without one, and in images, the system's preference.
 _SCHEME = "light-dark({},{})"
 
@@ -85,6 +87,11 @@ div.tcompile .tcd-zoom label{cursor:pointer;opacity:.55;padding:0 .45em;border-r
 div.tcompile .tcd-zoom label:has(:checked){opacity:1;background:rgba(127,127,127,.17)}
 div.tcompile .tcd-zoom label:has(:focus-visible){outline:2px solid #4b8bbe}
 div.tcompile .tcd-zoom input{position:absolute;opacity:0;pointer-events:none;width:0;height:0;margin:0}
+div.tcompile .tcd-tab:not(.tcd-tab0){display:none}
+div.tcompile .tcd-tabs:has(>form input:checked:not([value="0"]))>.tcd-tab0{display:none}
+div.tcompile .tcd-tabs:has(>form input[value="1"]:checked)>.tcd-tab1{display:block}
+div.tcompile .tcd-tabs:has(>form input[value="2"]:checked)>.tcd-tab2{display:block}
+div.tcompile .tcd-tabs:has(>form input[value="3"]:checked)>.tcd-tab3{display:block}
 div.tcompile .tcd-sides{display:flex;flex-wrap:wrap;gap:.4em .8em;margin:.4em 0}
 div.tcompile .tcd-sides>div{min-width:0}
 div.tcompile .tcd-sides>div>b{font-weight:600;opacity:.75}
@@ -250,7 +257,7 @@ def picture(svg: str, label: str) -> str:
     labels = "".join(
         f'<label><input type="radio" name="zoom" value="{value}"{mark}/>{name}</label>'
         for value, name, mark in (
-            ("fit", "fit", ' checked="checked"' if fits else ""), ("1", "100 %", "" if fits else ' checked="checked"'),
+            ("fit", "fit", _CHECKED if fits else ""), ("1", "100 %", "" if fits else _CHECKED),
             ("2", "200 %", ""),
         )
     )  # fmt: skip
@@ -260,6 +267,22 @@ def picture(svg: str, label: str) -> str:
         f'<div class="tcd-picture"><div class="tcd-live"{HIDDEN}>{zoom}<div class="tcd-pane">{svg}</div></div>'
         f'<img class="tcd-still" alt="{text(label)}" src="data:image/svg+xml;base64,{data}"/></div>'
     )
+
+
+def tabs(parts: Sequence[tuple[str, str]]) -> str:
+    """Returns named parts one at a time, the first at once; a single one as it is.
+
+    There may be four. Where a page removes styles, they stand below each other.
+    """
+    if len(parts) < 2:
+        return "".join(body for _, body in parts)
+    labels = "".join(
+        f'<label><input type="radio" name="tab" value="{n}"{"" if n else _CHECKED}/>{text(name)}</label>'
+        for n, (name, _) in enumerate(parts)
+    )
+    form = f'<form method="dialog"><div class="tcd-zoom">{labels}</div></form>'
+    shown = "".join(f'<div class="tcd-tab tcd-tab{n}">{body}</div>' for n, (_, body) in enumerate(parts))
+    return f'<div class="tcd-tabs">{form}{shown}</div>'
 
 
 def sides(columns: Sequence[tuple[Sequence[tuple[str, str]], float]]) -> str:
