@@ -71,7 +71,7 @@ from tcompile.derivatives import (
     vjp,
     vmap,
 )
-from tcompile.gradient_checks import check_grads, find_nan
+from tcompile.gradient_checks import check_grads, find_nan, gradient_errors
 from tcompile.observe.logs import set_logs
 from tcompile.stance import set_stance
 
@@ -117,6 +117,7 @@ __all__ = [
     "func",
     "get_num_threads",
     "grad",
+    "gradient_errors",
     "graph_break",
     "hessian",
     "hvp",

@@ -120,6 +120,7 @@ class ReportView(View):
     waiting: tuple[str, ...] = ()
     comparison: ComparisonView | None = None
     statements: ComparisonView | None = None
+    gradient: GradientView | None = None
     draw_html: str = field(default="", repr=False)
     draw_text: str = field(default="", repr=False)
 
@@ -132,8 +133,88 @@ class ReportView(View):
         return self.draw_text
 
 
+@dataclass(frozen=True, kw_only=True)
+class GradientRow:
+    """The gradient by one argument: its norm, and its relative error by finite differences of each step.
+
+    ``best`` is the smallest of ``errors``; it is None where the function has no value at any step.
+    """
+
+    argument: str = ""
+    shape: str = ""
+    norm: float = 0.0
+    best: float | None = None
+    step: float | None = None
+    agrees: bool = True
+    errors: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GradientView(View):
+    """A function's gradient: whether finite differences confirm it, what it costs, and its graph.
+
+    Times are medians of calls in milliseconds, of the function and of value and gradient together.
+    """
+
+    kind: ClassVar[str] = "gradient"
+    function: str = ""
+    value: float = 0.0
+    rows: tuple[GradientRow, ...] = ()
+    steps: tuple[float, ...] = ()
+    function_ms: float = 0.0
+    gradient_ms: float = 0.0
+    lines: str = ""
+    graphs: tuple[GraphView, ...] = ()
+    draw_svg: str = field(default="", repr=False)
+
+    def headline(self) -> str:
+        """Returns value and cost in a line."""
+        ratio = f", {self.gradient_ms / self.function_ms:.1f} times the function" if self.function_ms else ""
+        cost = f"value and gradient {html.time(self.gradient_ms)}{ratio}"
+        return f"value {self.value:.6g} · {cost}"
+
+    def body(self) -> str:
+        """Returns the table of arguments, the errors by step, the table of lines and the graphs."""
+        head = html.title(f"gradient of {html.short(self.function, 60)}", html.text(self.headline()))
+        rows = [
+            (
+                f"<code>{html.short(row.argument, 40)}</code>",
+                html.text(row.shape),
+                f"{row.norm:.4g}",
+                self._verdict(row),
+            )
+            for row in self.rows
+        ]
+        parts = [head, html.table(("by", "shape", "norm", "finite differences"), rows, left=(0, 1, 3))]
+        if self.draw_svg:
+            parts.append(html.picture(self.draw_svg, "errors by step"))
+        if self.lines:
+            parts.append(html.folded("operations and stored bytes by line", html.pre(self.lines)))
+        for graph in self.graphs:
+            parts.append(html.folded(f"graph, {html.count(graph.ops, 'operation')}", graph.inside()))
+        return "".join(parts)
+
+    def _verdict(self, row: GradientRow) -> str:
+        tone = "good" if row.agrees else "bad"
+        return f'<span class="tcd-{tone}">{html.text(verdict(row))}</span>'
+
+    def text(self) -> str:
+        """Returns the same as text, without the graphs."""
+        lines = [f"gradient of {self.function}: {self.headline()}"]
+        lines += [f"  by {row.argument} {row.shape}: norm {row.norm:.4g}, {verdict(row)}" for row in self.rows]
+        return "\n".join([*lines, self.lines]).rstrip()
+
+
+def verdict(row: GradientRow) -> str:
+    """Whether finite differences confirm a gradient, in words."""
+    if row.best is None:
+        return "no finite differences: the function has no value beside the arguments"
+    return f"{'agrees to' if row.agrees else 'DIFFERS by'} {row.best:.1e}, at a step of {row.step:.0e}"
+
+
 VIEWS: tuple[type[View], ...] = (
-    FunctionView, GraphView, KernelView, GraphBreakView, GuardFailureView, ExplainView, ComparisonView, ReportView,
+    FunctionView, GraphView, KernelView, GraphBreakView, GuardFailureView, ExplainView, ComparisonView, GradientView,
+    ReportView,
 )  # fmt: skip
 
 
@@ -142,4 +223,7 @@ def schema() -> dict[str, Any]:
     return schema_of(VIEWS)
 
 
-__all__ = ["PATH", "VIEWS", "ComparisonRow", "ComparisonView", "FunctionReport", "ReportView", "schema"]
+__all__ = [
+    "PATH", "VIEWS", "ComparisonRow", "ComparisonView", "FunctionReport", "GradientRow", "GradientView", "ReportView",
+    "schema", "verdict",
+]  # fmt: skip

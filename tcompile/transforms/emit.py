@@ -94,11 +94,20 @@ class Emit:
 
     def multiply(self, a: Operand, b: Operand) -> Node:
         """``a * b``."""
-        return self(ops.MULTIPLY, *self._alike(a, b))
+        return self._constant(ops.MULTIPLY, a, b) or self(ops.MULTIPLY, *self._alike(a, b))
 
     def divide(self, a: Operand, b: Operand) -> Node:
         """``a / b``."""
-        return self(ops.DIVIDE, *self._alike(a, b))
+        return self._constant(ops.DIVIDE, a, b) or self(ops.DIVIDE, *self._alike(a, b))
+
+    def _constant(self, op: Op, a: Operand, b: Operand) -> Node | None:
+        """The operation on an array of one number and another number; None for other operands."""
+        value = _value(a) if isinstance(a, Node) else None
+        if value is None or type(b) not in (int, float) or not isinstance(a, Node):
+            return None
+        with np.errstate(all="ignore"):
+            made = op.reference(np)(a.tensor.dtype.type(value), b)
+        return self.full(a, float(made)) if np.isfinite(made) and made.dtype == a.tensor.dtype else None
 
     def _alike(self, *operands: Operand) -> Sequence[Operand]:
         """Operands of one dtype: real ones beside complex ones become complex."""
@@ -129,12 +138,12 @@ class Emit:
         return self.through_where(g, lambda part: self._times(part, factor))
 
     def _times(self, g: Node, factor: Operand) -> Node:
-        if _value(g) == 1.0:
-            if not isinstance(factor, Node) or not isinstance(factor.type, TensorType):
-                return self.multiply(g, factor)
-            if factor.tensor.dtype == g.tensor.dtype and same_shape(factor.tensor.shape, g.tensor.shape):
-                return factor
-        return self.multiply(g, factor)
+        value = _value(g)
+        if value is None or not isinstance(factor, Node) or not isinstance(factor.type, TensorType):
+            return self.multiply(g, factor)
+        if factor.tensor.dtype != g.tensor.dtype or not same_shape(factor.tensor.shape, g.tensor.shape):
+            return self.multiply(g, factor)
+        return factor if value == 1.0 else self.multiply(value, factor)
 
     def through_where(self, g: Node, formula: Any) -> Node:
         """``formula(g)``, linear in ``g``, which stays zero where a ``where`` took its other side."""

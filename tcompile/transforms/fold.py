@@ -66,14 +66,20 @@ def _pointwise(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node
         return _computed(result, node, operands)
     if node.op is ops.ASTYPE:
         return _cast(result, node, operands)
-    bare = tuple(o if n is None else n for o, n in zip(operands, numbers, strict=True))
+    bare = tuple(_unrepeated(o) if n is None else n for o, n in zip(operands, numbers, strict=True))
     if all(a is b for a, b in zip(bare, operands, strict=True)):
         return None
     try:
         type = node.op.infer([operand_type(o) for o in bare], node.attrs)
-    except GraphError:
-        return None  # the constant determines the dtype, or the condition of a selection
+    except (GraphError, UnprovableSizeError):
+        return None  # the constant determines the dtype, or the condition of a selection; or the sizes are not proved
     return keep(result, node, bare) if same_type(type, node.type) else None
+
+
+def _unrepeated(operand: Operand) -> Operand:
+    """What a broadcast repeats: an operation on it broadcasts by itself."""
+    repeated = isinstance(operand, Node) and operand.op is ops.BROADCAST_TO
+    return operand.operands[0] if isinstance(operand, Node) and repeated else operand
 
 
 def _computed(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:

@@ -20,9 +20,9 @@ pytest.importorskip("plotly")
 import plotly.graph_objects as go
 import tcompile_jupyter as tj
 from tcompile_jupyter import widgets
+from tcompile_jupyter.chart import Series, chart
 from tcompile_jupyter.feed import MOST, Feed, feed
 from tcompile_jupyter.measure import Measured, Sample
-from tcompile_jupyter.widgets.chart import Series, chart
 from tcompile_jupyter.widgets.controls import OWN
 from tcompile_jupyter.widgets.speedup import SpeedupPoint
 from tcompile_jupyter.widgets.timeline import MOST_COMPILES, MOST_LANES

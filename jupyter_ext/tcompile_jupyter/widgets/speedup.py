@@ -20,9 +20,9 @@ from tcompile.errors import InvalidArgument
 from tcompile.observe.context import current_cell
 from tcompile.observe.display.html import time as format_ms
 from tcompile.records import dataclass
+from tcompile_jupyter.chart import INK, Series, chart
 from tcompile_jupyter.feed import PERIOD
 from tcompile_jupyter.measure import CONFIDENCE, TOLERANCE, Measured, Pair, crossings
-from tcompile_jupyter.widgets.chart import INK, Series, chart
 from tcompile_jupyter.widgets.plot import Plot
 from tcompile_jupyter.widgets.shown import Shown, image, text
 

@@ -15,8 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from tcompile.observe.display.html import cut
+from tcompile.observe.display.html import text as escaped
 from tcompile.records import dataclass
-from tcompile_jupyter.widgets.shown import text
 
 INK = "#808790"
 _WIDTH, _HEIGHT = 640.0, 320.0
@@ -93,14 +94,14 @@ def chart(
         at = across(tick)
         parts.append(f'<path d="M{at:.1f} {_TOP}V{_HEIGHT - _BOTTOM}" stroke="{INK}" stroke-opacity=".18"/>')
         place = f'x="{at:.1f}" y="{_HEIGHT - _BOTTOM + 16}"'
-        parts.append(f'<text {place} text-anchor="middle">{text(_short(tick))}</text>')
+        parts.append(f'<text {place} text-anchor="middle">{_text(_short(tick))}</text>')
     for tick in up.ticks():
         at = up(tick)
         parts.append(f'<path d="M{_LEFT} {at:.1f}H{_WIDTH - _RIGHT}" stroke="{INK}" stroke-opacity=".18"/>')
-        parts.append(f'<text x="{_LEFT - 7}" y="{at + 4:.1f}" text-anchor="end">{text(tell(tick))}</text>')
+        parts.append(f'<text x="{_LEFT - 7}" y="{at + 4:.1f}" text-anchor="end">{_text(tell(tick))}</text>')
     middle = (_LEFT + _WIDTH - _RIGHT) / 2
-    parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{text(x)}</text>')
-    parts.append(f'<text x="8" y="{_TOP - 14}">{text(y)}</text>')
+    parts.append(f'<text x="{middle:.1f}" y="{_HEIGHT - 8}" text-anchor="middle">{_text(x)}</text>')
+    parts.append(f'<text x="8" y="{_TOP - 14}">{_text(y)}</text>')
     for value, says in marks:
         if across.low <= value <= across.high:
             at = across(value)
@@ -108,7 +109,7 @@ def chart(
             side = "end" if at > _WIDTH * 0.7 else "start"
             shift = -5 if side == "end" else 5
             parts.append(
-                f'<text x="{at + shift:.1f}" y="{_TOP + 10}" fill="#d97706" text-anchor="{side}">{text(says)}</text>'
+                f'<text x="{at + shift:.1f}" y="{_TOP + 10}" fill="#d97706" text-anchor="{side}">{_text(says)}</text>'
             )
     for one in shown:
         parts.extend(_drawn(one, across, up))
@@ -117,7 +118,7 @@ def chart(
         width = 7.0 * len(one.name) + 22
         right -= width
         parts.append(f'<rect x="{right:.1f}" y="9" width="10" height="10" rx="3" fill="{one.colour}"/>')
-        parts.append(f'<text x="{right + 15:.1f}" y="18">{text(one.name)}</text>')
+        parts.append(f'<text x="{right + 15:.1f}" y="18">{_text(one.name)}</text>')
     return "".join([*parts, "</svg>"])
 
 
@@ -143,6 +144,10 @@ def _axis(values: Sequence[float], start: float, end: float, log: bool, room: fl
         factor = (high / low) ** room
         return _Axis(low / factor, high * factor, start, end, True)
     return _Axis(low - room * (high - low), high + room * (high - low), start, end, False)
+
+
+def _text(value: str) -> str:
+    return escaped(cut(value, 80))
 
 
 def _fits(value: float, log: bool) -> bool:
