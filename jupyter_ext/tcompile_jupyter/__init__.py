@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 _undo: list[Callable[[], None]] = []  # removes the names of cells from tcompile's texts and events
 
 __all__ = [
-    "BackendChooser", "Comparison", "Comparisons", "LiveGraph", "ModeChooser", "RecompileTimeline", "SpeedupPlot",
-    "StanceToggle", "compare", "dashboard", "load_ipython_extension", "unload_ipython_extension",
+    "BackendChooser", "Comparison", "Comparisons", "GradientCheck", "LiveGraph", "ModeChooser", "RecompileTimeline",
+    "SpeedupPlot", "StanceToggle", "compare", "dashboard", "load_ipython_extension", "unload_ipython_extension",
 ]  # fmt: skip
 
 

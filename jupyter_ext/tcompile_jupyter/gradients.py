@@ -11,12 +11,14 @@ True
 
 from __future__ import annotations
 
+import ast
 import statistics
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from IPython.core.error import UsageError
 
 import tcompile
 from tcompile.annotations.trees import leaves_of
@@ -26,8 +28,13 @@ from tcompile.observe.display.html import COLOURS
 from tcompile_jupyter.chart import Series, chart
 from tcompile_jupyter.displays import GradientRow, GradientView
 
+if TYPE_CHECKING:
+    from tcompile_jupyter.cells import Cell
+
 _LEAST = 1e-17  # smaller errors are drawn there
 _MOST_GRAPHS = 3
+_SAMPLE = 2e-4  # seconds for one sample
+_WARM_UPS = 4  # calls that compile, and move to machine code
 
 
 def gradient_view(
@@ -75,6 +82,39 @@ def gradient_view(
     )  # fmt: skip
 
 
+def last_call(cell: Cell, name: str) -> str:
+    """The text of the last call of the function ``name`` in the statements of a cell, outside of its functions.
+
+    It is evaluated once more after the cell, so its arguments must be names, numbers, attributes or elements. Raises
+    UsageError where there is no such call.
+    """
+    found = [node for statement in cell.tree.body for node in _calls(statement) if ast.unparse(node.func) == name]
+    if not found:
+        raise UsageError(f"%%tcompile --grad {name}: no statement of this cell calls {name}; %tcompile grad CALL can")
+    call = max(found, key=lambda node: (node.lineno, node.col_offset))
+    for value in [*call.args, *(keyword.value for keyword in call.keywords)]:
+        if not all(isinstance(node, _REPEATABLE) for node in ast.walk(value)):
+            raise UsageError(
+                f"%%tcompile --grad {name}: the argument {ast.unparse(value)} would be computed again; give it a name"
+            )
+    return ast.unparse(call)
+
+
+_REPEATABLE = (
+    ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Starred,
+    ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.expr_context,
+)  # fmt: skip
+
+
+def _calls(tree: ast.AST) -> Iterator[ast.Call]:
+    if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        return
+    if isinstance(tree, ast.Call):
+        yield tree
+    for inner in ast.iter_child_nodes(tree):
+        yield from _calls(inner)
+
+
 def _has_float(value: Any) -> bool:
     return any(np.asarray(leaf).dtype.kind == "f" for leaf in leaves_of(value))
 
@@ -102,16 +142,23 @@ def _drawing(checked: Sequence[GradientErrors]) -> str:
 
 
 def _median(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], budget: float) -> float:
-    """The median time of a call, in milliseconds; copies of the arguments are not timed."""
-    end = time.perf_counter() + budget
+    """The median time of a call, in milliseconds. Short calls are repeated for one sample."""
+    end, calls = time.perf_counter() + budget, 1
+    given, named = copied((args, kwargs))
     taken: list[float] = []
-    function(*copied(args), **copied(kwargs))
-    while not taken or (time.perf_counter() < end and len(taken) < 1000):
-        given = copied(args), copied(kwargs)
+    for _ in range(_WARM_UPS):
+        function(*given, **named)
+    while not taken or time.perf_counter() < end:
         start = time.perf_counter()
-        function(*given[0], **given[1])
-        taken.append((time.perf_counter() - start) * 1e3)
+        for _ in range(calls):
+            function(*given, **named)
+        seconds = time.perf_counter() - start
+        if seconds < _SAMPLE and not taken:
+            calls *= 2
+            if time.perf_counter() < end:
+                continue
+        taken.append(seconds / calls * 1e3)
     return statistics.median(taken)
 
 
-__all__ = ["gradient_view"]
+__all__ = ["gradient_view", "last_call"]

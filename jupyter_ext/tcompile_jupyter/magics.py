@@ -28,6 +28,8 @@ from tcompile.stance import set_stance
 from tcompile_jupyter.cells import Cell, CellSettings, prepare, running, show_error, show_users_frames
 from tcompile_jupyter.compare import Comparison, compare
 from tcompile_jupyter.compare_cell import Snapshot, compare_cell, compare_statements, snapshot
+from tcompile_jupyter.displays import GradientView
+from tcompile_jupyter.gradients import gradient_view, last_call
 from tcompile_jupyter.options import DYNAMIC, better_error, help_text, unknown
 from tcompile_jupyter.record import Record, recording
 from tcompile_jupyter.report import CellReport
@@ -46,13 +48,14 @@ _LINE = """%tcompile [COMMAND]: inspect and control the compiler
   %tcompile stance NAME   change the stance, for the whole process
   %tcompile explain CALL  run the call, and explain its graphs, breaks and guards
   %tcompile compare CALL  time the call in plain Python and compiled, and compare the results
+  %tcompile grad CALL     the gradient of the call: its size, its errors, its cost and its graph
   %tcompile watch         show a line under every later cell that compiled something; watch off: no more
   %tcompile reset         forget everything that was compiled
 """
 _CELL = """%%tcompile [OPTIONS]: run a cell with its code compiled, functions that it defines and statements
 
 The cell behaves as without the magic. A report of what was compiled follows it."""
-COMMANDS = "status", "stance", "explain", "compare", "watch", "reset"
+COMMANDS = "status", "stance", "explain", "compare", "grad", "watch", "reset"
 WATCH = "on", "off", ""
 
 
@@ -75,6 +78,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     @argument("--fullgraph", action="store_true", help="an error where a function of this cell would break")
     @argument("--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare")
     @argument("--each", action="store_true", help="the same for each statement by itself")
+    @argument("--grad", metavar="NAME", help="look at the gradient of this function, as the cell calls it last")
     @argument("--graph", action="store_true", help="draw the graphs in the report")
     @argument("--explain", action="store_true", help="say all that is known: graphs, breaks, guards, times")
     @argument("--profile", action="store_true", help="count compiles, calls and guard failures, and time the calls")
@@ -112,6 +116,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             show_error(self.shell, result, "", error)
             self._afterwards(result, body, None)
             return
+        called = last_call(cell, options.grad) if options.grad else None
         before = snapshot(cell) if options.compare or options.each else None
         profile = api.CompileProfiler() if options.profile else None
         with recording(_cell_id(self.shell, result)) as record, profile or contextlib.nullcontext():
@@ -127,6 +132,8 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         )
         if before is not None and not failed:
             self._again(cell, settings, before, options, report)
+        if called is not None and not failed:
+            report.gradient = self._gradient_of(called)
         compiled = any(function.graphs for function in record)
         self._watch.skip()
         if options.quiet or (failed and not compiled):  # the error is self-explanatory
@@ -160,6 +167,16 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             print(f"tcompile: the cell ran, but not again to compare: {error!r}")
         finally:
             before.forget()
+
+    def _gradient_of(self, call: str) -> GradientView | None:
+        """The gradient of a call, with the values that names have after the cell; None with the reason printed."""
+        try:
+            return self._gradient(call)
+        except KeyboardInterrupt:
+            print("tcompile: the cell ran; looking at its gradient was interrupted")
+        except Exception as error:
+            print(f"tcompile: the cell ran, but {call} has no gradient: {error}")
+        return None
 
     def _afterwards(self, result: ExecutionResult | None, body: str, report: CellReport | None) -> None:
         """Shows ``report`` below all output of the cell, plots included, which IPython draws last.
@@ -201,6 +218,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             "stance": self._stance,
             "explain": self._explain,
             "compare": self._compare_call,
+            "grad": self._gradient,
             "watch": self._set_watch,
             "reset": self._reset,
         }
@@ -236,6 +254,10 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     def _compare_call(self, what: str) -> Comparison:
         function, args, kwargs = self._call("compare", what)
         return compare(function, *args, name=what if len(what) <= 40 else "", **kwargs)
+
+    def _gradient(self, what: str) -> GradientView:
+        function, args, kwargs = self._call("grad", what)
+        return gradient_view(function, *args, **kwargs)
 
     def _set_watch(self, what: str) -> None:
         if what not in WATCH:

@@ -27,7 +27,7 @@ from tcompile.observe.source_location import UserLine, file_label
 from tcompile.records import dataclass
 from tcompile.runtime.cell import CELL
 from tcompile_jupyter.compare import Comparison, Comparisons
-from tcompile_jupyter.displays import FunctionReport, ReportView
+from tcompile_jupyter.displays import FunctionReport, GradientView, ReportView
 from tcompile_jupyter.record import FunctionRecord, Record
 
 
@@ -36,7 +36,8 @@ class CellReport:
     """The summary of a cell's run.
 
     ``draw`` shows the drawings of the graphs unfolded; ``explain`` all facts about each function; ``profile`` the
-    profiler's counts. ``comparison`` is of the whole cell, ``statements`` of each statement.
+    profiler's counts. ``comparison`` is of the whole cell, ``statements`` of each statement,
+    ``gradient`` of a function that it calls.
     """
 
     record: Record
@@ -46,6 +47,7 @@ class CellReport:
     waiting: tuple[str, ...] = ()
     comparison: Comparison | None = None
     statements: Comparisons | None = None
+    gradient: GradientView | None = None
     profile: CompileProfiler | None = None
     cell_file: str = ""
 
@@ -141,6 +143,8 @@ class CellReport:
             lines.append(f"  {self.comparison.sentence()}")
         if self.statements is not None:
             lines.append(repr(self.statements))
+        if self.gradient is not None:
+            lines.append(f"\n{self.gradient}")
         if self.draw and not self.explain:
             lines += [graph.readable for function in self.record for graph in function.graphs]
         if self.explain:
@@ -191,6 +195,8 @@ class CellReport:
             parts.append(f"<div{mark}>{text(self.comparison.sentence())}</div>")
         if self.statements is not None:
             parts.append(self.statements.view().body())
+        if self.gradient is not None:
+            parts.append(self.gradient.body())
         if self.explain:
             parts += [self._explained(function).view().body() for function in functions if not function.idle]
         else:
@@ -246,7 +252,7 @@ class CellReport:
             headline=self.headline(), stance=self.stance, functions=functions, waiting=self.waiting,
             comparison=Comparisons([self.comparison]).view() if self.comparison is not None else None,
             statements=self.statements.view() if self.statements is not None else None,
-            draw_html=self._body(), draw_text=str(self),
+            gradient=self.gradient, draw_html=self._body(), draw_text=str(self),
         )  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

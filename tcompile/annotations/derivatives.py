@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from types import CodeType, FunctionType
+from types import CodeType
 from typing import Any
 
 import numpy as np
@@ -290,19 +290,19 @@ _SPREAD = 0x0C  # code flags of *args and **kwargs
 def _with_parameters(function: _Function, fun: Any, defaults: bool) -> _Function:
     """A function with the parameters of ``fun`` that calls ``function``: machine code answers calls of it.
 
-    ``function`` itself where ``fun`` is no Python function, or has parameters that are not positional.
+    ``function`` itself where ``fun`` is no Python function, compiled or not, or has parameters that are not positional.
     """
     inner = getattr(fun, "__func__", fun)
-    if type(inner) is not FunctionType or inner.__code__.co_flags & _SPREAD or inner.__code__.co_kwonlyargcount:
+    code, given = getattr(inner, "__code__", None), getattr(inner, "__defaults__", None)
+    if not isinstance(code, CodeType) or code.co_flags & _SPREAD or code.co_kwonlyargcount:
         return function
-    if inner.__defaults__ and not defaults:
+    if given and not defaults:
         return function
-    code = inner.__code__
     names = code.co_varnames[int(inner is not fun) : code.co_argcount]
     if "_inner" in names:
         return function
     made = _caller(names, code.co_posonlyargcount)(function)
-    made.__defaults__ = inner.__defaults__
+    made.__defaults__ = given
     answer: _Function = made
     return answer
 

@@ -146,8 +146,42 @@ def test_compare_call(notebook):
     assert notebook("%tcompile compare h(*[a], k=1)").value.repeats >= 5
 
 
+LOSS = "def loss(w, x):\n    return np.mean(np.tanh(x @ w) ** 2)\n"
+
+
+def test_gradient_of_a_call(notebook):
+    notebook(f"a = np.arange(6.0).reshape(2, 3)\nw = np.ones(3)\n{LOSS}")
+    view = notebook("%tcompile grad loss(w, x=a)").value
+    assert [(row.argument, row.shape, row.agrees) for row in view.rows] == [("w", "(3,)", True), ("x", "(2, 3)", True)]
+    assert view.function_ms > 0 and view.gradient_ms > 0 and view.value == notebook("loss(w, a)").value
+    assert "backward" in view.lines and view.graphs and "by w (3,): norm" in str(view)
+    page = view._repr_mimebundle_()["text/html"]
+    assert "agrees to" in page and page.count("<svg") >= 4  # the errors, and the whole graph and its two parts
+    ran = notebook("%tcompile grad loss(1, np.ones((2, 1)).astype(int))", fails=True)
+    assert "no argument is a float" in ran.stderr
+
+
+def test_gradient_in_the_report(notebook):
+    ran = notebook(
+        f"%%tcompile --grad loss\nw, a = np.ones(3), np.ones((2, 3))\n{LOSS}for _ in range(2):\n    loss(w, a)"
+    )
+    (report,) = ran.reports
+    assert "gradient of loss: value" in report.data["text/plain"] and "by w (3,)" in report.data["text/plain"]
+    data = report.data["application/vnd.tcompile.report+json"]
+    assert [row["argument"] for row in data["gradient"]["rows"]] == ["w", "x"]
+    for cell, text in (
+        ("los\nloss(w, a)", "no statement of this cell calls los"),
+        (f"loss\n{LOSS}def g():\n    loss(w, a)", "no statement of this cell calls loss"),
+        ("loss\nloss(np.ones(3), a)", "the argument np.ones(3) would be computed again"),
+    ):
+        assert text in notebook(f"%%tcompile --grad {cell}\nx = 1", fails=True).stderr
+    assert "x" not in notebook
+    ran = notebook("%%tcompile --grad abs\nabs(-3)")
+    assert "the cell ran, but abs(-3) has no gradient" in ran.stdout
+
+
 @pytest.mark.parametrize("text", ["", "f", "f(", "1 + 1", "f(x) + 1"])
-@pytest.mark.parametrize("command", ["explain", "compare"])
+@pytest.mark.parametrize("command", ["explain", "compare", "grad"])
 def test_what_is_not_a_call_is_refused(notebook, command, text):
     ran = notebook(f"%tcompile {command} {text}", fails=True)
     assert "takes a call" in ran.stderr
@@ -166,7 +200,9 @@ def test_reset(notebook):
 
 def test_unknown_commands(notebook):
     ran = notebook("%tcompile stats", fails=True)
-    assert "status, stance, explain, compare, watch, reset" in ran.stderr and "Did you mean 'status'" in ran.stderr
+    assert (
+        "status, stance, explain, compare, grad, watch, reset" in ran.stderr and "Did you mean 'status'" in ran.stderr
+    )
     assert "takes nothing" in notebook("%tcompile reset all", fails=True).stderr
     assert "takes nothing" in notebook("%tcompile status x", fails=True).stderr
 

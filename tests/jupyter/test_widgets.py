@@ -274,6 +274,30 @@ def test_large_graphs_are_listed(opened, monkeypatch):
     assert "too many to draw" in opened(tj.LiveGraph(f))._picture.html
 
 
+# -- the gradient check ---------------------------------------------------------------------------------
+
+
+def test_a_gradient_beside_finite_differences(opened):
+    check = opened(tj.GradientCheck(lambda x, k: np.sum(np.sin(x) * k), np.linspace(0.0, 1.0, 4), 2.0))
+    assert check.agrees and check.title().endswith("agrees with finite differences")
+    before = check.view
+    check.turn()
+    assert check.view.rows[0].errors != before.rows[0].errors and check.view.rows[0].norm == before.rows[0].norm
+    assert "data:image/svg+xml;base64," in check.picture() and "by x (4,)" in check.picture()
+    with pytest.raises(InvalidType, match="no argument is a float"):
+        tj.GradientCheck(lambda n: n, 1)
+
+
+def test_a_wrong_gradient_is_said_to_differ(opened):
+    @tcompile.custom_vjp
+    def f(x):
+        return np.sum(x**2)
+
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * x,))
+    check = opened(tj.GradientCheck(f, np.ones(3)))
+    assert not check.agrees and "DIFFERS from finite differences by x" in check.title()
+
+
 # -- the timeline ------------------------------------------------------------------------------------
 
 

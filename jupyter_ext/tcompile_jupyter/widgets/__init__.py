@@ -6,17 +6,18 @@ kernel.
 Why: separate from the magics, which therefore need no ipywidgets.
 
 ``feed``, beside this package, delivers events in batches. ``shown`` is the base class of all widgets; ``picture`` and
-``plot`` are front ends of this package. The widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup`` and,
-all together, ``dashboard``.
+``plot`` are front ends of this package. The widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup``,
+``gradient_check`` and, but for that one, all together, ``dashboard``.
 """
 
 from tcompile_jupyter.widgets.controls import BackendChooser, ModeChooser, StanceToggle
 from tcompile_jupyter.widgets.dashboard import Dashboard, dashboard
+from tcompile_jupyter.widgets.gradient_check import GradientCheck
 from tcompile_jupyter.widgets.live_graph import LiveGraph
 from tcompile_jupyter.widgets.speedup import SpeedupPlot
 from tcompile_jupyter.widgets.timeline import RecompileTimeline
 
 __all__ = [
-    "BackendChooser", "Dashboard", "LiveGraph", "ModeChooser", "RecompileTimeline", "SpeedupPlot", "StanceToggle",
-    "dashboard",
+    "BackendChooser", "Dashboard", "GradientCheck", "LiveGraph", "ModeChooser", "RecompileTimeline", "SpeedupPlot",
+    "StanceToggle", "dashboard",
 ]  # fmt: skip

@@ -83,6 +83,29 @@ export interface FunctionView {
   compiled_lines: number[];
 }
 
+/** The gradient by one argument: its norm, and its relative error by finite differences of each step. */
+export interface GradientRow {
+  argument: string;
+  shape: string;
+  norm: number;
+  best: number | null;
+  step: number | null;
+  agrees: boolean;
+  errors: number[];
+}
+
+/** A function's gradient: whether finite differences confirm it, what it costs, and its graph. */
+export interface GradientView {
+  function: string;
+  value: number;
+  rows: GradientRow[];
+  steps: number[];
+  function_ms: number;
+  gradient_ms: number;
+  lines: string;
+  graphs: GraphView[];
+}
+
 /** A place where capture stopped. `stack` are the user's lines, outermost first; `reason` is its id. */
 export interface GraphBreakView {
   function: string;
@@ -154,6 +177,7 @@ export interface ReportView {
   waiting: string[];
   comparison: ComparisonView | null;
   statements: ComparisonView | null;
+  gradient: GradientView | null;
 }
 
 /** A place in the user's code; columns are 0-based. `end_line` is set if it spans several lines. */
@@ -264,6 +288,20 @@ export interface ShownComparison {
   rows: ComparisonRow[];
 }
 
+/** The JSON of the type `application/vnd.tcompile.gradient+json`. */
+export interface ShownGradient {
+  kind: "gradient";
+  version: 1;
+  function: string;
+  value: number;
+  rows: GradientRow[];
+  steps: number[];
+  function_ms: number;
+  gradient_ms: number;
+  lines: string;
+  graphs: GraphView[];
+}
+
 /** The JSON of the type `application/vnd.tcompile.report+json`. */
 export interface ShownReport {
   kind: "report";
@@ -274,6 +312,7 @@ export interface ShownReport {
   waiting: string[];
   comparison: ComparisonView | null;
   statements: ComparisonView | null;
+  gradient: GradientView | null;
 }
 
 /** A display of tcompile. */
@@ -285,4 +324,5 @@ export type Shown =
   | ShownGuardFailure
   | ShownExplain
   | ShownComparison
+  | ShownGradient
   | ShownReport;

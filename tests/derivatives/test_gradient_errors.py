@@ -1,0 +1,81 @@
+"""Errors of finite differences by their step.
+
+Input: small functions, right and wrong gradients. Output: none; the tests fail where a verdict is wrong. Why: one step
+alone may agree, or differ, by chance.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tcompile
+from tcompile.errors import InvalidType
+from tcompile.gradient_checks import STEPS
+
+
+def test_arguments_of_all_kinds():
+    def f(x, p, n=3, *, s):
+        return np.sum(np.sin(x) ** n) * p["a"] + s * s + np.sum(p["b"][0])
+
+    x, p = np.linspace(0.0, 1.0, 5), {"a": 2.0, "b": [np.ones(2), 3.0]}
+    found = tcompile.gradient_errors(f)(x, p, 2, s=2.0)
+    assert [errors.argument for errors in found] == ["x", "p", "s"]
+    assert all(errors.agrees and errors.steps == STEPS and len(errors.errors) == len(STEPS) for errors in found)
+    assert found[2].gradient == 4.0 and found[1].gradient["b"][1] == 0.0
+    np.testing.assert_array_equal(x, np.linspace(0.0, 1.0, 5))
+    assert str(found[0]).startswith("x: agrees with finite differences, by ")
+    assert [errors.argument for errors in tcompile.gradient_errors(np.add)(1.0, 2.0)] == ["x1", "x2"]
+
+
+def test_the_error_falls_with_the_square_of_the_step():
+    (found,) = tcompile.gradient_errors(lambda x: np.exp(np.sum(x)))(np.full(3, 0.1))
+    first, third = found.errors[0], found.errors[2]
+    assert 50 < first / third < 200 and found.best < 1e-8
+
+
+def test_other_directions():
+    f = tcompile.gradient_errors(lambda x: np.sum(x**3), seed=1)
+    (one,), (other,) = f(np.ones(4)), tcompile.gradient_errors(lambda x: np.sum(x**3), seed=2)(np.ones(4))
+    assert one.slope != other.slope and (f(np.ones(4))[0]).slope == one.slope
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_wrong_gradient_differs_at_all_steps(dtype):
+    @tcompile.custom_vjp
+    def f(x):
+        return np.sum(x**2)
+
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * x,))
+    (found,) = tcompile.gradient_errors(f)(np.ones(3, dtype))
+    assert not found.agrees and 0.4 < found.best < 0.6 and "DIFFERS" in str(found)
+
+
+def test_no_value_beside_the_arguments():
+    """There are steps at which the function has no value; the smaller ones still confirm the gradient."""
+    (found,) = tcompile.gradient_errors(lambda x: np.sum(np.log(x)))(np.array([1e-6, 1.0]))
+    assert np.isnan(found.errors[0]) and found.agrees
+
+
+def test_what_cannot_be_checked():
+    with pytest.raises(InvalidType, match="no argument is a float"):
+        tcompile.gradient_errors(lambda n: n)(3)
+    with pytest.raises(InvalidType, match="fun must be callable, got int 3"):
+        tcompile.gradient_errors(3)
+
+
+def test_machine_code_answers_the_derivative_of_a_compiled_function():
+    """It has the function's own parameters, as that of a plain one does."""
+    compiled = tcompile.compile(lambda a, b=2.0: a * b)
+    assert tcompile.grad(compiled).__code__.co_varnames[:2] == ("a", "b")
+    assert tcompile.grad(compiled)(3.0) == 2.0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_constant_cotangents(dtype):
+    """The cotangent of a mean is one number; no array of it is made."""
+    x = np.linspace(0.5, 2.0, 21, dtype=dtype).reshape(7, 3)
+    gradient = tcompile.compile(lambda x: tcompile.grad(lambda x: np.mean(x * x) * 3.0)(x))
+    expected = (np.full((), 3.0, dtype) / 21 * x) * 2
+    np.testing.assert_allclose(gradient(x), expected, rtol=4 * np.finfo(dtype).eps)
+    assert not {"full", "broadcast_to"} & {node.op for node in gradient.graphs[0].view().nodes}
