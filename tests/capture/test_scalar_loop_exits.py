@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from differential import check
@@ -203,6 +205,31 @@ def test_a_helper_that_returns_numbers_alone_breaks_nothing():
 def test_fullgraph_keeps_one_graph():
     compiled = tcompile.compile(index_or_none, fullgraph=True)
     assert [compiled(*arrays(place)) for place in PLACES] == [None, 0, 7, 39]
+
+
+def skips_while_asked(x, y):
+    """``s`` stays a Python float as long as iterations are skipped."""
+    s, how, over = 1.0, 0, 0
+    for i in range(len(x)):
+        if y[0] == 2.0:
+            over += 1
+            if over > 40:
+                how = 1
+                break
+            continue
+        s = math.sqrt(s + 1.5) / 1.25 + x[i % 8]
+    return how, (i - over if over else -1), s
+
+
+def test_the_last_kinds_are_those_of_the_node():
+    seen: list[object] = []
+    compiled = tcompile.compile(skips_while_asked, dynamic=True)
+    with bus.listening(seen.append):
+        for size in (60, 70, 60, 70):
+            x = np.linspace(0.0, 1.0, size)
+            assert compiled(x, np.zeros(3)) == skips_while_asked(x, np.zeros(3))
+    assert not [event for event in seen if isinstance(event, FellBack)]
+    check(skips_while_asked, lambda: (np.linspace(0.0, 1.0, 60), np.full(3, 2.0)), backends=BACKENDS, ulp=0)
 
 
 # -- exceptions --------------------------------------------------------------------------------------------------------

@@ -491,11 +491,13 @@ class _Stretch:
         found = list(self.t.exits.values())
         if not found:
             raise Refused("it never ends")
-        late = self._after_all()
-        main = max(
-            reversed(found),
-            key=lambda exit: (len(exit.state[2]), any(block.number in late for block, _ in exit.blocks)),
-        )
+        late, last = self._after_all()
+
+        def rank(exit: Exit) -> tuple[int, bool, bool]:
+            numbers = {block.number for block, _ in exit.blocks}
+            return len(exit.state[2]), not numbers.isdisjoint(late), not numbers.isdisjoint(last)
+
+        main = max(reversed(found), key=rank)
         tx = self.tx
         at = main.state[0]
         returns = self.f is tx.frames[0] and (at < 0 or self._only_returns(at))
@@ -510,10 +512,19 @@ class _Stretch:
                 exits.setdefault(held if returns else tuple(map(without_numbers, held)), exit)
         return [exit for exit in exits.values() if exit is main or all(map(is_kept, _kinds_of(exit)))]
 
-    def _after_all(self) -> set[int]:
-        """The blocks that can follow the start of another iteration than the first."""
-        waiting = [each.block.number for each in self.t.iterations if each.block.state in self.t.repeated]
-        met = set[int]()
+    def _after_all(self) -> tuple[set[int], set[int]]:
+        """The blocks that can follow the start of another iteration than the first; and of one in the last kinds.
+
+        Kinds are the last ones where no iteration in other kinds follows that does not lead back to them.
+        """
+        starts = [each.block.number for each in self.t.iterations if each.block.state in self.t.repeated]
+        after = {start: self._after(start) for start in starts}
+        last = [start for start in starts if all(start in after[other] for other in after[start] & after.keys())]
+        return set().union(*after.values()), set().union(*(after[start] for start in last))
+
+    def _after(self, start: int) -> set[int]:
+        """A block, and those that can follow it."""
+        waiting, met = [start], set[int]()
         while waiting:
             here = waiting.pop()
             if here not in met:
