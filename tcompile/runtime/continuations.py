@@ -98,7 +98,8 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callabl
         with np.errstate(all="ignore"):
             return run(graph, inputs, known=known.pop())
 
-    rest = Rest(captured, evaluated, cache.built.route(captured.exit), None)
+    # A function that is called next is called as it is: it is about to raise an exception.
+    rest = Rest(captured, evaluated, cache.built.route(captured.exit), lambda called: called)
 
     def answered(values: Sequence[Any]) -> tuple[Any, ...]:
         cells = {id(variables[f"p{place}"]): value for place, value in enumerate(values) if type(value) is CellType}

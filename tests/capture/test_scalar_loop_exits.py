@@ -452,10 +452,53 @@ def handles_among_letters(x, y):
     return bad
 
 
+def checked(i, y, v):
+    if v > 5.0:
+        raise Bad(i, y[0])
+    return v * 2.0
+
+
+def called_too(i, y, v):
+    return checked(i, y, v) + 1.0
+
+
+def handles_what_a_call_raises(x, y):
+    bad = 0
+    for i in range(len(x)):
+        try:
+            y[i] += called_too(i, y, float(x[i]))
+            y[i] += 2.0
+        except Bad:
+            bad += i
+    return bad
+
+
+def raises_in_a_call(x, y):
+    n = 0
+    for i in range(len(x)):
+        for j in range(2):
+            y[i] += checked(i + j, y, float(x[i]))
+            n += 1
+    return n
+
+
+def leaves_when_a_call_raises(x, y):
+    how = 0
+    for i in range(len(x)):
+        try:
+            checked(i, y, float(x[i]))
+        except Bad:
+            how = 1
+            break
+        y[i] = i
+    return how, i
+
+
 RAISING = (
     raises, asserts, raises_in_a_nest, raises_in_a_while, handles, handles_in_a_nest, handles_in_a_second_loop,
     handles_in_enumerate, raises_on_the_way_out, raises_if_nothing_is_found, cleans_up, appends, elements,
     raises_among_inner_elements, handles_in_an_inner_enumerate, handles_among_inner_items, handles_among_letters,
+    handles_what_a_call_raises, raises_in_a_call, leaves_when_a_call_raises,
 )  # fmt: skip
 WARNED = (warned_before, warned_in_the_loop)
 

@@ -586,6 +586,7 @@ def _call(t: Translator, i: Instruction) -> None:
     arguments = t.pop(i.arg or 0)
     names, t.keywords = t.keywords, ()
     one, two = t.pop(2)
+    operands = (one, two, *arguments)
     if one.kind == NULL.kind:
         function = two
     elif two.kind == NULL.kind:
@@ -597,7 +598,7 @@ def _call(t: Translator, i: Instruction) -> None:
         arguments = in_order(row, arguments[:count], dict(zip(names, arguments[count:], strict=True)), t.constant)
     elif names:
         raise Refused("a call with keywords")
-    t.stack.append(t.call(function, arguments))
+    t.stack.append(t.call(function, arguments, operands))
 
 
 @_step("CALL_INTRINSIC_1")

@@ -33,6 +33,8 @@ from tcompile.records import dataclass
 
 _MOST_VERSIONS = 6  # of one place in the code
 _MOST_CALLS = 8  # of functions inside of functions
+_REPEATABLE = ("load", "size", "more", "step", "require")
+_QUIET = ("bool", "np.bool", "int", "float")  # kinds of numbers whose arithmetic sets no floating-point flags
 RETURNED = -3  # the target of exits that return
 
 NULL = V(("null",))
@@ -52,7 +54,7 @@ class Iteration:
 class Raising:
     """A block before instructions that lead to an exception, the first of them, and the values there.
 
-    ``before`` is the instruction that leads to them.
+    ``before`` is the instruction that leads to them. Where a called function raises, both are the call.
     """
 
     block: Block
@@ -334,8 +336,8 @@ class Translator(Instructions):
             raise Refused("a step of zero")
         return V(("range", step.known), (start.register, stop.register))
 
-    def call(self, function: V, arguments: list[V]) -> V:
-        """The value of a call."""
+    def call(self, function: V, arguments: list[V], operands: Sequence[V]) -> V:
+        """The value of a call. ``operands`` are what the instruction has taken from the stack."""
         target = function.known
         if function.kind[0] in METHODS:
             return METHODS[function.kind[0]](self, function, arguments)
@@ -347,7 +349,14 @@ class Translator(Instructions):
         inner = self.callee(self, target, arguments) if self.depth < _MOST_CALLS else None
         if inner is None:
             raise Refused(f"a call of {getattr(target, '__name__', 'something')}")
-        return self._enter(inner)
+        return self._enter(inner, operands)
+
+    def _is_repeatable(self, block: Block) -> bool:
+        """Whether it may run twice: it writes nothing, and sets no floating-point flags."""
+        return all(
+            name in _REPEATABLE or (name not in ("store", "draw") and self.kinds[made] in _QUIET)
+            for name, made, *_ in block.lines
+        )
 
     def leave(self, value: V) -> None:
         """Returns a value from the stretch."""
@@ -356,11 +365,15 @@ class Translator(Instructions):
         self.exits.setdefault(state, Exit(state, [])).blocks.append((block, value.registers))
         self.block.end = ("jump", block.number, ())
 
-    def _enter(self, inner: Translator) -> V:
+    def _enter(self, inner: Translator, operands: Sequence[V]) -> V:
         """Inlines a function's code; each return continues after this instruction."""
         self.block.end = ("jump", inner.entry.number, ())
         inner.run(0, ())
         self.accesses += inner.accesses
+        if all(map(self._is_repeatable, self.blocks[inner.entry.number :])):  # plain Python makes the call again
+            stack, variables = (*self.stack, *operands), dict(self._live(self.at, self.env))
+            begin = self.at - (self.instructions[self.at - 1].opname == "PRECALL")
+            self.raising += [Raising(each.block, self.at, begin, stack, variables) for each in inner.raising]
         result: V | None = None
         for state, exit in inner.exits.items():
             (kind,) = state[1]
