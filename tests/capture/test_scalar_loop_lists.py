@@ -9,6 +9,8 @@ import pytest
 import tcompile
 from benchmarks.everyday import peaks
 from tcompile.capture.loops import scalar
+from tcompile.observe import bus
+from tcompile.observe.events import FellBack
 
 from .test_scalar_loops import BACKENDS, captured, check, ops, refused
 
@@ -125,6 +127,28 @@ def test_the_items_are_those_of_plain_python(f, dtype):
 def test_where_there_is_no_room_for_all_items_plain_python_goes_on(f, monkeypatch):
     monkeypatch.setattr(scalar, "ROOM", 3)
     check(f, lambda: (x(),), backends=BACKENDS, calls=3)
+
+
+def appends_in_an_inner_loop(x, n):
+    found = []
+    for i in range(n // 2 + 1):
+        for v in x:
+            if v > 0:
+                found.append(v)
+            found.append(i * v)
+    return found
+
+
+def test_an_iteration_may_append_any_number(monkeypatch):
+    """There is room for more items than the outer loop has iterations, though their number is open."""
+    seen: list[object] = []
+    compiled = tcompile.compile(appends_in_an_inner_loop, dynamic=True)
+    with bus.listening(seen.append):
+        for n in (60, 600):
+            assert compiled(x(30), n) == appends_in_an_inner_loop(x(30), n)
+    assert not [event for event in seen if isinstance(event, FellBack)]
+    monkeypatch.setattr(scalar, "ROOM", 100)
+    check(appends_in_an_inner_loop, lambda: (x(30), 60), backends=BACKENDS, calls=3)
 
 
 def test_an_error_in_the_middle_is_pythons():

@@ -82,7 +82,7 @@ _MOVES = (
 FEW_ITERATIONS = 4  # of straight code: trip counts up to this one are unrolled
 # The most items of a list in a loop without a trip count, and in a loop where only some iterations append. If there
 # are more, Python runs the call.
-ROOM, MOST_ROOM = 1 << 14, 1 << 22
+ROOM, MOST_ROOM = 1 << 18, 1 << 22
 MANY_INSIDE = 16  # trip counts of outer loops over numbers alone: up to this one, iterations are traced
 FEW_APPENDING = 16  # trip counts of loops that append to lists: up to this one, arrays of items cost more
 
@@ -456,9 +456,9 @@ class _Stretch:
         """The most items that a list may get, to which ``always`` each iteration appends, or else some."""
         instructions = (self.f.decoded.instructions[at] for at in self.inside)
         appends = sum(i.argval == "append" or i.opname == "LIST_APPEND" for i in instructions)
-        most = ROOM if self._has_loops_inside() or self.f.decoded.flow.is_left_early(self.header) else MOST_ROOM
-        if self.items is None or not appends:
-            return ROOM
+        most = ROOM if self.f.decoded.flow.is_left_early(self.header) else MOST_ROOM
+        if self.items is None or not appends or (self._has_loops_inside() and not always):
+            return ROOM  # an iteration may append any number
         return self.items.left * appends if always or self.items.left * appends <= most else most
 
     def _is_in_each_iteration(self, at: int) -> bool:

@@ -9,6 +9,7 @@ written, and the other way round.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tcompile.errors import DerivativeError
 from tcompile.graph import ops
@@ -68,8 +69,15 @@ def _zeros(e: Emit, node: Node) -> Node:
     return e.full(node, 0.0, _shape(node))
 
 
+def _is_whole(item: Any) -> bool:
+    """Whether an item of a key leaves no element out."""
+    return item is None or item is Ellipsis or (isinstance(item, slice) and item == slice(None))
+
+
 @derivative(ops.INDEX)
 def _index(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    if all(_is_whole(item) for item in node.attrs["key"]):
+        return [lambda: e.reshape(g, _shape(node))]  # all elements, in order
     path = (step_of(ops.INDEX, node.attrs),)
     return [lambda: Part(path, g)]
 
