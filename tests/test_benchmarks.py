@@ -21,6 +21,7 @@ from benchmarks import (
     forms,
     gpu,
     gpu_report,
+    gradient_costs,
     gradients,
     harness,
     labextension,
@@ -404,6 +405,15 @@ def test_gradients_are_measured(tmp_path):
     assert all(row["difference"] < 1e-9 for row in rows if "jax_ms" in row)
     (page,) = tmp_path.glob("*-gradients.md")
     assert page.read_text(encoding="utf-8").count("| heat |") == 1
+
+
+def test_what_gradients_cost_is_measured(tmp_path):
+    rows = gradient_costs.main(["--tiny", "--seconds", "0", "--only", "heat,kmeans,life", "--out", str(tmp_path)])
+    measured = [row for row in rows if "ratio" in row]
+    assert {row["program"] for row in measured} == {"heat", "kmeans"} and all(row["ratio"] > 0 for row in measured)
+    (page,) = tmp_path.glob("*-gradient-costs.md")
+    text = page.read_text(encoding="utf-8")
+    assert "| heat |" in text and "it has no float arguments" in text
 
 
 @pytest.mark.parametrize("name", ["jacobi", "heat", "fdtd", "cavity"])
