@@ -76,3 +76,30 @@ def test_hostile_names_do_no_harm(lab):
         assert page.evaluate("() => window.harmed") is None
         assert page.evaluate("() => document.querySelector('.jp-Notebook').scrollWidth") < 1200
         page.picture("hostile-displays")
+
+
+GRADIENTS = [
+    CELLS[0],
+    "w, x = np.linspace(0.1, 1.0, 3), np.linspace(-1.0, 1.0, 12).reshape(4, 3)",
+    "%%tcompile --grad loss\ndef loss(w, x):\n    h = np.tanh(x @ w)\n    return np.mean(h * h)\n\nloss(w, x)",
+    "tj.GradientCheck(loss, w, x)",
+    "step = tcompile.compile(lambda w, x: w - 0.1 * tcompile.grad(loss)(w, x))\nstep(w, x);",
+    "step.graphs[0]",
+]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_gradients(lab, theme):
+    with lab(GRADIENTS, theme=theme, height=3600) as page:
+        page.run()
+        page.page.wait_for_timeout(500)
+        text = page.locator(".jp-Notebook").inner_text()
+        assert "Error" not in text and text.count("agrees to") >= 4 and "DIFFERS" not in text
+        drawn = page.locator(".tc-picture, .tcd-tabs").last
+        before = drawn.inner_text()
+        drawn.get_by_text("backward", exact=False).first.click()
+        page.page.wait_for_timeout(500)
+        assert drawn.inner_text() != before
+        page.get_by_role("button", name="Other directions").click()
+        page.page.wait_for_timeout(1500)
+        page.picture(f"gradients-{theme}")
