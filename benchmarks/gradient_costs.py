@@ -1,8 +1,8 @@
 """What gradients cost beside their functions: ``python -m benchmarks.gradient_costs [--only heat,mlp] [--out FOLDER]``.
 
 Input: the programs of ``benchmarks.programs``.
-Output: a table, and with ``--out`` JSON and a page: medians of calls of the compiled function and of its gradient by all
-float arguments, in turn on the same data, on one thread.
+Output: a table, and with ``--out`` JSON and a page: medians of calls of the compiled function and of its gradient by
+all float arguments, in turn on the same data, on one thread.
 Why: reverse mode costs a small multiple of its function. A larger ratio shows where to work next.
 
 The gradient is that of a random weighted sum of all floats that the program returns. A program without such a result,

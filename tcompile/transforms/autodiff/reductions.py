@@ -175,6 +175,8 @@ def _recurrence(e: Emit, factors: Node, terms: Node) -> Node:
 @derivative(ops.MATMUL)
 def _matmul(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     a, b = node.inputs
+    if 1 in (a.tensor.ndim, b.tensor.ndim) and max(a.tensor.ndim, b.tensor.ndim) <= 2:
+        return _of_a_vector(e, node, g)
     a2 = e.reshape(a, [1, *a.tensor.shape]) if a.tensor.ndim == 1 else a
     b2 = e.reshape(b, [*b.tensor.shape, 1]) if b.tensor.ndim == 1 else b
 
@@ -196,6 +198,20 @@ def _matmul(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
         return e.reshape(e.sum_to(whole, b2.tensor.shape), b.tensor.shape)
 
     return [to_a, to_b]
+
+
+def _of_a_vector(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    """The product of a vector with a vector or a matrix: outer products are multiplications, which fuse."""
+    a, b = (e.cast(operand, g.tensor.dtype) for operand in node.inputs)
+    if a.tensor.ndim == b.tensor.ndim:
+        return [lambda: e.multiply(g, b), lambda: e.multiply(g, a)]
+
+    def outer(column: Node, row: Node) -> Node:
+        return e.multiply(e.reshape(column, [*column.tensor.shape, 1]), e.reshape(row, [1, *row.tensor.shape]))
+
+    if a.tensor.ndim == 2:
+        return [lambda: outer(g, b), lambda: e(ops.MATMUL, _transposed(e, a), g)]
+    return [lambda: e(ops.MATMUL, b, g), lambda: outer(a, g)]
 
 
 def _transposed(e: Emit, x: Node) -> Node:
