@@ -23,6 +23,7 @@ from tcompile.annotations.batching import vmap
 from tcompile.annotations.custom_rules import custom_jvp, custom_vjp
 from tcompile.annotations.derivatives import (
     COMPILE,
+    FUNCTIONS,
     PLAIN,
     checkpoint,
     forward,
@@ -48,6 +49,7 @@ from tcompile.observe.events import FellBack
 from tcompile.polls import Changed
 from tcompile.runtime import debuggers
 from tcompile.runtime.cache import CompileSettings
+from tcompile.runtime.dispatch import CompiledFunction
 from tcompile.stance import set_stance
 
 _Function = Callable[..., Any]
@@ -310,6 +312,7 @@ def _check_float(value: Any, name: str) -> None:
 
 PLAIN.append(_plainly)
 COMPILE.append(compile)
+FUNCTIONS.append(CompiledFunction)
 
 __all__ = [
     "checkpoint", "custom_jvp", "custom_vjp", "grad", "hessian", "hvp", "jacfwd", "jacrev", "jvp", "linearize",

@@ -17,6 +17,7 @@ import numpy as np
 
 from tcompile.annotations.derivatives import copied, grad, product, value_and_grad, weighed
 from tcompile.annotations.trees import leaves_of, mapped
+from tcompile.debug.copying import copied as deep_copy
 from tcompile.derivatives import spied
 from tcompile.errors import InvalidArgument, InvalidType
 from tcompile.graph import Graph, Node, ops
@@ -79,7 +80,8 @@ def _plus(x: Any, d: Any, by: float) -> Any:
 
 
 STEPS = tuple(10.0 ** (-n / 2) for n in range(2, 25))  # from 0.1 to 1e-12
-_LOOSEST = {"float16": 0.3, "float32": 1e-2}  # the errors of differences in these dtypes; of others, 1e-5
+_TOLERANCES = {"float16": 0.3, "float32": 1e-2}  # the errors of differences in these dtypes; of others, 1e-5
+_NO_VALUE = (ArithmeticError, ValueError, np.linalg.LinAlgError)  # what functions raise beside their domain
 
 
 @dataclass(frozen=True)
@@ -89,13 +91,21 @@ class GradientErrors:
     Differences of a smooth function have an error that falls as the square of the step, until rounding dominates. So a
     right gradient has a small error at some step; a wrong one has a large error at all steps.
 
-    Attributes:
-        argument: the parameter's name, or its position.
-        gradient: the gradient by it, in its structure.
-        slope: the derivative along the direction, as the gradient gives it.
-        steps: the steps, relative to the largest element of the argument, or to 1 where that is smaller.
-        errors: the error for each step, relative to the derivative; NaN where the function has no value there.
-        tolerance: the largest error of a right gradient, at the best step: 1e-5, or 0.01 for single precision.
+    Attributes
+    ----------
+    argument : str
+        The parameter's name, or its position.
+    gradient : tree of arrays and floats
+        The gradient by it, in its structure.
+    slope : float
+        The derivative along the direction, as the gradient gives it.
+    steps : tuple of float
+        The steps, relative to each element of the argument, or to 1 where it is smaller.
+    errors : tuple of float
+        The error for each step, relative to the largest of the derivative, the differences, and the slope of the secant
+        at the largest step; NaN where the function has no value there.
+    tolerance : float
+        The largest error of a right gradient, at the best step: 1e-5, or 0.01 where single precision is involved.
     """
 
     argument: str
@@ -116,7 +126,11 @@ class GradientErrors:
         return self.best <= self.tolerance
 
     def __str__(self) -> str:
-        step = self.steps[self.errors.index(self.best)] if np.isfinite(self.best) else np.nan
+        if not np.isfinite(self.slope):
+            return f"{self.argument}: the gradient is not finite"
+        if not np.isfinite(self.best):
+            return f"{self.argument}: the function has no value beside the arguments"
+        step = self.steps[self.errors.index(self.best)]
         says = "agrees with" if self.agrees else "DIFFERS from"
         return f"{self.argument}: {says} finite differences, by {self.best:.1e} at a step of {step:.0e}"
 
@@ -128,7 +142,7 @@ def gradient_errors(fun: _Function, seed: int = 0) -> _Function:
     ----------
     fun : callable
         A function whose value is a scalar, as for ``grad``. It runs once for the gradient, and twice for each step and
-        argument, on copies of the arguments.
+        argument, on deep copies of the arguments.
     seed : int
         Another seed gives other directions.
 
@@ -141,6 +155,8 @@ def gradient_errors(fun: _Function, seed: int = 0) -> _Function:
     ------
     InvalidType
         ``fun`` is no function, or no argument is a float.
+    DerivativeError
+        ``fun`` has no derivative, or an argument holds something beside floats.
 
     Examples
     --------
@@ -153,45 +169,58 @@ def gradient_errors(fun: _Function, seed: int = 0) -> _Function:
         raise InvalidType(f"gradient_errors: fun must be callable, got {type(fun).__name__} {fun!r}")
 
     def errors(*args: Any, **kwargs: Any) -> list[GradientErrors]:
-        given = _by_place(args, kwargs)
-        numbers, names = _float_places("gradient_errors", given)
-        gradients = grad(fun, numbers, argnames=names)(*copied(args), **copied(kwargs))
+        given = by_place(args, kwargs)
+        numbers, names = float_places("gradient_errors", given)
+        args, kwargs = deep_copy((args, kwargs))
+        gradients = grad(fun, numbers, argnames=names)(*args, **kwargs)
         random = np.random.default_rng(seed)
         places: list[int | str] = [*numbers, *names]
-        return [_errors(fun, given, place, g, random) for place, g in zip(places, gradients, strict=True)]
+        floats = [leaf for value in given.values() for leaf in leaves_of(value) if _is_float(leaf)]
+        dtypes = {str(getattr(leaf, "dtype", "float64")) for leaf in floats}
+        tolerance = max(_TOLERANCES.get(dtype, 1e-5) for dtype in dtypes)
+        return [_errors(fun, given, place, g, random, tolerance) for place, g in zip(places, gradients, strict=True)]
 
     return errors
 
 
 def _errors(
-    fun: _Function, given: Mapping[int | str, Any], place: int | str, gradient: Any, random: np.random.Generator
+    fun: _Function,
+    given: Mapping[int | str, Any],
+    place: int | str,
+    gradient: Any,
+    random: np.random.Generator,
+    tolerance: float,
 ) -> GradientErrors:
     value = given[place]
-    floats = [leaf for leaf in leaves_of(value) if _is_float(leaf)]
-    along = mapped(lambda leaf: _direction(random, leaf) if _is_float(leaf) else 0, value)
-    size = max(1.0, *(float(np.max(np.abs(leaf), initial=0.0)) for leaf in floats))
-    slope = float(sum(np.sum(g * d) for g, d in zip(leaves_of(gradient), leaves_of(along), strict=True)))
+    along = mapped(lambda leaf: _direction(random, leaf) * np.maximum(1.0, np.abs(leaf)), value)
+    slope = float(product(gradient, along))
 
     def at(by: float) -> float:
-        def moved(leaf: Any, d: Any) -> Any:
-            if not _is_float(leaf):
-                return leaf
-            made = leaf + by * d
-            return made.astype(leaf.dtype) if isinstance(leaf, np.ndarray | np.generic) else made
+        there = deep_copy({**given, place: mapped(lambda leaf, d: _moved(leaf, by * d), value, along)})
+        positional = [there[n] for n in sorted(n for n in there if isinstance(n, int))]
+        try:
+            return float(fun(*positional, **{n: there[n] for n in there if isinstance(n, str)}))
+        except _NO_VALUE:
+            return float("nan")
 
-        there = {**given, place: mapped(moved, value, along)}
-        positional = [copied(there[n]) for n in sorted(n for n in there if isinstance(n, int))]
-        return float(fun(*positional, **{n: copied(there[n]) for n in there if isinstance(n, str)}))
-
-    found = []
+    found, secant = [], 0.0
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of values beside those of the call
+        here = at(0.0)
         for step in STEPS:
-            numeric = (at(step * size) - at(-step * size)) / (2 * step * size)
-            found.append(abs(numeric - slope) / (max(abs(numeric), abs(slope)) or 1.0))
-    names = [str(getattr(leaf, "dtype", "float64")) for leaf in floats]
-    tolerance = max(_LOOSEST.get(name, 1e-5) for name in names)
+            up, down = at(step), at(-step)
+            numeric = (up - down) / (2 * step)
+            secant = secant or max(abs(up - here), abs(down - here)) / step  # at a minimum the slope is 0, this is not
+            found.append(abs(numeric - slope) / (max(abs(numeric), abs(slope), secant) or 1.0))
+            secant = secant if np.isfinite(secant) else 0.0
     return GradientErrors(_name_of(fun, place), gradient, slope, STEPS, tuple(found), tolerance)
+
+
+def _moved(leaf: Any, by: Any) -> Any:
+    """A float beside another one, of its kind and dtype."""
+    if isinstance(leaf, np.ndarray):
+        return np.asarray(leaf + by, leaf.dtype)
+    return leaf.dtype.type(leaf + by) if isinstance(leaf, np.generic) else leaf + float(by)
 
 
 def _name_of(fun: _Function, place: int | str) -> str:
@@ -199,22 +228,23 @@ def _name_of(fun: _Function, place: int | str) -> str:
     if isinstance(place, str):
         return place
     try:
-        parameters = list(inspect.signature(fun).parameters.values())
+        parameters = list(inspect.signature(fun).parameters.values())[: place + 1]
     except (TypeError, ValueError):
         return str(place)
-    known = place < len(parameters) and parameters[place].kind is not inspect.Parameter.VAR_POSITIONAL
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    known = len(parameters) > place and all(parameter.kind in kinds for parameter in parameters)
     return parameters[place].name if known else str(place)
 
 
-def _by_place(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[int | str, Any]:
+def by_place(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[int | str, Any]:
     """The arguments of a call by their positions and names."""
     given: dict[int | str, Any] = dict(enumerate(args))
     given.update(kwargs)
     return given
 
 
-def _float_places(name: str, given: Mapping[int | str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The positions and names of the arguments that are floats or hold them."""
+def float_places(name: str, given: Mapping[int | str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The positions and names of the arguments that are floats or hold them; ``name`` is the caller's, for errors."""
     floats = [place for place, value in given.items() if any(map(_is_float, leaves_of(value)))]
     if not floats:
         raise InvalidType(f"{name}: no argument is a float or an array of floats")
@@ -285,8 +315,8 @@ def find_nan(fun: _Function) -> _Function:
         raise InvalidType(f"find_nan: fun must be callable, got {type(fun).__name__} {fun!r}")
 
     def find(*args: Any, **kwargs: Any) -> FirstNan | None:
-        given = _by_place(args, kwargs)
-        numbers, names = _float_places("find_nan", given)
+        given = by_place(args, kwargs)
+        numbers, names = float_places("find_nan", given)
         for place, value in given.items():
             if any(map(_has_nan, leaves_of(value))):
                 return FirstNan(f"argument {place!r}", "input", False, ())
@@ -352,4 +382,6 @@ def _has_nan(value: Any) -> bool:
     )
 
 
-__all__ = ["FirstNan", "GradientErrors", "check_grads", "find_nan", "gradient_errors"]
+__all__ = [
+    "STEPS", "FirstNan", "GradientErrors", "by_place", "check_grads", "find_nan", "float_places", "gradient_errors",
+]  # fmt: skip

@@ -137,16 +137,17 @@ class ReportView(View):
 class GradientRow:
     """The gradient by one argument: its norm, and its relative error by finite differences of each step.
 
-    ``best`` is the smallest of ``errors``; it is None where the function has no value at any step.
+    ``best`` is the smallest of ``errors``. Errors are None where the function has no value at that step, or the
+    gradient is not finite; then ``norm`` is None, too.
     """
 
     argument: str = ""
     shape: str = ""
-    norm: float = 0.0
+    norm: float | None = 0.0
     best: float | None = None
     step: float | None = None
     agrees: bool = True
-    errors: tuple[float, ...] = ()
+    errors: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,7 +181,7 @@ class GradientView(View):
             (
                 f"<code>{html.short(row.argument, 40)}</code>",
                 html.text(row.shape),
-                f"{row.norm:.4g}",
+                norm_text(row),
                 self._verdict(row),
             )
             for row in self.rows
@@ -201,12 +202,19 @@ class GradientView(View):
     def text(self) -> str:
         """Returns the same as text, without the graphs."""
         lines = [f"gradient of {self.function}: {self.headline()}"]
-        lines += [f"  by {row.argument} {row.shape}: norm {row.norm:.4g}, {verdict(row)}" for row in self.rows]
+        lines += [f"  by {row.argument} {row.shape}: norm {norm_text(row)}, {verdict(row)}" for row in self.rows]
         return "\n".join([*lines, self.lines]).rstrip()
+
+
+def norm_text(row: GradientRow) -> str:
+    """The norm as text."""
+    return "not finite" if row.norm is None else f"{row.norm:.4g}"
 
 
 def verdict(row: GradientRow) -> str:
     """Whether finite differences confirm a gradient, in words."""
+    if row.norm is None:
+        return "tcompile.find_nan tells where that begins"
     if row.best is None:
         return "no finite differences: the function has no value beside the arguments"
     return f"{'agrees to' if row.agrees else 'DIFFERS by'} {row.best:.1e}, at a step of {row.step:.0e}"

@@ -5,7 +5,7 @@ Output: a ``GradientView``.
 Why: ``%tcompile grad``, ``%%tcompile --grad`` and the widget ``GradientCheck`` show the same facts.
 
 >>> import numpy as np
->>> print(gradient_view(np.linalg.norm, np.array([3.0, 4.0]), budget=0).rows[0].agrees)
+>>> gradient_view(np.linalg.norm, (np.array([3.0, 4.0]),), {}, budget=0).rows[0].agrees
 True
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import ast
 import statistics
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,10 +23,11 @@ from IPython.core.error import UsageError
 import tcompile
 from tcompile.annotations.trees import leaves_of
 from tcompile.debug.copying import copied
-from tcompile.gradient_checks import GradientErrors, gradient_errors
+from tcompile.gradient_checks import GradientErrors, by_place, float_places, gradient_errors
 from tcompile.observe.display.html import COLOURS
 from tcompile_jupyter.chart import Series, chart
 from tcompile_jupyter.displays import GradientRow, GradientView
+from tcompile_jupyter.status import is_compiled
 
 if TYPE_CHECKING:
     from tcompile_jupyter.cells import Cell
@@ -34,11 +35,12 @@ if TYPE_CHECKING:
 _LEAST = 1e-17  # smaller errors are drawn there
 _MOST_GRAPHS = 3
 _SAMPLE = 2e-4  # seconds for one sample
-_WARM_UPS = 4  # calls that compile, and move to machine code
+_WARM_UPS = 5  # calls that compile, and move to machine code; all but the last are not counted
+_MOST_CALLS = 1 << 12
 
 
 def gradient_view(
-    function: Callable[..., Any], *args: Any, budget: float = 0.4, seed: int = 0, **kwargs: Any
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, budget: float = 0.4, seed: int = 0
 ) -> GradientView:
     """Differentiates ``function`` by all its float arguments, and looks at the result.
 
@@ -46,8 +48,8 @@ def gradient_view(
     ----------
     function : callable
         A function whose value is a float.
-    *args, **kwargs
-        Its arguments, which are copied for each call.
+    args, kwargs : sequence, mapping
+        Its arguments. They are copied; short calls that are timed share a copy.
     budget : float
         The seconds that timing may take.
     seed : int
@@ -65,14 +67,18 @@ def gradient_view(
     DerivativeError
         The function has no derivative.
     """
+    numbers, names = float_places("the gradient", by_place(args, kwargs))
     checked = gradient_errors(function, seed)(*args, **kwargs)
-    numbers = tuple(n for n, value in enumerate(args) if _has_float(value))
-    names = tuple(name for name, value in kwargs.items() if _has_float(value))
     both = tcompile.value_and_grad(function, numbers, argnames=names)
-    explained = tcompile.explain(both)(*copied(args), **copied(kwargs))
-    value, _ = both(*copied(args), **copied(kwargs))
+
+    def call(run: Callable[..., Any]) -> Any:
+        given, named = copied((tuple(args), dict(kwargs)))
+        return run(*given, **named)
+
+    explained = call(tcompile.explain(both))
+    value, _ = call(both)
     views = [graph.view() for graph in explained.graphs if hasattr(graph, "view")]
-    plain = function if hasattr(function, "entries") else tcompile.compile(function)
+    plain = function if is_compiled(function) else tcompile.compile(function)
     return GradientView(
         function=str(getattr(function, "__name__", function)), value=float(value),
         rows=tuple(map(_row, checked)), steps=checked[0].steps,
@@ -85,13 +91,13 @@ def gradient_view(
 def last_call(cell: Cell, name: str) -> str:
     """The text of the last call of the function ``name`` in the statements of a cell, outside of its functions.
 
-    It is evaluated once more after the cell, so its arguments must be names, numbers, attributes or elements. Raises
+    Its arguments are evaluated after the cell, so they must be names, numbers, attributes or elements. Raises
     UsageError where there is no such call.
     """
     found = [node for statement in cell.tree.body for node in _calls(statement) if ast.unparse(node.func) == name]
     if not found:
         raise UsageError(f"%%tcompile --grad {name}: no statement of this cell calls {name}; %tcompile grad CALL can")
-    call = max(found, key=lambda node: (node.lineno, node.col_offset))
+    call = max(found, key=lambda node: (node.end_lineno or 0, node.end_col_offset or 0))
     for value in [*call.args, *(keyword.value for keyword in call.keywords)]:
         if not all(isinstance(node, _REPEATABLE) for node in ast.walk(value)):
             raise UsageError(
@@ -100,6 +106,10 @@ def last_call(cell: Cell, name: str) -> str:
     return ast.unparse(call)
 
 
+_SCOPES = (  # their names are not the cell's
+    ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp,
+    ast.GeneratorExp,
+)  # fmt: skip
 _REPEATABLE = (
     ast.Name, ast.Constant, ast.Attribute, ast.Subscript, ast.Slice, ast.Tuple, ast.List, ast.Dict, ast.Starred,
     ast.UnaryOp, ast.unaryop, ast.BinOp, ast.operator, ast.expr_context,
@@ -107,7 +117,7 @@ _REPEATABLE = (
 
 
 def _calls(tree: ast.AST) -> Iterator[ast.Call]:
-    if isinstance(tree, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+    if isinstance(tree, _SCOPES):
         return
     if isinstance(tree, ast.Call):
         yield tree
@@ -115,21 +125,18 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
         yield from _calls(inner)
 
 
-def _has_float(value: Any) -> bool:
-    return any(np.asarray(leaf).dtype.kind == "f" for leaf in leaves_of(value))
-
-
 def _row(errors: GradientErrors) -> GradientRow:
-    leaves = [leaf for leaf in leaves_of(errors.gradient) if np.asarray(leaf).dtype.kind == "f"]
-    finite = np.isfinite(errors.best)
+    leaves = leaves_of(errors.gradient)
+    norm = float(np.sqrt(sum(np.sum(np.square(leaf, dtype=float)) for leaf in leaves)))
+    finite = bool(np.isfinite(errors.best))
     return GradientRow(
         argument=errors.argument,
         shape=", ".join(str(np.shape(leaf)) for leaf in leaves[:3]) + (", …" if len(leaves) > 3 else ""),
-        norm=float(np.sqrt(sum(np.sum(np.square(leaf, dtype=float)) for leaf in leaves))),
+        norm=norm if np.isfinite(norm) else None,
         best=errors.best if finite else None,
         step=errors.steps[errors.errors.index(errors.best)] if finite else None,
         agrees=errors.agrees,
-        errors=errors.errors,
+        errors=tuple(error if np.isfinite(error) else None for error in errors.errors),
     )
 
 
@@ -141,24 +148,21 @@ def _drawing(checked: Sequence[GradientErrors]) -> str:
     return chart(series, x="step of the finite differences", y="relative error", tell=lambda value: f"{value:.0e}")
 
 
-def _median(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], budget: float) -> float:
-    """The median time of a call, in milliseconds. Short calls are repeated for one sample."""
+def _median(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], budget: float) -> float:
+    """The median time of a call, in milliseconds. Short calls are repeated for one sample, with the same arguments."""
     end, calls = time.perf_counter() + budget, 1
-    given, named = copied((args, kwargs))
     taken: list[float] = []
-    for _ in range(_WARM_UPS):
-        function(*given, **named)
-    while not taken or time.perf_counter() < end:
-        start = time.perf_counter()
-        for _ in range(calls):
-            function(*given, **named)
-        seconds = time.perf_counter() - start
-        if seconds < _SAMPLE and not taken:
-            calls *= 2
-            if time.perf_counter() < end:
-                continue
+    while len(taken) < _WARM_UPS or time.perf_counter() < end:
+        given, named = copied((tuple(args), dict(kwargs)))
+        with np.errstate(all="ignore"):
+            start = time.perf_counter()
+            for _ in range(calls):
+                function(*given, **named)
+            seconds = time.perf_counter() - start
         taken.append(seconds / calls * 1e3)
-    return statistics.median(taken)
+        if seconds < _SAMPLE and len(taken) >= _WARM_UPS and calls < _MOST_CALLS:
+            calls, taken = 2 * calls, taken[: _WARM_UPS - 1]
+    return statistics.median(taken[_WARM_UPS - 1 :] or taken[-1:])
 
 
 __all__ = ["gradient_view", "last_call"]

@@ -78,7 +78,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     @argument("--fullgraph", action="store_true", help="an error where a function of this cell would break")
     @argument("--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare")
     @argument("--each", action="store_true", help="the same for each statement by itself")
-    @argument("--grad", metavar="NAME", help="look at the gradient of this function, as the cell calls it last")
+    @argument("--grad", metavar="NAME", help="look at the gradient of this function, with the values of its last call")
     @argument("--graph", action="store_true", help="draw the graphs in the report")
     @argument("--explain", action="store_true", help="say all that is known: graphs, breaks, guards, times")
     @argument("--profile", action="store_true", help="count compiles, calls and guard failures, and time the calls")
@@ -257,7 +257,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
 
     def _gradient(self, what: str) -> GradientView:
         function, args, kwargs = self._call("grad", what)
-        return gradient_view(function, *args, **kwargs)
+        return gradient_view(function, args, kwargs)
 
     def _set_watch(self, what: str) -> None:
         if what not in WATCH:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,7 @@ from tcompile.errors import InvalidArgument, InvalidType
 
 _Function = Callable[..., Any]
 PLAIN: list[_Function] = []  # what ``tcompile.derivatives`` puts here: the same, by the reference evaluation
+FUNCTIONS: list[type] = [FunctionType]  # and the class of compiled functions, which is put here likewise
 COMPILE: list[_Function] = []  # likewise: ``tcompile.compile``
 
 
@@ -293,16 +294,16 @@ def _with_parameters(function: _Function, fun: Any, defaults: bool) -> _Function
     ``function`` itself where ``fun`` is no Python function, compiled or not, or has parameters that are not positional.
     """
     inner = getattr(fun, "__func__", fun)
-    code, given = getattr(inner, "__code__", None), getattr(inner, "__defaults__", None)
-    if not isinstance(code, CodeType) or code.co_flags & _SPREAD or code.co_kwonlyargcount:
+    if type(inner) not in FUNCTIONS or inner.__code__.co_flags & _SPREAD or inner.__code__.co_kwonlyargcount:
         return function
-    if given and not defaults:
+    if inner.__defaults__ and not defaults:
         return function
+    code = inner.__code__
     names = code.co_varnames[int(inner is not fun) : code.co_argcount]
     if "_inner" in names:
         return function
     made = _caller(names, code.co_posonlyargcount)(function)
-    made.__defaults__ = given
+    made.__defaults__ = inner.__defaults__
     answer: _Function = made
     return answer
 

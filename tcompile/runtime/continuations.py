@@ -98,7 +98,7 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callabl
         with np.errstate(all="ignore"):
             return run(graph, inputs, known=known.pop())
 
-    # A function that is called next is called as it is: it is about to raise an exception.
+    # A function that is called next is called as it is, in plain Python.
     rest = Rest(captured, evaluated, cache.built.route(captured.exit), lambda called: called)
 
     def answered(values: Sequence[Any]) -> tuple[Any, ...]:

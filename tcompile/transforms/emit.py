@@ -94,14 +94,14 @@ class Emit:
 
     def multiply(self, a: Operand, b: Operand) -> Node:
         """``a * b``."""
-        return self._constant(ops.MULTIPLY, a, b) or self(ops.MULTIPLY, *self._alike(a, b))
+        return self._of_filled(ops.MULTIPLY, a, b) or self(ops.MULTIPLY, *self._alike(a, b))
 
     def divide(self, a: Operand, b: Operand) -> Node:
         """``a / b``."""
-        return self._constant(ops.DIVIDE, a, b) or self(ops.DIVIDE, *self._alike(a, b))
+        return self._of_filled(ops.DIVIDE, a, b) or self(ops.DIVIDE, *self._alike(a, b))
 
-    def _constant(self, op: Op, a: Operand, b: Operand) -> Node | None:
-        """The operation on an array of one number and another number; None for other operands."""
+    def _of_filled(self, op: Op, a: Operand, b: Operand) -> Node | None:
+        """The operation on an array that is filled with one number, and another number; None for other operands."""
         value = _value(a) if isinstance(a, Node) else None
         if value is None or type(b) not in (int, float) or not isinstance(a, Node):
             return None

@@ -1,8 +1,8 @@
 """Constant folding, and composition of casts and of views.
 
 Input: a graph.
-Output: one in which rank-0 constants stand as bare numbers beside their users, arithmetic of constants is folded, casts
-of casts are one cast, and views of views are one view.
+Output: one in which rank-0 constants stand as bare numbers beside their users, arithmetic of constants is folded,
+operations read what a broadcast repeats, casts of casts are one cast, and views of views are one view.
 Why: later passes and kernels see fewer nodes.
 
 Every rewrite preserves each bit, each floating-point condition, and aliasing: an output stays an array object of its
@@ -11,6 +11,7 @@ own.
 
 from __future__ import annotations
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -66,9 +67,16 @@ def _pointwise(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node
         return _computed(result, node, operands)
     if node.op is ops.ASTYPE:
         return _cast(result, node, operands)
-    bare = tuple(_unrepeated(o) if n is None else n for o, n in zip(operands, numbers, strict=True))
-    if all(a is b for a, b in zip(bare, operands, strict=True)):
-        return None
+    bare = tuple(o if n is None else n for o, n in zip(operands, numbers, strict=True))
+    for others in (tuple(map(_unrepeated, bare)), bare):
+        made = None if all(map(operator.is_, others, operands)) else _with(result, node, others)
+        if made is not None:
+            return made
+    return None
+
+
+def _with(result: Graph, node: Node, bare: tuple[Operand, ...]) -> Node | None:
+    """The same operation on other operands; None where they give another type."""
     try:
         type = node.op.infer([operand_type(o) for o in bare], node.attrs)
     except (GraphError, UnprovableSizeError):
@@ -78,8 +86,7 @@ def _pointwise(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node
 
 def _unrepeated(operand: Operand) -> Operand:
     """What a broadcast repeats: an operation on it broadcasts by itself."""
-    repeated = isinstance(operand, Node) and operand.op is ops.BROADCAST_TO
-    return operand.operands[0] if isinstance(operand, Node) and repeated else operand
+    return operand.operands[0] if isinstance(operand, Node) and operand.op is ops.BROADCAST_TO else operand
 
 
 def _computed(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:

@@ -494,11 +494,50 @@ def leaves_when_a_call_raises(x, y):
     return how, i
 
 
+def doubled(v):
+    if v > 5.0:
+        raise Bad(v)
+    return v * 2.0
+
+
+def raises_before_its_arithmetic(x, y):
+    for i in range(len(x)):
+        y[i] = doubled(x[i])
+    return y
+
+
+def always_raises(i):
+    raise Bad(i)
+
+
+def calls_what_always_raises(x, y):
+    for i in range(len(x)):
+        if x[i] > 5.0:
+            always_raises(i)
+        y[i] = 2.0 * x[i]
+    return y
+
+
+def a_bound_of_an_inner_loop_in_its_header(x, y):
+    for i in range(0, len(x) - 3, 3):
+        for j in range(i, i + 3):
+            y[j] = 2.0 * x[j]
+    return i, j
+
+
+@pytest.mark.filterwarnings("error::UserWarning")  # of a function that runs in plain Python
+@pytest.mark.parametrize("function", [calls_what_always_raises, a_bound_of_an_inner_loop_in_its_header])
+def test_loops_that_compiling_failed_on(function):
+    for place in PLACES:
+        check(function, lambda place=place: arrays(place), backends=BACKENDS, ulp=0)
+
+
 RAISING = (
     raises, asserts, raises_in_a_nest, raises_in_a_while, handles, handles_in_a_nest, handles_in_a_second_loop,
     handles_in_enumerate, raises_on_the_way_out, raises_if_nothing_is_found, cleans_up, appends, elements,
     raises_among_inner_elements, handles_in_an_inner_enumerate, handles_among_inner_items, handles_among_letters,
     handles_what_a_call_raises, raises_in_a_call, leaves_when_a_call_raises,
+    raises_before_its_arithmetic,
 )  # fmt: skip
 WARNED = (warned_before, warned_in_the_loop)
 

@@ -6,6 +6,8 @@ alone may agree, or differ, by chance.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,56 @@ def test_no_value_beside_the_arguments():
     """There are steps at which the function has no value; the smaller ones still confirm the gradient."""
     (found,) = tcompile.gradient_errors(lambda x: np.sum(np.log(x)))(np.array([1e-6, 1.0]))
     assert np.isnan(found.errors[0]) and found.agrees
+
+
+def test_at_a_minimum():
+    """The derivative is zero, so errors are relative to the slope of a secant."""
+    a = np.random.default_rng(0).standard_normal((20, 3))
+    b = np.arange(20.0)
+    w = np.linalg.lstsq(a, b, rcond=None)[0]
+    (found,) = tcompile.gradient_errors(lambda w: np.mean((a @ w - b) ** 2))(w)
+    assert found.agrees
+    (found,) = tcompile.gradient_errors(lambda x: (x - 0.1) ** 2 * (1 + x))(0.1)
+    assert found.agrees
+    (found,) = tcompile.gradient_errors(lambda x: 1e-9 * x)(0.1)
+    assert found.agrees and found.best < 1e-9
+
+
+def test_exceptions_beside_the_domain():
+    (found,) = tcompile.gradient_errors(lambda x: math.log(x))(1e-3)
+    assert np.isnan(found.errors[0]) and found.agrees
+    (found,) = tcompile.gradient_errors(np.linalg.norm)(np.zeros(2))
+    assert str(found).endswith("the gradient is not finite")
+
+
+def test_arguments_are_not_changed():
+    class Model:
+        w = 1.0
+
+    def f(x, p, y):
+        p.w += 1.0
+        y[...] = y * 2
+        return np.sum(x * y) + 0.0 * p.w
+
+    p, y = Model(), np.array(2.0)
+    assert all(errors.agrees for errors in tcompile.gradient_errors(f)(np.ones(2), p, y))
+    assert p.w == 1.0 and y == 2.0
+
+
+def test_dtypes_and_scales_of_several_arguments():
+    x = np.linspace(0.1, 1.0, 4, dtype=np.float32)
+    assert all(errors.agrees for errors in tcompile.gradient_errors(lambda a, w: np.sum(np.exp(w * a)))(1.5, x))
+    far = {"a": np.array([1.0, 1e6]), "b": np.float64(1e6)}
+    (found,) = tcompile.gradient_errors(lambda p: np.sum(np.log(p["a"])) + np.log(p["b"]))(far)
+    assert found.agrees
+
+
+def test_names_of_arguments():
+    def f(a, *rest, k=1.0):
+        return a * rest[0] * rest[1] * k
+
+    found = tcompile.gradient_errors(f)(1.0, 2.0, 3.0)
+    assert [errors.argument for errors in found] == ["a", "1", "2"]
 
 
 def test_what_cannot_be_checked():

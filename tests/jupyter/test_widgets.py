@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 from xml.etree import ElementTree
 
+import jsonschema
 import numpy as np
 import pytest
 
@@ -21,6 +22,7 @@ import plotly.graph_objects as go
 import tcompile_jupyter as tj
 from tcompile_jupyter import widgets
 from tcompile_jupyter.chart import Series, chart
+from tcompile_jupyter.displays import schema
 from tcompile_jupyter.feed import MOST, Feed, feed
 from tcompile_jupyter.measure import Measured, Sample
 from tcompile_jupyter.widgets.controls import OWN
@@ -286,6 +288,18 @@ def test_a_gradient_beside_finite_differences(opened):
     assert "data:image/svg+xml;base64," in check.picture() and "by x (4,)" in check.picture()
     with pytest.raises(InvalidType, match="no argument is a float"):
         tj.GradientCheck(lambda n: n, 1)
+
+
+def test_arguments_of_any_name(opened):
+    check = opened(tj.GradientCheck(lambda function, seed=1.0, budget=1.0: function * seed * budget, 1.0, seed=3.0))
+    check.turn()
+    assert [row.argument for row in check.view.rows] == ["function", "seed"] and check.view.value == 3.0
+
+
+def test_a_gradient_that_is_not_finite(opened):
+    view = opened(tj.GradientCheck(np.linalg.norm, np.zeros(2))).view
+    assert view.rows[0].norm is None and "norm not finite, tcompile.find_nan tells" in str(view)
+    jsonschema.validate(view.data(), schema())
 
 
 def test_a_wrong_gradient_is_said_to_differ(opened):

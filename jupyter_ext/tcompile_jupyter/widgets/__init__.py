@@ -6,8 +6,8 @@ kernel.
 Why: separate from the magics, which therefore need no ipywidgets.
 
 ``feed``, beside this package, delivers events in batches. ``shown`` is the base class of all widgets; ``picture`` and
-``plot`` are front ends of this package. The widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup``,
-``gradient_check`` and, but for that one, all together, ``dashboard``.
+``plot`` are front ends of this package. The widgets are ``controls``, ``live_graph``, ``timeline``, ``speedup``
+and ``gradient_check``; ``dashboard`` shows all of them but the last.
 """
 
 from tcompile_jupyter.widgets.controls import BackendChooser, ModeChooser, StanceToggle

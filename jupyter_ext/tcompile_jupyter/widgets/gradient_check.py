@@ -21,7 +21,14 @@ from tcompile_jupyter.widgets.shown import Shown, image, text
 class GradientCheck(Shown):
     """The gradient of ``function(*args, **kwargs)`` beside finite differences along a random direction.
 
-    The arguments are copied. A button takes other directions.
+    A button takes other directions.
+
+    Parameters
+    ----------
+    function : callable
+        A function whose value is a float.
+    *args, **kwargs
+        Its arguments, which are copied.
 
     Raises
     ------
@@ -29,13 +36,19 @@ class GradientCheck(Shown):
         No argument is a float.
     DerivativeError
         The function has no derivative.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> GradientCheck(np.linalg.norm, np.array([3.0, 4.0])).agrees
+    True
     """
 
-    def __init__(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> None:
         self.function = function
         self._given = copied((args, kwargs))
         self.seed = 0
-        self.view = gradient_view(function, *args, **kwargs)
+        self.view = gradient_view(function, args, kwargs)
         self._shows = ipywidgets.HTML()
         again = ipywidgets.Button(description="Other directions", icon="refresh", layout={"width": "auto"})
         again.on_click(lambda _: self.turn())
@@ -51,7 +64,7 @@ class GradientCheck(Shown):
         """Takes other directions."""
         self.seed += 1
         args, kwargs = self._given
-        self.view = gradient_view(self.function, *args, seed=self.seed, **kwargs)
+        self.view = gradient_view(self.function, args, kwargs, seed=self.seed)
         self._draw()
         self.redraw(now=True)
 

@@ -87,11 +87,11 @@ export interface FunctionView {
 export interface GradientRow {
   argument: string;
   shape: string;
-  norm: number;
+  norm: number | null;
   best: number | null;
   step: number | null;
   agrees: boolean;
-  errors: number[];
+  errors: (number | null)[];
 }
 
 /** A function's gradient: whether finite differences confirm it, what it costs, and its graph. */

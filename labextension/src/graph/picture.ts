@@ -95,7 +95,7 @@ export class Picture {
       [trans.__("Backward"), () => partOf(graph, true)],
     ];
     const tabs = parts.map(([name], n) =>
-      h("button", { type: "button", class: "tc-tab", "aria-pressed": String(n === 0), click: () => turn(n) }, name),
+      h("button", { type: "button", class: "tc-part", "aria-pressed": String(n === 0), click: () => turn(n) }, name),
     );
     const turn = (number: number): void => {
       tabs.forEach((tab, n) => tab.setAttribute("aria-pressed", String(n === number)));
@@ -104,7 +104,7 @@ export class Picture {
       this.draw(() => this.fit());
     };
     const isDerivative = graph.nodes.some((node) => node.backward) && graph.nodes.some((node) => !node.backward);
-    const named = { class: "tc-tabs", role: "toolbar", "aria-label": trans.__("Part of the graph") };
+    const named = { class: "tc-parts", role: "toolbar", "aria-label": trans.__("Part of the graph") };
     const busy = h("div", { class: "tc-busy tc-dim" }, trans.__("Laying %1 operations out…", graph.ops));
     this.node = h(
       "div",

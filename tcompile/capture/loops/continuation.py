@@ -161,7 +161,7 @@ class LateInt(Value):
 
 
 class LateNumber(Value):
-    """A number that a scalar loop holds where its next iteration begins."""
+    """A number that a scalar loop holds where its next iteration begins, or before an exception."""
 
     def __init__(self, tx: Context, place: int, name: str) -> None:
         self.given = ParameterSource(tx.options.arity + 1 + place, name)

@@ -482,8 +482,8 @@ class _Stretch:
     def _exits(self) -> list[Exit]:
         """The exits that the node has. All others are plain Python's.
 
-        The first one has most variables, in their last kinds: those that they have from the second iteration on, as a
-        Python float that becomes one of NumPy's. Others have the same variables, in other kinds: one may
+        The first one has most variables, in their last kinds (``_after_all``), as a Python float becomes one of
+        NumPy's. Others have the same variables, in other kinds: one may
         be a number or None. Exits that differ in kinds of numbers alone count only where the frame returns to Python
         right after the loop: elsewhere a variable of several kinds ends the graph. So does one that has another kind
         only if there is no iteration.
@@ -515,7 +515,7 @@ class _Stretch:
     def _after_all(self) -> tuple[set[int], set[int]]:
         """The blocks that can follow the start of another iteration than the first; and of one in the last kinds.
 
-        Kinds are the last ones where no iteration in other kinds follows that does not lead back to them.
+        Kinds are the last ones if every iteration that can follow can lead back to them.
         """
         starts = [each.block.number for each in self.t.iterations if each.block.state in self.t.repeated]
         after = {start: self._after(start) for start in starts}
@@ -588,8 +588,8 @@ class _Stretch:
         The loop may be left at the start of such an iteration, because an object that it reads has changed.
         """
         t = self.t
-        told = RangeIterator | RowIterator | TextIterator | Enumerated  # the iterators that are made again
-        if self.items is not None and not isinstance(self.items, told):
+        remade = RangeIterator | RowIterator | TextIterator | Enumerated
+        if self.items is not None and not isinstance(self.items, remade):
             return []
         found: list[dict[str, Any]] = []
         for iteration in t.iterations:

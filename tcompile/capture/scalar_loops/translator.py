@@ -6,8 +6,9 @@ Why: in scalar loops all types follow from those at the start. Each basic block 
 of kinds that reaches it. A variable that is an int in the first iteration and ``np.int64`` afterwards gives two
 versions of the loop, and no value ever has two kinds. ``opcodes`` holds the instructions and calls.
 
-A path that raises in Python ends with ``replay``: plain Python then repeats the whole stretch. Where it is a ``raise``
-of the loop's own function, the block may hold the values with which plain Python goes on there (``loops.scalar``).
+A path that raises in Python ends with ``replay``: plain Python then repeats the whole stretch. Where it is a ``raise``,
+the block may hold the values with which plain Python goes on there, or at the call of the function that raises
+(``loops.scalar``).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from tcompile.capture.scalar_loops.builder import (
     is_number,
     parts_of,
 )
-from tcompile.graph.ops.scalar_loop import dtype_of, is_numpy
+from tcompile.graph.ops.scalar_loop import dtype_of, is_numpy, ways
 from tcompile.records import dataclass
 
 _MOST_VERSIONS = 6  # of one place in the code
@@ -54,7 +55,8 @@ class Iteration:
 class Raising:
     """A block before instructions that lead to an exception, the first of them, and the values there.
 
-    ``before`` is the instruction that leads to them. Where a called function raises, both are the call.
+    ``before`` is the instruction that leads to them. Where a called function raises, it is the call, and the first one
+    is the call or what prepares it.
     """
 
     block: Block
@@ -129,6 +131,7 @@ class Translator(Instructions):
         self.versions: dict[tuple[int, tuple[int, ...]], int] = {}
         self.waiting: list[Block] = []
         self.exits: dict[State, Exit] = {}
+        self.at = -1  # the instruction that is translated
         self.header = -1  # the instruction with which an iteration of the outermost loop begins
         self.iterations: list[Iteration] = []
         self.raising: list[Raising] = []
@@ -351,6 +354,15 @@ class Translator(Instructions):
             raise Refused(f"a call of {getattr(target, '__name__', 'something')}")
         return self._enter(inner, operands)
 
+    def _before(self, block: Block, entry: int) -> Iterator[Block]:
+        """The blocks of a call, which begins with the block ``entry``, from which this one can be reached."""
+        met, grows = {block.number}, True
+        while grows:
+            found = {b.number for b in self.blocks[entry:] if not met.isdisjoint(ways(b.end or ("",)))}
+            grows = not found <= met
+            met |= found
+        return (self.blocks[number] for number in met)
+
     def _is_repeatable(self, block: Block) -> bool:
         """Whether it may run twice: it writes nothing, and sets no floating-point flags."""
         return all(
@@ -370,10 +382,13 @@ class Translator(Instructions):
         self.block.end = ("jump", inner.entry.number, ())
         inner.run(0, ())
         self.accesses += inner.accesses
-        if all(map(self._is_repeatable, self.blocks[inner.entry.number :])):  # plain Python makes the call again
-            stack, variables = (*self.stack, *operands), dict(self._live(self.at, self.env))
-            begin = self.at - (self.instructions[self.at - 1].opname == "PRECALL")
-            self.raising += [Raising(each.block, self.at, begin, stack, variables) for each in inner.raising]
+        stack, variables = (*self.stack, *operands), dict(self._live(self.at, self.env))
+        begin = self.at - (self.instructions[self.at - 1].opname == "PRECALL")
+        self.raising += [
+            Raising(each.block, self.at, begin, stack, variables)  # plain Python makes the call again
+            for each in inner.raising
+            if all(map(self._is_repeatable, self._before(each.block, inner.entry.number)))
+        ]
         result: V | None = None
         for state, exit in inner.exits.items():
             (kind,) = state[1]

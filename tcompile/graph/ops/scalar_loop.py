@@ -20,7 +20,8 @@ A program is ``(kinds, numbers, blocks, results)``, plain tuples throughout, so 
   the number of a generator's state, which it writes, the bit generator's kind, and the kind of draw (``draws``).
   ``hold`` stands where an iteration of the outermost loop begins: a backend may leave the loop there, after a change by
   others. Its operands are the iterator's position, the number of the iteration's version (they differ in the kinds of
-  variables), and the live registers with which the iteration could begin elsewhere.
+  variables), and the live registers with which the iteration could begin elsewhere. Before ``replay`` it holds what
+  plain Python needs to go on before an exception; the number is negative there.
 - the end is ``("jump", block, given)``, ``("back", block, given)`` for a back edge,
   ``("branch", condition, block, given, block, given)``, ``("exit", values)``, or ``("replay",)``, where only plain
   Python can go on.

@@ -301,13 +301,18 @@ class LoopNest:
         return min(found, key=lambda other: len(self.bodies[other]), default=None)
 
     def _range(self, header: int) -> tuple[int, int, int] | None:
-        """The induction variable, the bound and the step of the range with this header."""
+        """The induction variable, the bound and the step of the range with this header.
+
+        None where the header itself computes the bound, which is needed before it.
+        """
         parameters, lines, end = self.blocks[header]
         if end[0] != "branch" or not lines or lines[-1][0] != "more" or end[1] != lines[-1][1]:
             return None
         _, _, at, stop, step = lines[-1]
         amount = self.ranges.made.get(step, ("",))
         if amount[0] != "const" or abs(amount[2]) > _SMALL_STEP or at not in parameters:
+            return None
+        if any(line[1] == stop for line in lines):
             return None
         return (at, stop, amount[2])
 
