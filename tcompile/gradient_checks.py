@@ -161,9 +161,9 @@ def gradient_errors(fun: _Function, seed: int = 0) -> _Function:
     Examples
     --------
     >>> import numpy as np, tcompile
-    >>> for errors in tcompile.gradient_errors(lambda x, n: np.sum(x ** n))(np.array([1.0, 2.0]), 3):
-    ...     print(errors.argument, errors.agrees)
-    x True
+    >>> (errors,) = tcompile.gradient_errors(np.linalg.norm)(np.array([1.0, 2.0]))
+    >>> errors.argument, errors.agrees
+    ('x', True)
     """
     if not callable(fun):
         raise InvalidType(f"gradient_errors: fun must be callable, got {type(fun).__name__} {fun!r}")
