@@ -80,20 +80,24 @@ class LiveGraph(Shown):
 
     def _show(self) -> None:
         _, drawings, details = self._seen.get(self._chooser.value, _NOTHING)
-        names = tuple(drawings)
-        self._parts.layout.display = "" if len(names) > 1 else "none"
+        names = tuple(drawings) if len(drawings) > 1 else ()
+        self._parts.layout.display = "" if names else "none"
         if self._parts.options != names:
             self._following, before = True, self._parts.value
             self._parts.options = names
             self._parts.value = before if before in names else next(iter(names), None)
             self._following = False
-        self._picture.show(drawings.get(self._parts.value, ""), details)
+        self._picture.show(self._part_of(drawings), details)
         self.redraw()
 
     def _picked(self, change: Any) -> None:
         if not self._following and change["new"] is not None:
             self._chosen = True
             self._show()
+
+    def _part_of(self, drawings: dict[str, str]) -> str:
+        """Returns the drawing of the selected part, or of the whole graph."""
+        return drawings.get(self._parts.value, next(iter(drawings.values()), ""))
 
     def _turned(self, change: Any) -> None:
         if not self._following:
@@ -114,7 +118,7 @@ class LiveGraph(Shown):
         entry, drawings, _ = self._seen.get(self._chooser.value, _NOTHING)
         if entry is None:
             return head
-        drawing = drawings[self._parts.value]
+        drawing = self._part_of(drawings)
         drawn = image(drawing, f"graph of {_name(self.function)}") if drawing.startswith("<svg") else drawing
         return f"{head}<div>{text(_summary(entry))}</div><div>{drawn}</div>"
 
