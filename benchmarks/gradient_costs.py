@@ -125,7 +125,8 @@ def main(arguments: list[str] | None = None) -> list[Data]:
         name = f"{about['date'][:10]}-gradient-costs"
         (given.out / f"{name}.json").write_text(json.dumps({"about": about, "rows": rows}, indent=1) + "\n", "utf-8")
         page = ["| " + " | ".join(line) + " |" for line in (HEADS, ("---",) * len(HEADS), *map(cells, rows))]
-        head = f"# What gradients cost beside their functions\n\n`{about['command']}`, {about['machine']}\n\n"
+        where = ", ".join(f"{key} {value}" for key, value in about["machine"].items())
+        head = f"# What gradients cost beside their functions\n\n`{about['command']}`, on one thread; {where}\n\n"
         (given.out / f"{name}.md").write_text(head + "\n".join(page) + "\n", "utf-8")
     return rows
 
