@@ -15,6 +15,7 @@ import ast
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,7 +41,7 @@ _MOST_CALLS = 1 << 12
 
 
 def gradient_view(
-    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, budget: float = 0.4, seed: int = 0
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], *, budget: float = 0.4
 ) -> GradientView:
     """Differentiates ``function`` by all its float arguments, and looks at the result.
 
@@ -52,8 +53,6 @@ def gradient_view(
         Its arguments. They are copied; short calls that are timed share a copy.
     budget : float
         The seconds that timing may take.
-    seed : int
-        Another seed gives other directions for the finite differences.
 
     Returns
     -------
@@ -68,7 +67,6 @@ def gradient_view(
         The function has no derivative.
     """
     numbers, names = float_places("the gradient", by_place(args, kwargs))
-    checked = gradient_errors(function, seed)(*args, **kwargs)
     both = tcompile.value_and_grad(function, numbers, argnames=names)
 
     def call(run: Callable[..., Any]) -> Any:
@@ -79,13 +77,20 @@ def gradient_view(
     value, _ = call(both)
     views = [graph.view() for graph in explained.graphs if hasattr(graph, "view")]
     plain = function if is_compiled(function) else tcompile.compile(function)
-    return GradientView(
+    view = GradientView(
         function=str(getattr(function, "__name__", function)), value=float(value),
-        rows=tuple(map(_row, checked)), steps=checked[0].steps,
         function_ms=_median(plain, args, kwargs, budget / 2), gradient_ms=_median(both, args, kwargs, budget / 2),
         lines="\n\n".join(explained.derivatives.values()), graphs=tuple(views[:_MOST_GRAPHS]),
-        draw_svg=_drawing(checked),
     )  # fmt: skip
+    return with_errors(view, function, args, kwargs)
+
+
+def with_errors(
+    view: GradientView, function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], seed: int = 0
+) -> GradientView:
+    """The same view with errors of finite differences along random directions; another seed gives other ones."""
+    checked = gradient_errors(function, seed)(*args, **kwargs)
+    return replace(view, rows=tuple(map(_row, checked)), steps=checked[0].steps, draw_svg=_drawing(checked))
 
 
 def last_call(cell: Cell, name: str) -> str:
@@ -165,4 +170,4 @@ def _median(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[s
     return statistics.median(taken[_WARM_UPS - 1 :] or taken[-1:])
 
 
-__all__ = ["gradient_view", "last_call"]
+__all__ = ["gradient_view", "last_call", "with_errors"]

@@ -14,7 +14,7 @@ import ipywidgets
 
 from tcompile.debug.copying import copied
 from tcompile.observe.display.html import page
-from tcompile_jupyter.gradients import gradient_view
+from tcompile_jupyter.gradients import gradient_view, with_errors
 from tcompile_jupyter.widgets.shown import Shown, image, text
 
 
@@ -64,7 +64,7 @@ class GradientCheck(Shown):
         """Takes other directions."""
         self.seed += 1
         args, kwargs = self._given
-        self.view = gradient_view(self.function, args, kwargs, seed=self.seed)
+        self.view = with_errors(self.view, self.function, args, kwargs, self.seed)
         self._draw()
         self.redraw(now=True)
 
