@@ -27,7 +27,6 @@ import numpy as np
 
 import tcompile
 from benchmarks.programs import PROGRAMS, Program
-from tcompile.annotations.trees import leaves_of
 
 Data = dict[str, Any]
 FEWEST = 7  # calls of each
@@ -35,25 +34,27 @@ HEADS = ("program", "function ms", "gradient ms", "ratio", "note")
 
 
 def is_float(value: Any) -> bool:
-    """Whether a value is a float or an array of floats."""
+    """Whether a value is a float or an array of floats. It is captured with the program, so it stands here."""
     return isinstance(value, float) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f")
 
 
-def weighed(program: Program, args: Sequence[Any]) -> Callable[..., Any]:
+def weighed_sum(program: Program, args: Sequence[Any]) -> Callable[..., Any]:
     """A scalar function of the program's arguments: the weighted sum of its float results."""
     function = program.function
     draws = np.random.default_rng(0)
-    weights = [draws.standard_normal(np.shape(leaf)) for leaf in leaves_of(function(*args)) if is_float(leaf)]
+    found = function(*args)
+    results = found if isinstance(found, tuple) else (found,)
+    weights = [draws.standard_normal(np.shape(value)) for value in results if is_float(value)]
     if not weights:
         raise ValueError("it returns no floats")
 
     def loss(*given: Any) -> Any:
         found = function(*given)
         results = found if isinstance(found, tuple) else (found,)
-        floats = [leaf for leaf in results if is_float(leaf)]
+        floats = [value for value in results if is_float(value)]
         total = 0.0
-        for weight, leaf in zip(weights, floats, strict=True):
-            total = total + np.sum(weight * leaf)
+        for weight, value in zip(weights, floats, strict=True):
+            total = total + np.sum(weight * value)
         return total
 
     return loss
@@ -66,7 +67,7 @@ def measure(program: Program, size: int, seconds: float) -> Data:
         numbers = tuple(place for place, value in enumerate(program.inputs(size)) if is_float(value))
         if not numbers:
             raise ValueError("it has no float arguments")
-        loss = weighed(program, program.inputs(size))
+        loss = weighed_sum(program, program.inputs(size))
         runs = [tcompile.compile(loss), tcompile.value_and_grad(loss, numbers)]
         for run in runs:
             for _ in range(3):

@@ -81,6 +81,7 @@ def _plus(x: Any, d: Any, by: float) -> Any:
 
 STEPS = tuple(10.0 ** (-n / 2) for n in range(2, 25))  # from 0.1 to 1e-12
 _TOLERANCES = {"float16": 0.3, "float32": 1e-2}  # the errors of differences in these dtypes; of others, 1e-5
+_ROUNDING = 16  # units in the last place by which a value of a function may be wrong
 _NO_VALUE = (ArithmeticError, ValueError, np.linalg.LinAlgError)  # what functions raise beside their domain
 
 
@@ -91,28 +92,32 @@ class GradientErrors:
     Differences of a smooth function have an error that falls as the square of the step, until rounding dominates. So a
     right gradient has a small error at some step; a wrong one has a large error at all steps.
 
+    An error is the difference between the change of the value and the product of the gradient and the change of the
+    argument, relative to the larger of both. At a minimum both are small, so the change that the largest step makes is
+    taken for comparison, in proportion to the step.
+
     Attributes
     ----------
     argument : str
         The parameter's name, or its position.
     gradient : tree of arrays and floats
         The gradient by it, in its structure.
-    slope : float
-        The derivative along the direction, as the gradient gives it.
     steps : tuple of float
         The steps, relative to each element of the argument, or to 1 where it is smaller.
     errors : tuple of float
-        The error for each step, relative to the largest of the derivative, the differences, and the slope of the secant
-        at the largest step; NaN where the function has no value there.
+        The error for each step; NaN where the function has no value, or rounding hides the change.
+    rounding : tuple of float
+        The part of each error that rounding of the values may make.
     tolerance : float
-        The largest error of a right gradient, at the best step: 1e-5, or 0.01 where single precision is involved.
+        The largest error of a right gradient, at the best step, besides rounding: 1e-5, or 0.01 where an argument or
+        the value is of single precision.
     """
 
     argument: str
     gradient: Any
-    slope: float
     steps: tuple[float, ...]
     errors: tuple[float, ...]
+    rounding: tuple[float, ...]
     tolerance: float
 
     @property
@@ -121,18 +126,34 @@ class GradientErrors:
         return min((error for error in self.errors if error == error), default=np.inf)
 
     @property
+    def step(self) -> float:
+        """The step with the smallest error; NaN where there is none."""
+        return self.steps[self.errors.index(self.best)] if np.isfinite(self.best) else np.nan
+
+    @property
     def agrees(self) -> bool:
         """Whether some step confirms the gradient."""
-        return self.best <= self.tolerance
+        return any(error <= self.tolerance + part for error, part in zip(self.errors, self.rounding, strict=True))
+
+    @property
+    def differs(self) -> bool:
+        """Whether it can be compared, and no step confirms it."""
+        return bool(np.isfinite(self.best)) and not self.agrees
+
+    @property
+    def verdict(self) -> str:
+        """Whether finite differences confirm the gradient, in words."""
+        if self.agrees or self.differs:
+            return f"{'agrees to' if self.agrees else 'DIFFERS by'} {self.best:.1e}, at a step of {self.step:.0e}"
+        leaves = [np.asarray(leaf) for leaf in leaves_of(self.gradient)]
+        if any(np.isnan(leaf).any() for leaf in leaves):
+            return "is NaN; tcompile.find_nan tells where that begins"
+        if not all(np.isfinite(leaf).all() for leaf in leaves):
+            return "is infinite"
+        return "cannot be compared: beside the arguments the function has no value, or rounding hides its changes"
 
     def __str__(self) -> str:
-        if not np.isfinite(self.slope):
-            return f"{self.argument}: the gradient is not finite"
-        if not np.isfinite(self.best):
-            return f"{self.argument}: the function has no value beside the arguments"
-        step = self.steps[self.errors.index(self.best)]
-        says = "agrees with" if self.agrees else "DIFFERS from"
-        return f"{self.argument}: {says} finite differences, by {self.best:.1e} at a step of {step:.0e}"
+        return f"the gradient by {self.argument} {self.verdict}"
 
 
 def gradient_errors(fun: _Function, seed: int = 0) -> _Function:
@@ -141,8 +162,8 @@ def gradient_errors(fun: _Function, seed: int = 0) -> _Function:
     Parameters
     ----------
     fun : callable
-        A function whose value is a scalar, as for ``grad``. It runs once for the gradient, and twice for each step and
-        argument, on deep copies of the arguments.
+        A function whose value is a scalar, as for ``grad``. It runs twice for each step and argument, and twice
+        besides, on deep copies of the arguments.
     seed : int
         Another seed gives other directions.
 
@@ -175,10 +196,19 @@ def gradient_errors(fun: _Function, seed: int = 0) -> _Function:
         gradients = grad(fun, numbers, argnames=names)(*args, **kwargs)
         random = np.random.default_rng(seed)
         places: list[int | str] = [*numbers, *names]
-        floats = [leaf for value in given.values() for leaf in leaves_of(value) if _is_float(leaf)]
-        dtypes = {str(getattr(leaf, "dtype", "float64")) for leaf in floats}
-        tolerance = max(_TOLERANCES.get(dtype, 1e-5) for dtype in dtypes)
-        return [_errors(fun, given, place, g, random, tolerance) for place, g in zip(places, gradients, strict=True)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of values beside those of the call
+            here = _value(fun, given)
+            dtypes = {
+                str(getattr(leaf, "dtype", "float64"))
+                for leaf in (here, *(leaf for value in given.values() for leaf in leaves_of(value)))
+                if is_float(leaf)
+            }
+            loosest = max(dtypes, key=lambda name: _TOLERANCES.get(name, 0.0))
+            return [
+                _errors(fun, given, place, g, random, float(here), loosest)
+                for place, g in zip(places, gradients, strict=True)
+            ]
 
     return errors
 
@@ -189,31 +219,35 @@ def _errors(
     place: int | str,
     gradient: Any,
     random: np.random.Generator,
-    tolerance: float,
+    here: float,
+    dtype: str,
 ) -> GradientErrors:
-    value = given[place]
+    value, tolerance, unit = given[place], _TOLERANCES.get(dtype, 1e-5), _ROUNDING * float(np.finfo(dtype).eps)
     along = mapped(lambda leaf: _direction(random, leaf) * np.maximum(1.0, np.abs(leaf)), value)
-    slope = float(product(gradient, along))
+    errors, rounding, secant = [], [], np.nan
+    for step in STEPS:
+        ends = [mapped(lambda leaf, d, by=by: _moved(leaf, by * d), value, along) for by in (step, -step)]
+        up, down = (float(_value(fun, {**given, place: end})) for end in ends)
+        moved = mapped(lambda a, b: np.subtract(a, b, dtype=float), *ends)
+        change, expected = up - down, float(product(gradient, moved))
+        if np.isnan(secant):
+            secant = (abs(up - here) + abs(down - here)) / step
+        scale = max(abs(change), abs(expected), secant * step)
+        part = unit * max(abs(up), abs(down)) / scale if scale else 0.0
+        known = part <= max(0.01, tolerance / 4)
+        errors.append(abs(change - expected) / (scale or 1.0) if known else np.nan)
+        rounding.append(part if known else 0.0)
+    return GradientErrors(_name_of(fun, place), gradient, STEPS, tuple(errors), tuple(rounding), tolerance)
 
-    def at(by: float) -> float:
-        there = deep_copy({**given, place: mapped(lambda leaf, d: _moved(leaf, by * d), value, along)})
-        positional = [there[n] for n in sorted(n for n in there if isinstance(n, int))]
-        try:
-            return float(fun(*positional, **{n: there[n] for n in there if isinstance(n, str)}))
-        except _NO_VALUE:
-            return float("nan")
 
-    found, secant = [], 0.0
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of values beside those of the call
-        here = at(0.0)
-        for step in STEPS:
-            up, down = at(step), at(-step)
-            numeric = (up - down) / (2 * step)
-            secant = secant or max(abs(up - here), abs(down - here)) / step  # at a minimum the slope is 0, this is not
-            found.append(abs(numeric - slope) / (max(abs(numeric), abs(slope), secant) or 1.0))
-            secant = secant if np.isfinite(secant) else 0.0
-    return GradientErrors(_name_of(fun, place), gradient, slope, STEPS, tuple(found), tolerance)
+def _value(fun: _Function, given: Mapping[int | str, Any]) -> Any:
+    """The value of the function; NaN where it raises an exception of its domain."""
+    there = deep_copy(dict(given))
+    positional = [there[n] for n in sorted(n for n in there if isinstance(n, int))]
+    try:
+        return fun(*positional, **{n: there[n] for n in there if isinstance(n, str)})
+    except _NO_VALUE:
+        return float("nan")
 
 
 def _moved(leaf: Any, by: Any) -> Any:
@@ -245,7 +279,7 @@ def by_place(args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[int | str, 
 
 def float_places(name: str, given: Mapping[int | str, Any]) -> tuple[tuple[int, ...], tuple[str, ...]]:
     """The positions and names of the arguments that are floats or hold them; ``name`` is the caller's, for errors."""
-    floats = [place for place, value in given.items() if any(map(_is_float, leaves_of(value)))]
+    floats = [place for place, value in given.items() if any(map(is_float, leaves_of(value)))]
     if not floats:
         raise InvalidType(f"{name}: no argument is a float or an array of floats")
     numbers = tuple(place for place in floats if isinstance(place, int))
@@ -370,7 +404,8 @@ def _first_nan(node: Node, values: Mapping[Node, Any]) -> FirstNan:
 _NUMBERS = (bool, int, float, complex, np.ndarray, np.generic)
 
 
-def _is_float(value: Any) -> bool:
+def is_float(value: Any) -> bool:
+    """Whether it is a float or an array of floats."""
     return isinstance(value, float) or (isinstance(value, np.ndarray | np.generic) and value.dtype.kind == "f")
 
 
@@ -384,4 +419,5 @@ def _has_nan(value: Any) -> bool:
 
 __all__ = [
     "STEPS", "FirstNan", "GradientErrors", "by_place", "check_grads", "find_nan", "float_places", "gradient_errors",
+    "is_float",
 ]  # fmt: skip

@@ -137,8 +137,8 @@ class ReportView(View):
 class GradientRow:
     """The gradient by one argument: its norm, and its relative error by finite differences of each step.
 
-    ``best`` is the smallest of ``errors``. Errors are None where the function has no value at that step, or the
-    gradient is not finite; then ``norm`` is None, too.
+    ``best`` is the smallest of ``errors``. Errors are None where finite differences tell nothing. ``verdict`` has the
+    outcome in words.
     """
 
     argument: str = ""
@@ -147,6 +147,8 @@ class GradientRow:
     best: float | None = None
     step: float | None = None
     agrees: bool = True
+    differs: bool = False
+    verdict: str = ""
     errors: tuple[float | None, ...] = ()
 
 
@@ -159,7 +161,7 @@ class GradientView(View):
 
     kind: ClassVar[str] = "gradient"
     function: str = ""
-    value: float = 0.0
+    value: float | None = 0.0
     rows: tuple[GradientRow, ...] = ()
     steps: tuple[float, ...] = ()
     function_ms: float = 0.0
@@ -172,7 +174,7 @@ class GradientView(View):
         """Returns value and cost in a line."""
         ratio = f", {self.gradient_ms / self.function_ms:.1f} times the function" if self.function_ms else ""
         cost = f"value and gradient {html.time(self.gradient_ms)}{ratio}"
-        return f"value {self.value:.6g} · {cost}"
+        return f"value {'not finite' if self.value is None else f'{self.value:.6g}'} · {cost}"
 
     def body(self) -> str:
         """Returns the table of arguments, the errors by step, the table of lines and the graphs."""
@@ -181,7 +183,7 @@ class GradientView(View):
             (
                 f"<code>{html.short(row.argument, 40)}</code>",
                 html.text(row.shape),
-                norm_text(row),
+                _norm(row),
                 self._verdict(row),
             )
             for row in self.rows
@@ -196,28 +198,21 @@ class GradientView(View):
         return "".join(parts)
 
     def _verdict(self, row: GradientRow) -> str:
-        tone = "good" if row.agrees else "bad"
-        return f'<span class="tcd-{tone}">{html.text(verdict(row))}</span>'
+        tone = "good" if row.agrees else "bad" if row.differs else "warn"
+        return f'<span class="tcd-{tone}">{html.text(row.verdict)}</span>'
+
+    def lines_of_text(self) -> list[str]:
+        """Returns the value, the cost, and the outcome for each argument."""
+        lines = [f"gradient of {self.function}: {self.headline()}"]
+        return lines + [f"  by {row.argument} {row.shape}: norm {_norm(row)}, {row.verdict}" for row in self.rows]
 
     def text(self) -> str:
         """Returns the same as text, without the graphs."""
-        lines = [f"gradient of {self.function}: {self.headline()}"]
-        lines += [f"  by {row.argument} {row.shape}: norm {norm_text(row)}, {verdict(row)}" for row in self.rows]
-        return "\n".join([*lines, self.lines]).rstrip()
+        return "\n".join([*self.lines_of_text(), self.lines]).rstrip()
 
 
-def norm_text(row: GradientRow) -> str:
-    """The norm as text."""
-    return "not finite" if row.norm is None else f"{row.norm:.4g}"
-
-
-def verdict(row: GradientRow) -> str:
-    """Whether finite differences confirm a gradient, in words."""
-    if row.norm is None:
-        return "tcompile.find_nan tells where that begins"
-    if row.best is None:
-        return "no finite differences: the function has no value beside the arguments"
-    return f"{'agrees to' if row.agrees else 'DIFFERS by'} {row.best:.1e}, at a step of {row.step:.0e}"
+def _norm(row: GradientRow) -> str:
+    return "" if row.norm is None else f"{row.norm:.4g}"
 
 
 VIEWS: tuple[type[View], ...] = (
@@ -233,5 +228,5 @@ def schema() -> dict[str, Any]:
 
 __all__ = [
     "PATH", "VIEWS", "ComparisonRow", "ComparisonView", "FunctionReport", "GradientRow", "GradientView", "ReportView",
-    "schema", "verdict",
+    "schema",
 ]  # fmt: skip

@@ -12,8 +12,6 @@ True
 from __future__ import annotations
 
 import ast
-import statistics
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -28,6 +26,7 @@ from tcompile.gradient_checks import GradientErrors, by_place, float_places, gra
 from tcompile.observe.display.html import COLOURS
 from tcompile_jupyter.chart import Series, chart
 from tcompile_jupyter.displays import GradientRow, GradientView
+from tcompile_jupyter.measure import Run, measure, timed
 from tcompile_jupyter.status import is_compiled
 
 if TYPE_CHECKING:
@@ -35,9 +34,6 @@ if TYPE_CHECKING:
 
 _LEAST = 1e-17  # smaller errors are drawn there
 _MOST_GRAPHS = 3
-_SAMPLE = 2e-4  # seconds for one sample
-_WARM_UPS = 5  # calls that compile, and move to machine code; all but the last are not counted
-_MOST_CALLS = 1 << 12
 
 
 def gradient_view(
@@ -50,9 +46,9 @@ def gradient_view(
     function : callable
         A function whose value is a float.
     args, kwargs : sequence, mapping
-        Its arguments. They are copied; short calls that are timed share a copy.
+        Its arguments. They are copied; the calls that are timed share a copy.
     budget : float
-        The seconds that timing may take.
+        The seconds after which no more calls are timed, beyond the first few.
 
     Returns
     -------
@@ -77,9 +73,11 @@ def gradient_view(
     value, _ = call(both)
     views = [graph.view() for graph in explained.graphs if hasattr(graph, "view")]
     plain = function if is_compiled(function) else tcompile.compile(function)
+    runs = [_run(each, args, kwargs) for each in (plain, both)]
+    *_, known = measure(*runs, budget=budget)
     view = GradientView(
-        function=str(getattr(function, "__name__", function)), value=float(value),
-        function_ms=_median(plain, args, kwargs, budget / 2), gradient_ms=_median(both, args, kwargs, budget / 2),
+        function=str(getattr(function, "__name__", function)), value=_finite(value),
+        function_ms=known.eager.median, gradient_ms=known.compiled.median,
         lines="\n\n".join(explained.derivatives.values()), graphs=tuple(views[:_MOST_GRAPHS]),
     )  # fmt: skip
     return with_errors(view, function, args, kwargs)
@@ -91,6 +89,16 @@ def with_errors(
     """The same view with errors of finite differences along random directions; another seed gives other ones."""
     checked = gradient_errors(function, seed)(*args, **kwargs)
     return replace(view, rows=tuple(map(_row, checked)), steps=checked[0].steps, draw_svg=_drawing(checked))
+
+
+def _run(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Run:
+    work = copied((tuple(args), dict(kwargs)))
+
+    def run(calls: int) -> tuple[float, Any]:
+        with np.errstate(all="ignore"):  # repeated calls may write to the same arguments
+            return timed(function, work, calls)[0], None
+
+    return run
 
 
 def last_call(cell: Cell, name: str) -> str:
@@ -131,18 +139,19 @@ def _calls(tree: ast.AST) -> Iterator[ast.Call]:
 
 
 def _row(errors: GradientErrors) -> GradientRow:
-    leaves = leaves_of(errors.gradient)
-    norm = float(np.sqrt(sum(np.sum(np.square(leaf, dtype=float)) for leaf in leaves)))
-    finite = bool(np.isfinite(errors.best))
+    leaves = [np.asarray(leaf, float) for leaf in leaves_of(errors.gradient)]
+    largest = max(float(np.max(np.abs(leaf), initial=0.0)) for leaf in leaves)
+    norm = largest * float(np.sqrt(sum(np.sum(np.square(leaf / (largest or 1.0))) for leaf in leaves)))
     return GradientRow(
         argument=errors.argument,
         shape=", ".join(str(np.shape(leaf)) for leaf in leaves[:3]) + (", …" if len(leaves) > 3 else ""),
-        norm=norm if np.isfinite(norm) else None,
-        best=errors.best if finite else None,
-        step=errors.steps[errors.errors.index(errors.best)] if finite else None,
-        agrees=errors.agrees,
-        errors=tuple(error if np.isfinite(error) else None for error in errors.errors),
-    )
+        norm=_finite(norm), best=_finite(errors.best), step=_finite(errors.step), agrees=errors.agrees,
+        differs=errors.differs, verdict=errors.verdict, errors=tuple(map(_finite, errors.errors)),
+    )  # fmt: skip
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
 
 
 def _drawing(checked: Sequence[GradientErrors]) -> str:
@@ -151,23 +160,6 @@ def _drawing(checked: Sequence[GradientErrors]) -> str:
         points = [(step, max(error, _LEAST)) for step, error in zip(one.steps, one.errors, strict=True)]
         series.append(Series(one.argument, COLOURS[number], [(step, e, e, e) for step, e in points]))
     return chart(series, x="step of the finite differences", y="relative error", tell=lambda value: f"{value:.0e}")
-
-
-def _median(function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], budget: float) -> float:
-    """The median time of a call, in milliseconds. Short calls are repeated for one sample, with the same arguments."""
-    end, calls = time.perf_counter() + budget, 1
-    taken: list[float] = []
-    while len(taken) < _WARM_UPS or time.perf_counter() < end:
-        given, named = copied((tuple(args), dict(kwargs)))
-        with np.errstate(all="ignore"):
-            start = time.perf_counter()
-            for _ in range(calls):
-                function(*given, **named)
-            seconds = time.perf_counter() - start
-        taken.append(seconds / calls * 1e3)
-        if seconds < _SAMPLE and len(taken) >= _WARM_UPS and calls < _MOST_CALLS:
-            calls, taken = 2 * calls, taken[: _WARM_UPS - 1]
-    return statistics.median(taken[_WARM_UPS - 1 :] or taken[-1:])
 
 
 __all__ = ["gradient_view", "last_call", "with_errors"]

@@ -78,7 +78,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     @argument("--fullgraph", action="store_true", help="an error where a function of this cell would break")
     @argument("--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare")
     @argument("--each", action="store_true", help="the same for each statement by itself")
-    @argument("--grad", metavar="NAME", help="look at the gradient of this function, with the values of its last call")
+    @argument("--grad", metavar="NAME", help="the gradient of this function's last call, with values after the cell")
     @argument("--graph", action="store_true", help="draw the graphs in the report")
     @argument("--explain", action="store_true", help="say all that is known: graphs, breaks, guards, times")
     @argument("--profile", action="store_true", help="count compiles, calls and guard failures, and time the calls")

@@ -69,19 +69,19 @@ def _pointwise(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node
         return _cast(result, node, operands)
     bare = tuple(o if n is None else n for o, n in zip(operands, numbers, strict=True))
     for others in (tuple(map(_unrepeated, bare)), bare):
-        made = None if all(map(operator.is_, others, operands)) else _with(result, node, others)
+        made = None if all(map(operator.is_, others, operands)) else _on(result, node, others)
         if made is not None:
             return made
     return None
 
 
-def _with(result: Graph, node: Node, bare: tuple[Operand, ...]) -> Node | None:
+def _on(result: Graph, node: Node, operands: tuple[Operand, ...]) -> Node | None:
     """The same operation on other operands; None where they give another type."""
     try:
-        type = node.op.infer([operand_type(o) for o in bare], node.attrs)
+        type = node.op.infer([operand_type(o) for o in operands], node.attrs)
     except (GraphError, UnprovableSizeError):
         return None  # the constant determines the dtype, or the condition of a selection; or the sizes are not proved
-    return keep(result, node, bare) if same_type(type, node.type) else None
+    return keep(result, node, operands) if same_type(type, node.type) else None
 
 
 def _unrepeated(operand: Operand) -> Operand:

@@ -643,3 +643,20 @@ def test_prints_are_made_once(function, stance, capsys):
             assert capsys.readouterr().out == want
     tcompile.grad(lambda x: gradient(x).sum())(X)
     assert capsys.readouterr().out == want
+
+
+def test_machine_code_answers_the_derivative_of_a_compiled_function():
+    """It has the function's own parameters, as that of a plain one does."""
+    compiled = tcompile.compile(lambda a, b=2.0: a * b)
+    assert tcompile.grad(compiled).__code__.co_varnames[:2] == ("a", "b")
+    assert tcompile.grad(compiled)(3.0) == 2.0
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_constant_cotangents(dtype):
+    """The cotangent of a mean is one number; no array of it is made."""
+    x = np.linspace(0.5, 2.0, 21, dtype=dtype).reshape(7, 3)
+    gradient = tcompile.compile(lambda x: tcompile.grad(lambda x: np.mean(x * x) * 3.0)(x))
+    expected = (np.full((), 3.0, dtype) / 21 * x) * 2
+    np.testing.assert_allclose(gradient(x), expected, rtol=4 * np.finfo(dtype).eps)
+    assert not {"full", "broadcast_to"} & {node.op for node in gradient.graphs[0].view().nodes}

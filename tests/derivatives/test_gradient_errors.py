@@ -26,7 +26,7 @@ def test_arguments_of_all_kinds():
     assert all(errors.agrees and errors.steps == STEPS and len(errors.errors) == len(STEPS) for errors in found)
     assert found[2].gradient == 4.0 and found[1].gradient["b"][1] == 0.0
     np.testing.assert_array_equal(x, np.linspace(0.0, 1.0, 5))
-    assert str(found[0]).startswith("x: agrees with finite differences, by ")
+    assert str(found[0]).startswith("the gradient by x agrees to ")
     assert [errors.argument for errors in tcompile.gradient_errors(np.add)(1.0, 2.0)] == ["x1", "x2"]
 
 
@@ -39,18 +39,38 @@ def test_the_error_falls_with_the_square_of_the_step():
 def test_other_directions():
     f = tcompile.gradient_errors(lambda x: np.sum(x**3), seed=1)
     (one,), (other,) = f(np.ones(4)), tcompile.gradient_errors(lambda x: np.sum(x**3), seed=2)(np.ones(4))
-    assert one.slope != other.slope and (f(np.ones(4))[0]).slope == one.slope
+    assert one.errors != other.errors and f(np.ones(4))[0].errors == one.errors
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_a_wrong_gradient_differs_at_all_steps(dtype):
+def times(factor, dtype, constant=0.0):
+    """The sum of squares, and this multiple of its gradient."""
+
     @tcompile.custom_vjp
     def f(x):
-        return np.sum(x**2)
+        return np.sum(x**2) + np.asarray(constant, dtype)
 
-    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * x,))
-    (found,) = tcompile.gradient_errors(f)(np.ones(3, dtype))
-    assert not found.agrees and 0.4 < found.best < 0.6 and "DIFFERS" in str(found)
+    f.defvjp(lambda x: (f(x), x), lambda x, g: (g * np.asarray(2 * factor, dtype) * x,))
+    return f
+
+
+@pytest.mark.parametrize("factor", [0.0, 0.5, 2.0, -1.0])
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_a_wrong_gradient_differs_at_all_steps(dtype, factor):
+    for seed in range(20):
+        (wrong,) = tcompile.gradient_errors(times(factor, dtype), seed)(np.ones(3, dtype))
+        (right,) = tcompile.gradient_errors(times(1.0, dtype), seed)(np.ones(3, dtype))
+        assert not wrong.agrees and not right.differs
+        if dtype != "float16":  # in which rounding may hide all changes
+            assert wrong.differs and "DIFFERS" in str(wrong) and right.agrees
+
+
+@pytest.mark.parametrize("constant", [1e6, 1e8])
+def test_a_large_constant_hides_no_wrong_gradient(constant):
+    """Small steps change the last places of the value alone; they are left out."""
+    for seed in range(20):
+        (wrong,) = tcompile.gradient_errors(times(0.0, "float64", constant), seed)(np.ones(3))
+        (right,) = tcompile.gradient_errors(times(1.0, "float64", constant), seed)(np.ones(3))
+        assert wrong.differs and right.agrees and np.isnan(right.errors[-1])
 
 
 def test_no_value_beside_the_arguments():
@@ -70,13 +90,21 @@ def test_at_a_minimum():
     assert found.agrees
     (found,) = tcompile.gradient_errors(lambda x: 1e-9 * x)(0.1)
     assert found.agrees and found.best < 1e-9
+    twice = times(2.0, "float64")
+    (found,) = tcompile.gradient_errors(lambda x: twice(x) * 1e-9)(np.full(3, 0.1))
+    assert found.differs
 
 
+@pytest.mark.filterwarnings("ignore")
 def test_exceptions_beside_the_domain():
     (found,) = tcompile.gradient_errors(lambda x: math.log(x))(1e-3)
     assert np.isnan(found.errors[0]) and found.agrees
     (found,) = tcompile.gradient_errors(np.linalg.norm)(np.zeros(2))
-    assert str(found).endswith("the gradient is not finite")
+    assert "is NaN; tcompile.find_nan tells" in str(found) and not found.differs
+    (found,) = tcompile.gradient_errors(np.sqrt)(0.0)
+    assert str(found).endswith("is infinite")
+    (found,) = tcompile.gradient_errors(lambda x: np.sum(np.log(x)))(-np.ones(2))
+    assert not found.agrees and not found.differs
 
 
 def test_arguments_are_not_changed():
@@ -114,20 +142,3 @@ def test_what_cannot_be_checked():
         tcompile.gradient_errors(lambda n: n)(3)
     with pytest.raises(InvalidType, match="fun must be callable, got int 3"):
         tcompile.gradient_errors(3)
-
-
-def test_machine_code_answers_the_derivative_of_a_compiled_function():
-    """It has the function's own parameters, as that of a plain one does."""
-    compiled = tcompile.compile(lambda a, b=2.0: a * b)
-    assert tcompile.grad(compiled).__code__.co_varnames[:2] == ("a", "b")
-    assert tcompile.grad(compiled)(3.0) == 2.0
-
-
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_constant_cotangents(dtype):
-    """The cotangent of a mean is one number; no array of it is made."""
-    x = np.linspace(0.5, 2.0, 21, dtype=dtype).reshape(7, 3)
-    gradient = tcompile.compile(lambda x: tcompile.grad(lambda x: np.mean(x * x) * 3.0)(x))
-    expected = (np.full((), 3.0, dtype) / 21 * x) * 2
-    np.testing.assert_allclose(gradient(x), expected, rtol=4 * np.finfo(dtype).eps)
-    assert not {"full", "broadcast_to"} & {node.op for node in gradient.graphs[0].view().nodes}

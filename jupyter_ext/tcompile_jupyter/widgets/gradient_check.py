@@ -70,13 +70,13 @@ class GradientCheck(Shown):
 
     def title(self) -> str:
         """Returns whether the gradient is confirmed, in a line."""
-        wrong = [row.argument for row in self.view.rows if not row.agrees]
-        says = f"DIFFERS from finite differences by {', '.join(wrong)}" if wrong else "agrees with finite differences"
+        rows = [row for row in self.view.rows if not row.agrees]
+        says = "; ".join(f"that by {row.argument} {row.verdict}" for row in rows) or "agrees with finite differences"
         return f"gradient of {self.view.function}: {says}"
 
     def picture(self) -> str:
         """Returns the verdicts and the errors by step."""
-        lines = "".join(f"<div>{text(line)}</div>" for line in self.view.text().splitlines()[: 1 + len(self.view.rows)])
+        lines = "".join(f"<div>{text(line)}</div>" for line in self.view.lines_of_text())
         return f"<div>{text(self.title())}</div>{lines}{image(self.view.draw_svg, self.title())}"
 
     def _draw(self) -> None:

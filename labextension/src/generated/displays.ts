@@ -91,13 +91,15 @@ export interface GradientRow {
   best: number | null;
   step: number | null;
   agrees: boolean;
+  differs: boolean;
+  verdict: string;
   errors: (number | null)[];
 }
 
 /** A function's gradient: whether finite differences confirm it, what it costs, and its graph. */
 export interface GradientView {
   function: string;
-  value: number;
+  value: number | null;
   rows: GradientRow[];
   steps: number[];
   function_ms: number;
@@ -293,7 +295,7 @@ export interface ShownGradient {
   kind: "gradient";
   version: 1;
   function: string;
-  value: number;
+  value: number | null;
   rows: GradientRow[];
   steps: number[];
   function_ms: number;

@@ -90,7 +90,7 @@ export class Picture {
       graph.kernels.length > 0 && button("▤", trans.__("Fold or unfold all kernels"), () => this.foldAll()),
     );
     const parts: [string, () => GraphView][] = [
-      [trans.__("All of it"), () => graph],
+      [trans.__("Whole"), () => graph],
       [trans.__("Forward"), () => partOf(graph, false)],
       [trans.__("Backward"), () => partOf(graph, true)],
     ];

@@ -354,7 +354,7 @@ class Translator(Instructions):
             raise Refused(f"a call of {getattr(target, '__name__', 'something')}")
         return self._enter(inner, operands)
 
-    def _before(self, block: Block, entry: int) -> Iterator[Block]:
+    def _blocks_before(self, block: Block, entry: int) -> Iterator[Block]:
         """The blocks of a call, which begins with the block ``entry``, from which this one can be reached."""
         met, grows = {block.number}, True
         while grows:
@@ -387,7 +387,7 @@ class Translator(Instructions):
         self.raising += [
             Raising(each.block, self.at, begin, stack, variables)  # plain Python makes the call again
             for each in inner.raising
-            if all(map(self._is_repeatable, self._before(each.block, inner.entry.number)))
+            if all(map(self._is_repeatable, self._blocks_before(each.block, inner.entry.number)))
         ]
         result: V | None = None
         for state, exit in inner.exits.items():

@@ -67,7 +67,7 @@ class GraphView(View):
     @property
     def drawings(self) -> dict[str, str]:
         """The drawing of the whole graph, and those of a derivative's two parts, by their names."""
-        return {"all of it": self.draw_svg, **dict(self.draw_parts)} if self.draw_svg else {}
+        return {"whole": self.draw_svg, **dict(self.draw_parts)} if self.draw_svg else {}
 
     def body(self) -> str:
         """Returns the drawing with its legend, and the listing folded under it."""

@@ -176,7 +176,7 @@ def _recurrence(e: Emit, factors: Node, terms: Node) -> Node:
 def _matmul(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     a, b = node.inputs
     if 1 in (a.tensor.ndim, b.tensor.ndim) and max(a.tensor.ndim, b.tensor.ndim) <= 2:
-        return _of_a_vector(e, node, g)
+        return _product_with_vector(e, node, g)
     a2 = e.reshape(a, [1, *a.tensor.shape]) if a.tensor.ndim == 1 else a
     b2 = e.reshape(b, [*b.tensor.shape, 1]) if b.tensor.ndim == 1 else b
 
@@ -200,7 +200,7 @@ def _matmul(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     return [to_a, to_b]
 
 
-def _of_a_vector(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+def _product_with_vector(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     """The product of a vector with a vector or a matrix: outer products are multiplications, which fuse."""
     a, b = (e.cast(operand, g.tensor.dtype) for operand in node.inputs)
     if a.tensor.ndim == b.tensor.ndim:
