@@ -133,8 +133,8 @@ def resume_run(error: Changed, cache: FunctionCache) -> Any:
     is_scalar = bool(len(error.variables))
     if found is not None and answer is not None and not is_scalar:
         open_resume_points(cache, found.captured, cache.first)
-    reason = "an exception is raised in a loop" if error.raises else error.reason
-    where = "before the exception" if error.raises else "with the next iteration"
+    reason = "in a loop an exception is raised, or a list is full" if error.raises else error.reason
+    where = "in the middle of an iteration" if error.raises else "with the next iteration"
     how = "runs this stretch again" if answer is None else f"continues in plain Python {where}"
     bus.emit(FellBack(**cache.about, reason=reason, detail=f"the call {how}"))
     return MISS if answer is None else Resumed(answer, is_scalar)

@@ -506,6 +506,19 @@ def raises_before_its_arithmetic(x, y):
     return y
 
 
+def appends_each(x, y):
+    seen = []
+    try:
+        for i in range(len(x)):
+            seen.append(i)
+            if x[i] > 5.0:
+                raise Bad(i)
+            y[i] = i
+    except Bad:
+        return seen, "handled"
+    return seen
+
+
 def always_raises(i):
     raise Bad(i)
 
@@ -537,7 +550,7 @@ RAISING = (
     handles_in_enumerate, raises_on_the_way_out, raises_if_nothing_is_found, cleans_up, appends, elements,
     raises_among_inner_elements, handles_in_an_inner_enumerate, handles_among_inner_items, handles_among_letters,
     handles_what_a_call_raises, raises_in_a_call, leaves_when_a_call_raises,
-    raises_before_its_arithmetic,
+    raises_before_its_arithmetic, appends_each, calls_what_always_raises,
 )  # fmt: skip
 WARNED = (warned_before, warned_in_the_loop)
 
@@ -570,7 +583,7 @@ def test_a_long_loop_is_not_repeated_before_an_exception(function, backend):
     assert got == want
     np.testing.assert_equal(given, wanted)
     details = [event.detail for event in seen if isinstance(event, FellBack)]
-    assert details == ["the call continues in plain Python before the exception"]
+    assert details == ["the call continues in plain Python in the middle of an iteration"]
 
 
 def outcome(function, given):

@@ -12,6 +12,7 @@ from tcompile.capture.loops import scalar
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 
+from .scalar_loop_check import late_loops
 from .test_scalar_loops import BACKENDS, captured, check, ops, refused
 
 X = np.random.default_rng(3).integers(-6, 9, 60) * 0.5
@@ -127,6 +128,52 @@ def test_the_items_are_those_of_plain_python(f, dtype):
 def test_where_there_is_no_room_for_all_items_plain_python_goes_on(f, monkeypatch):
     monkeypatch.setattr(scalar, "ROOM", 3)
     check(f, lambda: (x(),), backends=BACKENDS, calls=3)
+
+
+def while_there_are_some(x):
+    found, i = [], 0
+    while i < len(x):
+        if x[i] > 0:
+            found.append((i, x[i] * 2))
+        i += 1
+    return found
+
+
+def squares(x):
+    return [v * v for v in x if v > 0]
+
+
+def raises_in_an_argument(x):
+    found, bad = [], 0
+    for i in range(len(x)):
+        try:
+            found.append(root(x[i]))
+        except ValueError:
+            bad += i
+    return found, bad
+
+
+def root(v):
+    if v < 0:
+        raise ValueError
+    return v * 0.5
+
+
+LATE = [peaks, pairs, first_few, twice, by_a_function, while_there_are_some, squares, raises_in_an_argument]
+
+
+@pytest.mark.parametrize("f", LATE)
+def test_after_a_while_the_call_goes_on_where_a_list_is_full(f, monkeypatch):
+    monkeypatch.setattr(scalar, "ROOM", 3)
+    monkeypatch.setattr(scalar, "MOST_ROOM", 3)
+    seen: list[object] = []
+    compiled = tcompile.compile(f, dynamic=True)
+    with late_loops(), bus.listening(seen.append):
+        for n in (60, 45, 31, 60):
+            assert repr(compiled(x(n))) == repr(f(x(n)))
+    details = {event.detail for event in seen if isinstance(event, FellBack)}
+    again = f in (twice, by_a_function)  # without a poll; the called function has appended before
+    assert details == {"the call continues in plain Python in the middle of an iteration"} or again
 
 
 def appends_in_an_inner_loop(x, n):

@@ -17,7 +17,6 @@ import dataclasses
 import functools
 import types
 from collections.abc import Sequence
-from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import Analysis
@@ -50,6 +49,7 @@ from tcompile.capture.scalar_loops.translator import (
     Iteration,
     Raising,
     Refused,
+    Room,
     Translator,
     V,
     is_number,
@@ -58,7 +58,7 @@ from tcompile.capture.scalar_loops.translator import (
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import NULL as EMPTY
 from tcompile.capture.values.base import LazyValue, Value, settled
-from tcompile.capture.values.callable import FunctionValue, IteratorValue, value_of
+from tcompile.capture.values.callable import BuiltinMethod, FunctionValue, IteratorValue, value_of
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
@@ -69,7 +69,6 @@ from tcompile.capture.values.span import CountedSpan, ListSlice
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt, TensorType, ops
 from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, code_points, dtype_of, ways
-from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
@@ -117,26 +116,6 @@ def enter(f: Frame, header: Header) -> bool:
     return True
 
 
-@dataclass(eq=False)
-class Room:
-    """The arrays for the items of a list, and the array with their count, by number; and the items' kind.
-
-    ``places`` are the instructions that append. ``counts``: an instruction may append in some iterations only, or
-    several times.
-    """
-
-    count: int
-    kind: Any = None
-    arrays: Sequence[int] = ()
-    places: set[int] = field(default_factory=set)
-    counts: bool = False
-
-    @property
-    def is_tuple(self) -> bool:
-        """Whether an item is several numbers."""
-        return self.kind is not None and not isinstance(self.kind, str)
-
-
 class _Stretch:
     """One loop on its way to become a node, with the code up to where its exits meet."""
 
@@ -165,7 +144,7 @@ class _Stretch:
         self.t = Translator(
             found, f.decoded.instructions, self.inside, lost, bound, self._outside, functools.partial(self._global, f),
             self._array_type, self._callee, self._generator, self._spare, self._known_text,
-            self._attribute, self._room, self._below, self.tx.scalar_instruction,
+            self._attribute, self._room, self._space, self._below, self.tx.scalar_instruction,
         )  # fmt: skip
         self.t.lines = f.lines
 
@@ -325,7 +304,8 @@ class _Stretch:
             found, f.decoded.instructions, set(range(found.stream.size)) - lost, lost, set(found.fast_bit),
             parameters.get,
             functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
-            self._known_text, self._attribute, self._room, _nothing_below, self.tx.scalar_instruction, t,
+            self._known_text, self._attribute, self._room, self._space, _nothing_below,
+            self.tx.scalar_instruction, t,
         )  # fmt: skip
         made.lines = f.lines
         return made
@@ -401,28 +381,42 @@ class _Stretch:
             raise Refused("it appends to something else than a list")
         return value
 
-    def _room(self, t: Translator, number: int, item: V | None) -> Sequence[int]:
-        """The arrays for such items of a list, and before them the array with their count."""
-        room = self.rooms.get(number)
-        if room is None:
-            room = self.rooms[number] = Room(self._new_array("full", 1, "int64", fill_value=0))
+    def _room_of(self, number: int) -> Room:
+        if number not in self.rooms:
+            self.rooms[number] = Room(self._new_array("full", 1, "int64", fill_value=0))
+        return self.rooms[number]
+
+    def _room(self, t: Translator, number: int, item: V | None) -> Room:
+        """The arrays for such items of a list."""
+        room = self._room_of(number)
         if item is None:
             if self.lists[number].held:
                 raise Refused("the length of a list that has items before")
-            return (room.count,)
-        always = t is self.t and self._is_in_each_iteration(t.at)
+            return room
+        always = self._is_always(t)
         if item.kind != room.kind:
             parts = item.kind[1] if item.kind[0] == "tuple" else (item.kind,)
             numbers = len(parts) > 0 and all(isinstance(part, str) for part in parts)
             if room.kind is not None or not numbers:
                 raise Refused("a list of other items than numbers, or tuples of them, of one kind")
             room.kind = item.kind
-            size = self._most_items(always)
+            self._space(t, number)
             # Uninitialised: filling a large array before the first iteration would take long.
-            room.arrays = [self._new_array("empty", size, dtype_of(part).name) for part in parts]
+            room.arrays = [self._new_array("empty", room.size, dtype_of(part).name) for part in parts]
         room.places.add(t.at)
         room.counts |= not always
-        return (room.count, *room.arrays)
+        return room
+
+    def _space(self, t: Translator, number: int) -> V | None:
+        """How many items the arrays of a list hold, before an append; None where all have room."""
+        room = self._room_of(number)
+        if room.size is None:
+            room.size, room.may_be_full = self._most_items(self._is_always(t))
+        return self._size(t, room.size) if room.may_be_full else None
+
+    def _is_always(self, t: Translator) -> bool:
+        """Whether each iteration executes the instruction that is translated."""
+        return t is self.t and self._is_in_each_iteration(t.at)
 
     def _fill(self, found: SequenceValue, room: Room, so_far: LateIterator | None = None) -> None:
         """Gives a list the items of all iterations, or those of the iterations before the next one."""
@@ -452,14 +446,15 @@ class _Stretch:
         self.arrays.append(tx.new_array(Traced(node)))
         return len(self.arrays) - 1
 
-    def _most_items(self, always: bool) -> Any:
-        """The most items that a list may get, to which ``always`` each iteration appends, or else some."""
+    def _most_items(self, always: bool) -> tuple[Any, bool]:
+        """The items that a list has room for, to which ``always`` each iteration appends; and whether more may come."""
         instructions = (self.f.decoded.instructions[at] for at in self.inside)
         appends = sum(i.argval == "append" or i.opname == "LIST_APPEND" for i in instructions)
         most = ROOM if self.f.decoded.flow.is_left_early(self.header) else MOST_ROOM
         if self.items is None or not appends or (self._has_loops_inside() and not always):
-            return ROOM  # an iteration may append any number
-        return self.items.left * appends if always or self.items.left * appends <= most else most
+            return ROOM, True  # an iteration may append any number
+        fits = always or bool(self.items.left * appends <= most)
+        return (self.items.left * appends, False) if fits else (most, True)
 
     def _is_in_each_iteration(self, at: int) -> bool:
         """Whether each iteration executes an instruction once, and the loop has no early exit."""
@@ -563,7 +558,7 @@ class _Stretch:
         self.held = self._kept()
         for iteration in t.iterations:
             self._hold(iteration)
-        for raising in t.raising if self.held and all(room.counts for room in self.rooms.values()) else ():
+        for raising in t.raising if self.held else ():
             self._hold_where_it_raises(raising)
         taken = {id(exit): number for number, exit in enumerate(exits)}
         for exit in t.exits.values():
@@ -713,6 +708,7 @@ class _Stretch:
         tx.late_kinds += [part for kind in (*above, *held.values()) for part in parts_of(kind)]
         advanced = None if items is None else LateIterator(tx, items, absolute=True)
         for number, room in self.rooms.items():
+            room.counts |= version < 0  # in the middle of an iteration
             self._fill(self.lists[number], room, advanced)
         go_to_next_iteration(f, at, advanced)
 
@@ -724,6 +720,8 @@ class _Stretch:
             return EMPTY
         if kind[0] == "range":
             return LateRange([LateNumber(self.tx, place + part, name) for part in range(len(parts_of(kind)))], kind[1])
+        if kind[0] == "append":
+            return BuiltinMethod(self.lists[kind[1]], "append")
         if kind == LETTER:
             return LateLetter(LateNumber(self.tx, place, name))
         if kind[0] in ("rows", "letters"):

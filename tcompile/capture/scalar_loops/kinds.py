@@ -23,10 +23,10 @@ def is_kept(kind: Any) -> bool:
 def is_held(kind: Any) -> bool:
     """Whether a value of this kind can be made again of its numbers: one that is kept, an iterator, a character.
 
-    >>> is_held(("counted", ("rows", 0))), is_held(("append", 0))
+    >>> is_held(("counted", ("rows", 0))), is_held(("draw", 0))
     (True, False)
     """
-    if is_kept(kind) or kind[0] in ("letter", "letters", "null", "range", "rows"):
+    if is_kept(kind) or kind[0] in ("append", "letter", "letters", "null", "range", "rows"):
         return True
     if kind[0] == "items":
         return all(map(is_held, kind[1]))

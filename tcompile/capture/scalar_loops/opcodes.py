@@ -16,7 +16,7 @@ from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_number
 from tcompile.capture.scalar_loops.rng import Drawing, as_float, draw, in_order
-from tcompile.capture.scalar_loops.translator import CALLS, LIBRARY_CALLS, METHODS, NULL, STEPS, Translator
+from tcompile.capture.scalar_loops.translator import CALLS, LIBRARY_CALLS, METHODS, NULL, STEPS, Room, Translator
 from tcompile.capture.values.random_generator import is_drawing
 from tcompile.graph.dtypes import named
 from tcompile.graph.ops.draws import DRAWS, method_of
@@ -84,8 +84,7 @@ def _length(t: Translator, arguments: list[V]) -> V:
     if value.kind[0] == "tuple":
         return t.constant(len(value.kind[1]))
     if value.kind[0] == "list":
-        count = t.load_room(t, value.kind[1], None)[0]
-        return V("int", t.as_ints(t.add("load", "np.int64", count, t.constant(0).register).registers))
+        return _count(t, t.load_room(t, value.kind[1], None))
     value = t.text(value)
     if value.kind[0] == "text":
         return t.add("size", "int", value.kind[1], 0)
@@ -179,14 +178,26 @@ def _appended(t: Translator, method: V, arguments: list[V]) -> V:
     return t.constant(None)
 
 
+def _count(t: Translator, room: Room) -> V:
+    """How many items a list has."""
+    return V("int", t.as_ints(t.add("load", "np.int64", room.count, t.constant(0).register).registers))
+
+
+def _leave_if_full(t: Translator, found: int, operands: Sequence[V]) -> None:
+    """Leaves before an instruction that takes ``operands`` where a list has no room for another item."""
+    space = t.load_space(t, found)
+    if space is not None:
+        count = _count(t, t.load_room(t, found, None))
+        t.leave_unless(t.add("<", "bool", count.register, space.register), operands)
+
+
 def _append(t: Translator, found: int, item: V) -> None:
-    count, *arrays = t.load_room(t, found, item)
-    first = t.constant(0).register
-    place = t.as_ints(t.add("load", "np.int64", count, first).registers)
-    for array, register in zip(arrays, item.registers, strict=True):
+    room = t.load_room(t, found, item)
+    first, place = t.constant(0).register, _count(t, room).registers
+    for array, register in zip(room.arrays, item.registers, strict=True):
         t.block.lines.append(("store", -1, array, register, *place))
     more = t.add("+", "int", *place, t.constant(1).register)
-    t.block.lines.append(("store", -1, count, more.register, first))
+    t.block.lines.append(("store", -1, room.count, more.register, first))
 
 
 METHODS["append"] = _appended
@@ -283,8 +294,13 @@ def _push_null(t: Translator, i: Instruction) -> None:
 def _attribute(t: Translator, i: Instruction) -> None:
     (owner,) = t.pop(1)
     method = i.opname == "LOAD_METHOD" or (D.attributes_load_methods and (i.arg or 0) & 1)
+    block = t.block
+    if owner.kind[0] == "list" and i.argval == "append":
+        _leave_if_full(t, owner.kind[1], (owner,))
     value = _attribute_of(t, owner, i.argval)
     t.stack += ([value, NULL] if D.null_above else [NULL, value]) if method else [value]
+    if t.block is not block:
+        t.jump(t.at + 1)
 
 
 def _attribute_of(t: Translator, owner: V, name: str) -> V:
@@ -352,7 +368,11 @@ def _list_append(t: Translator, i: Instruction) -> None:
     """Handles a comprehension, whose list is below the stretch's entry stack depth."""
     (item,) = t.pop(1)
     found = t.load_below((i.arg or 0) - len(t.stack))
+    block = t.block
+    _leave_if_full(t, found.kind[1], (item,))
     _append(t, found.kind[1], item)
+    if t.block is not block:
+        t.jump(t.at + 1)
 
 
 @_step("UNPACK_SEQUENCE")

@@ -14,6 +14,7 @@ the block may hold the values with which plain Python goes on there, or at the c
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from dataclasses import field
 from typing import Any, TypeAlias
 
 from tcompile.bytecode.analysis import Analysis
@@ -66,6 +67,28 @@ class Raising:
     env: dict[str, V]
 
 
+@dataclass(eq=False)
+class Room:
+    """The arrays for the items of a list, and the array with their count, by number; and the items' kind.
+
+    ``places`` are the instructions that append. ``counts``: an instruction may append in some iterations only, or
+    several times. ``size`` is how many items the arrays hold, and ``may_be_full`` whether more may come.
+    """
+
+    count: int
+    size: Any = None
+    may_be_full: bool = False
+    kind: Any = None
+    arrays: Sequence[int] = ()
+    places: set[int] = field(default_factory=set)
+    counts: bool = False
+
+    @property
+    def is_tuple(self) -> bool:
+        """Whether an item is several numbers."""
+        return self.kind is not None and not isinstance(self.kind, str)
+
+
 @dataclass
 class Exit:
     """An exit: the kinds of its variables, and the blocks that take it, with the values."""
@@ -92,7 +115,8 @@ class Translator(Instructions):
     - ``load_spare(value)`` gives the arrays with what a generator keeps beside its state.
     - ``load_text(text)`` gives the array of a str's code points.
     - ``load_attribute(module, name)`` gives an attribute of a library's module.
-    - ``load_room(translator, list, item)`` gives the arrays for a list's items. The first of them counts the items.
+    - ``load_room(translator, list, item)`` gives the arrays for a list's items; without an item, for its length.
+    - ``load_space(translator, list)`` gives how many items they hold, before an append; None where all have room.
     - ``load_below(depth)`` gives a list on the frame's stack, below the values of the stretch.
     - ``instruction(function)`` names the instruction that a call of a library's function is, or None.
 
@@ -114,7 +138,8 @@ class Translator(Instructions):
         load_spare: Callable[[Any], tuple[int, ...]],
         load_text: Callable[[str], V],
         load_attribute: Callable[[Any, str], Any],
-        load_room: Callable[[Translator, int, V | None], Sequence[int]],
+        load_room: Callable[[Translator, int, V | None], Room],
+        load_space: Callable[[Translator, int], V | None],
         load_below: Callable[[int], V],
         instruction: Callable[[Any], str | None],
         caller: Translator | None = None,
@@ -124,7 +149,8 @@ class Translator(Instructions):
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
         self.callee, self.load_generator, self.load_spare = callee, load_generator, load_spare
         self.load_text, self.load_attribute = load_text, load_attribute
-        self.load_room, self.load_below, self.instruction = load_room, load_below, instruction
+        self.load_room, self.load_space = load_room, load_space
+        self.load_below, self.instruction = load_below, instruction
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.lines: list[int] | None = None  # of the frame, where they are noted
         self.by_state: dict[State, Block] = {}
@@ -370,6 +396,17 @@ class Translator(Instructions):
             for name, made, *_ in block.lines
         )
 
+    def _before_this(self, block: Block, operands: Sequence[V]) -> Raising:
+        """A block from which plain Python goes on before this instruction, which has taken ``operands``."""
+        begin = self.at - (self.instructions[self.at - 1].opname == "PRECALL")
+        return Raising(block, self.at, begin, (*self.stack, *operands), dict(self._live(self.at, self.env)))
+
+    def leave_unless(self, condition: V, operands: Sequence[V]) -> None:
+        """Leaves to plain Python before this instruction, which has taken ``operands``, unless the condition holds."""
+        self.block, other = self.split(condition)
+        other.end = ("replay",)
+        self.raising.append(self._before_this(other, operands))
+
     def leave(self, value: V) -> None:
         """Returns a value from the stretch."""
         state: State = (RETURNED, (value.kind,), ())
@@ -382,10 +419,8 @@ class Translator(Instructions):
         self.block.end = ("jump", inner.entry.number, ())
         inner.run(0, ())
         self.accesses += inner.accesses
-        stack, variables = (*self.stack, *operands), dict(self._live(self.at, self.env))
-        begin = self.at - (self.instructions[self.at - 1].opname == "PRECALL")
         self.raising += [
-            Raising(each.block, self.at, begin, stack, variables)  # plain Python makes the call again
+            self._before_this(each.block, operands)  # plain Python makes the call again
             for each in inner.raising
             if all(map(self._is_repeatable, self._blocks_before(each.block, inner.entry.number)))
         ]
@@ -395,12 +430,12 @@ class Translator(Instructions):
             for block, registers in exit.blocks:
                 result = V(kind, registers, self.objects[kind[1]] if kind[0] == "object" else None)
                 block.end = ("jump", *self.goto(self.at + 1, [*self.stack, result], self.env))
-        if result is None:
+        if result is None and not inner.raising:
             raise Refused("it calls a function that never ends")
-        return result
+        return NULL if result is None else result
 
 
 __all__ = [
     "CALLS", "LIBRARY_CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Iteration", "Raising",
-    "Refused", "Translator", "V", "is_number", "parts_of",
+    "Refused", "Room", "Translator", "V", "is_number", "parts_of",
 ]  # fmt: skip
