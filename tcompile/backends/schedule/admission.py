@@ -25,6 +25,7 @@ COMPUTED = frozenset({
 })  # fmt: skip
 ALONG = ("scan", "sort")  # kinds of fusion that give a value for each element of an axis
 FEW, WIDE = 16, 16  # rows of at most so many elements are processed side by side, where there are at least so many rows
+SHORT = 8  # elements of an axis: vectors along a shorter one are not full
 # Elements that a sorting network sorts: in rows side by side, and in contiguous rows, which NumPy sorts in vectors
 # unless the elements are small.
 SORT_ACROSS, SORT_ALONG, SORTED_IN_VECTORS = 25, 9, 4

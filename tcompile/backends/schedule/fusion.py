@@ -17,7 +17,7 @@ from functools import cached_property
 from typing import Any, Literal
 
 from tcompile.backends.schedule import inverses, products, routines, scalar_loop_arrays
-from tcompile.backends.schedule.admission import ALONG
+from tcompile.backends.schedule.admission import ALONG, SHORT
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, KernelValue
 from tcompile.backends.schedule.lower import (
@@ -401,6 +401,8 @@ class _Planner:
             return False
         if self.reports and len(frozenset().union(*(self.reports[other] for other in (node, *group.members)))) > 1:
             return False
+        if any(self._splits(node, other) or self._splits(other, node) for other in group.members):
+            return False
         type = computed_type(node)
         row_level = False
         trial = Group(group.shape, group.reduced, group.members, group.order)
@@ -441,6 +443,29 @@ class _Planner:
             return False
         group.reduced, group.order = trial.reduced, trial.order
         return True
+
+    def _splits(self, total: Node, value: Node) -> bool:
+        """Whether a sum over outer axes and a stored value are better computed one after the other.
+
+        The innermost axis is short, and the value is not computed from whole rows of the two innermost axes: side by
+        side, rows fill vectors, but a sum needs them along an axis.
+        """
+        if self.kind[total] != "reduce" or self.kind[value] != "map":
+            return False
+        type, axis = value.tensor, total.attrs["axis"]
+        if type.ndim < 3:
+            return False
+        *_, outer, last = type.layout.order
+        size = type.shape[last]
+        if last in (axis if isinstance(axis, tuple) else (axis,)) or not isinstance(size, int) or size >= SHORT:
+            return False
+        if not same_shape(type.shape, total.inputs[0].tensor.shape):
+            return False
+        for _, map in self.leaves(value, identity(type.ndim)):
+            moves = {axis for index in map for axis, _ in index.terms} if map is not ANYWHERE else set()
+            if (outer in moves) != (last in moves):
+                return True
+        return False
 
     def _row_level(self, member: Node, group: Group) -> bool:
         return self.kind[member] == "reduce" or not same_shape(member.tensor.shape, group.shape)

@@ -51,6 +51,7 @@ from tcompile.graph.sizes import counters_in, hint, is_one, same, same_shape
 from tcompile.records import dataclass
 
 INDEX = np.dtype("int64")
+FULL = 32  # bytes of a vector register
 MOST_UNROLLED = 160  # values of a kernel whose rows are unrolled
 SERIAL_FULL = 1 << 15  # a full reduction over fewer elements runs as one row, in as many stages as it needs
 
@@ -538,7 +539,8 @@ def _walks_columns(kernel: Kernel, kept: list[int], reduced: list[int]) -> bool:
             continue
         along_row = static_elements(value.access.steps[reduced[-1]])
         along_kept = static_elements(value.access.steps[kept[-1]])
-        if along_row == 1:
+        is_near = along_row is not None and abs(along_row) < WIDE
+        if along_row == 1 or (is_near and _is_short(kernel.axes[kept[-1]], value.dtype)):
             votes -= 1
         elif along_kept == 1:
             votes += 1
@@ -548,6 +550,11 @@ def _walks_columns(kernel: Kernel, kept: list[int], reduced: list[int]) -> bool:
             column = [ranks[a] for _, a in value.access.steps[kept[-1]] if a is not None]
             votes += 1 if row and column and max(row) > max(column) else -1
     return votes > 0
+
+
+def _is_short(axis: Axis, dtype: DType) -> bool:
+    """Whether vectors along the axis hold so few elements that strided ones along another axis are faster."""
+    return isinstance(axis.size, int) and axis.size * dtype.itemsize < FULL
 
 
 def _permute(kernel: Kernel, order: list[int]) -> None:

@@ -19,6 +19,7 @@ from tcompile.backends.llvm.kernels.nest import KernelFunction, without_passes
 from tcompile.backends.llvm.kernels.rows import FlatNest, RowNest
 from tcompile.backends.llvm.kernels.scans import ScanNest
 from tcompile.backends.llvm.kernels.scatter import ScatterNest
+from tcompile.backends.llvm.kernels.short_axes import with_rows_side_by_side
 from tcompile.backends.llvm.kernels.small_reductions import SmallRowsNest
 from tcompile.backends.llvm.kernels.sorts import SortNest
 from tcompile.backends.llvm.kernels.tiles import TiledNest
@@ -60,6 +61,7 @@ def write(
     if (filled := fills.write(kernel, nontemporal)) is not None:
         code.functions.append(filled)
         return code
+    kernel = with_rows_side_by_side(kernel)
     if kernel.form == "flat":
         code.functions.append(FlatNest(module, kernel, nontemporal, variant).flat(noalias))
     elif kernel.form == "tiled":

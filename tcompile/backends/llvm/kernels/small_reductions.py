@@ -24,9 +24,13 @@ from tcompile.backends.schedule.kernel import static_elements
 from tcompile.backends.schedule.kernel_ops import LOAD
 from tcompile.backends.schedule.stages import Stages
 from tcompile.graph import Size
+from tcompile.graph.dtypes import DType
 from tcompile.records import dataclass
 
-DEINTERLEAVED = 3  # rows of at most so many elements are read in whole vectors, and deinterleaved
+
+def longest_deinterleaved(dtype: DType) -> int:
+    """The most elements of a row for which whole vectors are read and deinterleaved; longer rows are transposed."""
+    return 4 if dtype.itemsize == 1 else 3
 
 
 @dataclass
@@ -152,7 +156,8 @@ class SmallRowsNest(Nest):
     def _is_deinterleaved(self, access: Access | None) -> bool:
         """Whether rows of a few elements are contiguous, so that whole vectors can be read and deinterleaved."""
         assert access is not None
-        return self.count <= DEINTERLEAVED and self._period(access, self.count) is not None
+        few = self.count <= longest_deinterleaved(access.buffer.type.dtype)
+        return few and self._period(access, self.count) is not None
 
     def _deinterleave(self, vector: Vector, loads: list[KernelValue]) -> None:
         """Loads whole vectors of contiguous rows; the last few rows are copied to a buffer first.
@@ -322,7 +327,8 @@ class SmallRowsNest(Nest):
 
     def _is_packed(self, store: Store) -> bool:
         """Whether rows of a few elements are contiguous, so that whole vectors can be stored."""
-        return self.count <= DEINTERLEAVED and self._period(store.access, self.count) == self.count
+        few = self.count <= longest_deinterleaved(store.value.dtype)
+        return few and self._period(store.access, self.count) == self.count
 
     def _columns(self, vector: Vector, store: Store) -> list[str]:
         """The stored values in their form in memory."""
