@@ -6,13 +6,13 @@ globals, attributes, items and cells in each iteration, and machine code reads t
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
 import pytest
-from runtime.async_state import (
-    LOOP,
-    SIGNALS,
-    module,
-    seen,
-)
+from runtime.async_state import LOOP, SIGNALS, WARM, changed, module, seen
+
+import tcompile
 
 # -- places ------------------------------------------------------------------------------------------------------------
 PLACES = {  # lines before, the flag's expression, the statement that sets it
@@ -112,6 +112,39 @@ def test_a_closure():
     f, change = made()
     """
     seen(module(text))
+
+
+def test_an_element_that_only_a_called_function_tests():
+    """No array of the caller is written, so LLVM could read the element once; and the loop raises."""
+
+    class Stop(Exception):
+        pass
+
+    def ask(box):
+        if box[0] == 2:
+            raise Stop
+
+    def f(x, limit, box):
+        found = []
+        for n in range(limit):
+            try:
+                ask(box)
+            except Stop:
+                break
+            found.append(math.sqrt(x[n % 8] + 1.5))
+        return found, n
+
+    x, box = np.arange(8.0), np.zeros(2, int)
+    compiled = tcompile.compile(f)
+    for limit in WARM:
+        assert compiled(x, limit, box) == f(x, limit, box)
+
+    def change():
+        box[0] = 2
+
+    with changed(change, "thread", 0.05):
+        found, n = compiled(x, 60_000_000, box)
+    assert len(found) == n < 60_000_000 - 1
 
 
 def test_an_attribute_of_self():

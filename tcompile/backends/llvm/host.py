@@ -223,7 +223,7 @@ class LlvmProgram(host.HostProgram):
         own = set()  # those that alias no array of the caller
         for place in places:
             root = node.inputs[place]
-            if root.op is ops.FULL or not self.writes_in_place(step, place):
+            if root.op in (ops.FULL, ops.EMPTY) or not self.writes_in_place(step, place):
                 own.add(place)
             written[place] = self.for_kernels.get(root, self.arrays[root])
             if not self.writes_in_place(step, place):

@@ -10,8 +10,8 @@ checks depend on the loops' bounds.
 
 Every access is checked, with Python's rule for negative indices. Where Python would raise or warn, where an int needs
 more than 64 bits, and at an unforeseen exit, the function ends with the status ``ONLY_NUMPY``: it works on copies, and
-plain Python does everything again. Arrays without a common base are passed as ``noalias``, since capture guards that
-one that is written overlaps no other.
+plain Python does everything again. Arrays that are written are passed as ``noalias``, since capture guards that they
+overlap no other.
 
 A long loop polls now and then for signals, and for changes to values that the code has read (``native.interrupts``):
 ``loop_nest`` says how much of the budget between two polls each loop spends. After a change the outermost loop is left
@@ -49,7 +49,7 @@ from tcompile.backends.schedule.scalar_loop_arrays import StridedArray, roots, s
 from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, PAUSED_SHIFT
 from tcompile.graph import Node, ScalarType, Size, SymInt, TensorType
 from tcompile.graph.ops.scalar_blocks import affine, operands
-from tcompile.graph.ops.scalar_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc
+from tcompile.graph.ops.scalar_loop import ARITHMETIC, COMPARISONS, Program, dtype_of, is_ufunc, written_arrays
 from tcompile.records import dataclass
 
 if TYPE_CHECKING:
@@ -217,8 +217,17 @@ class _Function:
         self.loop.depth = max(depth.values())
         self.loop.improves = max((depth[at] for at in (*vectors, *self.open)), default=0)
         name = self.loop.name
-        may_be_aliased = "".join(f", ptr noalias %g{n}" for n in range(min(self.loop.arrays, entries.MOST)))
-        self.loop.text = w.text(f"i32 @{name}(ptr noalias readonly %words{may_be_aliased})", "nounwind")
+        arrays = "".join(f", ptr {self._noalias(n)}%g{n}" for n in range(min(self.loop.arrays, entries.MOST)))
+        self.loop.text = w.text(f"i32 @{name}(ptr noalias readonly %words{arrays})", "nounwind")
+
+    def _noalias(self, number: int) -> str:
+        """The attribute of an array in memory. One that is only read has none if there are polls, which may change it.
+
+        LLVM would read its elements once. No written array overlaps it all the same.
+        """
+        program: Program = self.node.attrs["program"]
+        written = {self.groups.index(_argument(self.seen[array])) for array in written_arrays(program)}
+        return "" if self.budget and number not in written else "noalias "
 
     def _keeps_flags(self) -> bool:
         """Whether it calls any function that clears the flags."""
