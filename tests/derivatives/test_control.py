@@ -242,6 +242,28 @@ def test_a_row_is_stored_and_not_its_array():
     assert stored(graph) == 400 * 3 * 8
 
 
+def test_masks_are_stored_and_not_what_is_compared():
+    def shortest(d):
+        for k in range(len(d)):
+            d = np.minimum(d, d[:, k, None] + d[None, k, :])
+        return np.sum(np.maximum(d, 0.7) ** 2)
+
+    d = np.random.default_rng(0).uniform(0.1, 2.0, (70, 70))
+    d[3, 4:6] = d[4, 3] = d[3, 3] + d[3, 4]  # two are equal
+    gradient = tcompile.grad(shortest)
+    gradient(d)
+    assert stored(gradient.graphs[0]) == 70 * 70 * 70
+    tcompile.check_grads(shortest, order=2)(d + 0.01 * np.cos(np.arange(4900.0).reshape(70, 70)))
+
+
+def test_a_maximum_of_numbers_that_are_none():
+    """A cotangent goes to the number, in halves where neither operand is one."""
+    x, y = np.array([np.nan, 1.0, np.nan, 2.0]), np.array([1.0, np.nan, np.nan, 2.0])
+    for extremum in (np.fmax, np.fmin):
+        gradients = tcompile.grad(lambda x, y, f=extremum: np.sum(f(x, y)), (0, 1))(x, y)
+        np.testing.assert_array_equal(gradients, [[0.0, 1.0, 0.5, 0.5], [1.0, 0.0, 0.5, 0.5]])
+
+
 def test_products_are_stored():
     """A product's result, or what depends on it, is stored; within little memory it is computed again."""
 

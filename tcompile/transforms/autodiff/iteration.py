@@ -8,7 +8,7 @@ Why: counted loops and loops with early exits reverse an iteration alike. They d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 from tcompile.errors import DerivativeError
@@ -95,11 +95,13 @@ class BackwardIteration:
         fixed: Collection[int],
         access: RowAccess,
         recompute: bool,
+        may_add: bool = False,
     ) -> None:
         self.walk, self.node, self.body = walk, node, body
         self.active, self.fixed, self.access = active, fixed, access
         self.types = [type_of(i) for i in body.inputs[1:]]
         self.recompute = recompute  # whether products and library calls are recomputed
+        self.may_add = may_add  # whether the body may compute what the derivative reads, to store it
         self.region, self.kept, self.stays = self._region()
 
     def row_bytes(self) -> int:
@@ -177,10 +179,12 @@ class BackwardIteration:
         used = ancestors(outputs)
         begins = {node: held for node, held in rows.items() if node in used}
         steps = {new[old]: old for old in self.body.nodes if new[old] in used}
-        others = [n for n in used if n not in begins and n not in steps]
+        masks = self._masks([n for n in region.nodes if n in used], {*new.values()}) if self.may_add else []
+        nodes = [n for n in region.nodes if n in steps or n in masks]
+        others = [n for n in used if n not in begins and n not in steps and n not in masks]
         read = {o for n in others for o in n.inputs}.union(outputs)
-        storable = {*begins, *(node for node in steps if self._is_storable(node))}
-        kept = residuals([n for n in region.nodes if n in steps], list(begins), read, storable, self.recompute)
+        storable = {*begins, *(node for node in nodes if self._is_storable(node))}
+        kept = residuals(nodes, list(begins), read, storable, self.recompute)
         if kept is None:
             kept = list(begins)
         inside = Emit(region, self.walk.e.library)
@@ -190,6 +194,8 @@ class BackwardIteration:
                 old, stack = begins[node]
                 stacks[old] = stack
                 continue
+            if node in masks:
+                steps[node] = self._added(node, {copy: old for old, copy in new.items()})
             old, shape = steps[node], (self.access.count, *node.tensor.shape)
             stacks[old] = region.input(f"{old.name}_of", TensorType(node.tensor.dtype, shape))
             shown = row(inside, stacks[old])
@@ -198,6 +204,28 @@ class BackwardIteration:
                 other.operands = tuple(shown if o is node else o for o in other.operands)
             outputs[:] = [shown if o is node else o for o in outputs]
         return stacks
+
+    def _masks(self, nodes: Sequence[Node], known: Set[Node]) -> list[Node]:
+        """The booleans that the derivative computes from values of the iteration alone: they take few bytes."""
+        counters, found = self.body.env.counters.keys(), list[Node]()
+        for node in nodes:
+            if node in known or node.op.kind != "pointwise" or not isinstance(node.type, TensorType):
+                continue
+            fixed = not symbols_in([o for o in node.operands if not isinstance(o, Node)]) & counters
+            if node.type.dtype.kind == "b" and fixed and all(o in known or o in found for o in node.inputs):
+                found.append(node)
+        return found
+
+    def _added(self, node: Node, of_body: dict[Node, Node]) -> Node:
+        """The node of the body that computes a mask; ``of_body`` are the body's nodes by their copies."""
+        if node not in of_body:
+            operands = [self._added(o, of_body) if isinstance(o, Node) else o for o in node.operands]
+            made = self.body.append(
+                node.op, operands, node.attrs, type_of(node), name=node.name, location=node.location
+            )
+            made.silent = True
+            of_body[node] = made
+        return of_body[node]
 
     def _is_storable(self, node: Node) -> bool:
         """Whether the values of a node in all iterations can be rows of one array."""

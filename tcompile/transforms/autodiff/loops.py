@@ -130,7 +130,7 @@ class _Backward:
         moved = Moved({self.counter: number}, True)
         how = RowAccess(self.last, self.count, lambda _: moved, lambda _: lambda e, stack: e.shown(stack, path))
         fixed = {i for i, (a, b) in enumerate(zip(self.body.inputs[1:], self.body.outputs, strict=True)) if a is b}
-        return BackwardIteration(self.walk, self.node, self.body, self.active, fixed, how, recompute)
+        return BackwardIteration(self.walk, self.node, self.body, self.active, fixed, how, recompute, may_add=True)
 
     def recompute_products(self) -> None:
         """Has the backward body recompute products and library calls, where that takes less memory."""

@@ -200,26 +200,31 @@ def _logarithm(base: Operand) -> float:
     return math.log(base) if base > 0 else 0.0 if base == 0 else math.nan
 
 
-def _extremum(row: Op, before: Op, nan_loses: bool) -> None:
-    """The rule of the larger or the smaller of two: the cotangent goes to that one, in halves where both are equal."""
+def _extremum(row: Op, wins: Op, loses: Op, nan_loses: bool) -> None:
+    """The rule of the larger or the smaller of two: the cotangent goes to that one, in halves where both are equal.
+
+    Both operands share two masks, since a loop stores masks rather than the operands.
+    """
 
     @derivative(row)
     def rule(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-        def part(first: Operand, second: Operand) -> Node:
-            wins = e(before, first, second)
-            if nan_loses and isinstance(second, Node):
-                wins = e(ops.LOGICAL_OR, wins, e(ops.ISNAN, second))
-            half = e.where(e(ops.EQUAL, first, second), e.scaled(g, 0.5), 0.0)
-            return e.where(wins, g, half)
-
         a, b = node.operands
-        return [_reduced(e, node, 0, lambda: part(a, b)), _reduced(e, node, 1, lambda: part(b, a))]
+
+        def compared(before: Op, other: Operand) -> Node:
+            mask = e(before, a, b)
+            return e(ops.LOGICAL_OR, mask, e(ops.ISNAN, other)) if nan_loses and isinstance(other, Node) else mask
+
+        def part(mine: Node, others: Node) -> Node:
+            return e.where(mine, e.where(others, e.scaled(g, 0.5), g), 0.0)
+
+        first, second = compared(wins, b), compared(loses, a)
+        return [_reduced(e, node, 0, lambda: part(first, second)), _reduced(e, node, 1, lambda: part(second, first))]
 
 
-_extremum(ops.MAXIMUM, ops.GREATER, nan_loses=False)
-_extremum(ops.MINIMUM, ops.LESS, nan_loses=False)
-_extremum(ops.FMAX, ops.GREATER, nan_loses=True)
-_extremum(ops.FMIN, ops.LESS, nan_loses=True)
+_extremum(ops.MAXIMUM, ops.GREATER_EQUAL, ops.LESS_EQUAL, nan_loses=False)
+_extremum(ops.MINIMUM, ops.LESS_EQUAL, ops.GREATER_EQUAL, nan_loses=False)
+_extremum(ops.FMAX, ops.GREATER_EQUAL, ops.LESS_EQUAL, nan_loses=True)
+_extremum(ops.FMIN, ops.LESS_EQUAL, ops.GREATER_EQUAL, nan_loses=True)
 
 
 @derivative(ops.ATAN2)
