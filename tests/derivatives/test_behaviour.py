@@ -660,3 +660,21 @@ def test_constant_cotangents(dtype):
     expected = (np.full((), 3.0, dtype) / 21 * x) * 2
     np.testing.assert_allclose(gradient(x), expected, rtol=4 * np.finfo(dtype).eps)
     assert not {"full", "broadcast_to"} & {node.op for node in gradient.graphs[0].view().nodes}
+
+
+def test_flags_of_a_derivative_do_not_reach_later_operations():
+    """Kernels that report nothing leave the processor's flags as they are."""
+    gradient = tcompile.grad(lambda x: np.sum(np.sqrt(x) * x))
+    x = np.array([0.0, 1.0, np.inf, 4.0] * 9)
+    with np.errstate(all="raise"):
+        for _ in range(3):
+            gradient(x)
+            assert np.float64(3.0) * np.float64(2.0) == 6.0
+            gradient(x)
+            np.testing.assert_array_equal(np.arange(4.0) / 2, [0.0, 0.5, 1.0, 1.5])
+            gradient(x)
+            assert np.arange(4.0).astype(np.int8).tolist() == [0, 1, 2, 3]
+            gradient(x)
+            assert np.linalg.inv(np.eye(2)).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    text = "".join(kernel.ir for entry in gradient.entries for kernel in entry.compiled_graph._own)
+    assert text.count("define i32 @kernel") > text.count("call i32 @tc_read_flags()")

@@ -147,17 +147,18 @@ class Nest:
         if self.nontemporal and native.machine().fences_streams:
             self.module.declare("@llvm.x86.sse.sfence", "declare void @llvm.x86.sse.sfence()")
             w.do("call void @llvm.x86.sse.sfence()")
-        flags = w.get("call i32 @tc_read_flags()")
+        flags = w.get("call i32 @tc_read_flags()") if self._reads_flags() else ""
         status = w.get(f"load i32, ptr {self.status}")
-        if any(v.op is REDUCE and v.attrs["op"] == "prod" and v.dtype.kind == "f" for v in self.kernel.values):
+        if self._has_float_products():
             # Overflow of a product depends on the order of its factors: it is left to NumPy.
             left = w.get(f"icmp ne i32 {w.get(f'and i32 {flags}, {OVERFLOW | UNDERFLOW}')}, 0")
             status = w.get(f"or i32 {status}, {w.get(f'select i1 {left}, i32 {ONLY_NUMPY}, i32 0')}")
-        computed = [v.node for v in self.kernel.values if v.op not in (LOAD, CONSTANT, NUMBER, SIZE)]
-        is_silent = bool(computed) and all(node is not None and node.silent for node in computed)
-        w.do(f"ret i32 {status if is_silent else w.get(f'or i32 {flags}, {status}')}")
-        # First of all: conversions in the entry block may raise flags too.
-        w.entry.insert(0, "  call void @tc_clear_flags()")
+        if not self._is_silent():
+            status = w.get(f"or i32 {flags}, {status}")
+        if flags:
+            # First of all: conversions in the entry block may raise flags too.
+            w.entry.insert(0, "  call void @tc_clear_flags()")
+        w.do(f"ret i32 {status}")
         w.entry.append("  br label %start")
         # Vectors on the stack are aligned to cache lines: a load that crosses two lines and was just stored stalls
         # until the store has left the core, which doubles the time of kernels with calls in them.
@@ -165,6 +166,18 @@ class Nest:
         text = w.text(f"i32 @{name}(ptr noalias %words, i64 %begin, i64 %end)", attributes)
         text = without_passes(text) if brief else text
         return KernelFunction(name, text, self.parameters, items, per_item, partial_words)
+
+    def _is_silent(self) -> bool:
+        """Whether no condition of the kernel is reported, as of a derivative's."""
+        computed = [v.node for v in self.kernel.values if v.op not in (LOAD, CONSTANT, NUMBER, SIZE)]
+        return bool(computed) and all(node is not None and node.silent for node in computed)
+
+    def _has_float_products(self) -> bool:
+        return any(v.op is REDUCE and v.attrs["op"] == "prod" and v.dtype.kind == "f" for v in self.kernel.values)
+
+    def _reads_flags(self) -> bool:
+        """Whether something depends on the processor's flags; to clear and read them takes 20 ns."""
+        return not self._is_silent() or self._has_float_products() or self.kernel.form == "scatter"
 
     def _registers(self) -> str:
         """The attribute that restricts LLVM to NEON instead of SVE for transposed tiles, since SVE's shuffles are
