@@ -20,12 +20,13 @@ from tcompile.errors import DerivativeError
 from tcompile.graph import ops
 from tcompile.graph.ir import Node
 from tcompile.graph.ops.opaque import Slot, resolve
+from tcompile.graph.ops.writing import step_of
 from tcompile.graph.sizes import Size, is_one
 from tcompile.transforms.autodiff.composed import COMPOSED, pulls
 from tcompile.transforms.autodiff.reverse import LOOPS, Walk
 from tcompile.transforms.autodiff.table import COMPLEX_CALLS, VJPS, Pull, derivative
 from tcompile.transforms.emit import Emit, is_complex, is_float
-from tcompile.transforms.library_calls import argument, at_first_places, einsum_labels
+from tcompile.transforms.library_calls import argument, at_first_places, einsum_labels, keyword
 
 TARGETS: dict[str, Callable[[Emit, Node, Node], Sequence[Pull | None]]] = {}
 PARTS: dict[str, Callable[[Emit, Node, dict[int, Node]], Node]] = {}  # of one operand, with several results
@@ -165,18 +166,77 @@ def _roll(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
 @target("numpy.pad")
 def _pad(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     mode = argument(node, 2, "mode", "constant")
-    if mode in _PADS:
+    odd = keyword(node, "reflect_type", "even") == "odd"
+    folds = len(node.operands) == 1 and (mode == "constant" or (mode in _PADS and _folds(node, mode)))
+    if mode in _PADS and not folds and not odd:
         return [_moved(e, node, g, 0), *(None for _ in node.operands[1:])]
-    if mode != "constant" or len(node.operands) != 1:
-        raise DerivativeError(f"numpy.pad with the mode {mode!r} has no derivative rule")
+    if not folds:
+        what = ", reflect_type='odd' and so many elements" if odd else ""
+        raise DerivativeError(f"numpy.pad with the mode {mode!r}{what} has no derivative rule")
 
     def pull() -> Node:
-        shape = node.inputs[0].tensor.shape
-        widths = np.broadcast_to(np.asarray(argument(node, 1, "pad_width")), (len(shape), 2)).tolist()
-        key = tuple(slice(before, before + n) for (before, _), n in zip(widths, shape, strict=True))
-        return e(ops.INDEX, g, key=key)
+        given = g
+        for axis, (before, after) in enumerate(_pad_widths(node)):
+            given = _folded(e, given, mode, axis, before, after, odd)
+        return given
 
     return [pull]
+
+
+def _pad_widths(node: Node) -> list[list[int]]:
+    """For each axis how many elements are added before and after."""
+    widths = np.broadcast_to(np.asarray(argument(node, 1, "pad_width")), (node.inputs[0].tensor.ndim, 2))
+    found: list[list[int]] = widths.tolist()
+    return found
+
+
+def _folds(node: Node, mode: str) -> bool:
+    """Whether each added element is one of those that are padded, by the mode's usual rule."""
+    least = {"edge": 1, "reflect": 2, "symmetric": 1, "wrap": 1}[mode]
+    for (before, after), size in zip(_pad_widths(node), node.inputs[0].tensor.shape, strict=True):
+        longest = max(before, after) if mode != "edge" else 0
+        if not isinstance(size, int) or size < max(least, longest + (mode == "reflect")):
+            return False
+    return True
+
+
+def _folded(e: Emit, g: Node, mode: str, axis: int, before: int, after: int, odd: bool) -> Node:
+    """The cotangent along one axis before padding: what was added is added to the elements that it copies.
+
+    ``odd``: it was twice the edge minus such an element.
+    """
+
+    def part(x: Node, start: int | None, stop: int | None, step: int = 1) -> Node:
+        return e(ops.INDEX, x, key=(*[slice(None)] * axis, slice(start, stop, step)))
+
+    def plus(x: Node, start: int, stop: int, value: Node) -> Node:
+        path = (step_of(ops.INDEX, {"key": (*[slice(None)] * axis, slice(start, stop))}),)
+        return e(ops.ASSIGN, x, e.add(e.shown(x, path), value), path=path)
+
+    size = g.tensor.shape[axis] - before - after
+    assert isinstance(size, int)
+    made = part(g, before, before + size)
+    if mode == "constant":
+        return made
+    sides = [(part(g, 0, before), before, True), (part(g, before + size, None), after, False)]
+    for value, count, first in sides:
+        if not count:
+            continue
+        edge = (0, 1) if first else (size - 1, size)
+        if odd:
+            total = e(ops.SUM, value, axis=(axis,), keepdims=True)
+            made, value = plus(made, *edge, e.multiply(total, 2.0)), e.negative(value)
+        if mode == "edge":
+            start, stop = edge
+            value = e(ops.SUM, value, axis=(axis,), keepdims=True)
+        elif mode == "wrap":
+            start, stop = (size - count, size) if first else (0, count)
+        else:
+            away = int(mode == "reflect")
+            start, stop = (away, away + count) if first else (size - away - count, size - away)
+            value = part(value, None, None, -1)
+        made = plus(made, start, stop, value)
+    return made
 
 
 # -- linear algebra ----------------------------------------------------------------------------------------------------
