@@ -1,13 +1,13 @@
-"""Gradients beside JAX: ``python -m benchmarks.gradients [--seconds 3] [--only heat,mlp] [--out FOLDER]``.
+"""Gradients beside other libraries: ``python -m benchmarks.gradients [--seconds 3] [--only heat,mlp] [--out FOLDER]``.
 
 Input: scalar functions of arrays as users of NumPy write them, with loops and writes in place.
 Output: a table, and with ``--out`` JSON, a page and a picture: medians of calls in turn on the same data, and the time
 of the first call, which compiles.
-Why: a gradient that takes much longer than JAX's would not be worth having, and the figures show where to work next.
+Why: a gradient that takes much longer than a peer's would not be worth having, and the figures show where to work next.
 
 Gradients are compared before anything is timed. JAX gets ``jit(grad(f))`` of the same text where that is possible. It
-has no writes in place, so the time steps are written for it with ``lax.scan`` and ``pad``. Without JAX its columns are
-empty. Both have one thread.
+has no writes in place, so the time steps are written for it with ``lax.scan`` and ``pad``. PyTorch and autograd get
+loops of Python's. Without a library its columns are empty. All have one thread.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import shlex
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,13 +29,24 @@ from typing import Any
 import numpy as np
 
 import tcompile
-from benchmarks import against_report
+from benchmarks import against_report, gradient_peers
+from benchmarks.gradients_by_hand import BY_HAND
 from benchmarks.report import COLOURS, figure
 
 Data = dict[str, Any]
 FEWEST = 9  # calls of each
 TOLERANCE = 1e-9  # of the largest element of a gradient
-HEADS = ("function", "NumPy ms", "gradient ms", "quartiles", "JAX ms", "JAX / tcompile", "first call ms", "JAX's")
+SLOW = 100  # milliseconds: slower ones are called ``FEWEST`` times
+PEERS = ("jax", "torch", "inductor", "autograd")
+# In the picture: names, and whose colours.
+SHOWN = {
+    "hand_compiled": ("by hand, compiled", "copy"), "jax": ("JAX", "jax"), "torch": ("PyTorch", "torch"),
+    "inductor": ("torch.compile", "numba"), "autograd": ("autograd", "numexpr"),
+}  # fmt: skip
+HEADS = (
+    "function", "NumPy ms", "gradient ms", "quartiles", "by hand", "by hand, compiled", "JAX", "torch", "torch.compile",
+    "autograd", "best peer / tcompile", "tcompile / by hand, compiled", "first call ms", "JAX's",
+)  # fmt: skip
 
 
 # -- the functions: each takes the library, and returns what users would write with it --------------------------------
@@ -135,6 +146,22 @@ def attention(np: Any) -> Callable[..., Any]:
     return loss
 
 
+def _stepped(grown: Callable[[Any], Any]) -> Callable[[Any], Callable[..., Any]]:
+    """The same for libraries without writes in place whose loops are Python's."""
+
+    def form(np: Any) -> Callable[..., Any]:
+        def energy(u, steps):
+            for _ in range(steps):
+                c = u[1:-1, 1:-1]
+                diffused = u[2:, 1:-1] + u[:-2, 1:-1] + u[1:-1, 2:] + u[1:-1, :-2] - 4 * c
+                u = u + np.pad(0.1 * diffused + grown(c), ((1, 1), (1, 1)), "constant")
+            return np.sum(u * u)
+
+        return energy
+
+    return form
+
+
 def rnn(np: Any) -> Callable[..., Any]:
     def loss(u, w, b, x):
         h = np.zeros((x.shape[1], w.shape[0]))
@@ -181,9 +208,23 @@ def _scanned_garch(np: Any) -> Callable[..., Any]:
     return loss
 
 
+def _listed_garch(np: Any) -> Callable[..., Any]:
+    def loss(p, e):
+        found = [p[0] * 0 + 1.0]
+        for t in range(1, len(e)):
+            found.append(p[0] + p[1] * e[t - 1] ** 2 + p[2] * found[-1])
+        h = np.stack(found)
+        return np.sum(np.log(h) + e * e / h)
+
+    return loss
+
+
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A function, its arguments for a number that is about its cost, and the arguments to differentiate."""
+    """A function, its arguments for a number that is about its cost, and the arguments to differentiate.
+
+    ``for_jax`` and ``stepped`` are the function without writes in place, for JAX and for other libraries.
+    """
 
     form: Callable[[Any], Callable[..., Any]]
     given: Callable[[np.random.Generator, int], tuple[Any, ...]]
@@ -191,6 +232,7 @@ class Case:
     tiny: int
     argnums: int | tuple[int, ...] = 0
     for_jax: Callable[[Any], Callable[..., Any]] | None = None
+    stepped: Callable[[Any], Callable[..., Any]] | None = None
     static: int | None = None  # the argument that is a trip count
 
     @property
@@ -225,36 +267,38 @@ def _sequences(r: np.random.Generator, n: int) -> tuple[Any, ...]:
     return (u, w, 0.1 * r.standard_normal(256), r.standard_normal((n, 16, 256)))
 
 
-# No row pays for the modules that the first gradient loads.
-WARM_UP = Case(lambda np: lambda x: np.sum(np.sin(x)), lambda r, n: (r.standard_normal(n),), 10, 10)
 CASES = (
     Case(logistic, _numbers, 10_000, 10),
     Case(mlp, _classes, 128, 4, argnums=(0, 1)),
     Case(pairwise, lambda r, n: (r.standard_normal((n, 10)),), 500, 9),
     Case(rosenbrock, lambda r, n: (r.standard_normal(n),), 100_000, 10),
     Case(option_price, _prices, 100_000, 10, argnums=(0, 1, 2, 3)),
-    Case(heat, lambda r, n: (r.random((n, n)), 100), 256, 8, 0, _scanned(lambda c: 0), 1),
-    Case(fisher, lambda r, n: (r.random((n, n)), 100), 256, 8, 0, _scanned(lambda c: 0.01 * c * (1 - c)), 1),
+    Case(heat, lambda r, n: (r.random((n, n)), 100), 256, 8, 0, _scanned(lambda c: 0), _stepped(lambda c: 0), 1),
+    Case(
+        fisher,
+        lambda r, n: (r.random((n, n)), 100),
+        256,
+        8,
+        0,
+        _scanned(lambda c: 0.01 * c * (1 - c)),
+        _stepped(lambda c: 0.01 * c * (1 - c)),
+        1,
+    ),
     Case(mixture, _points, 1000, 9, argnums=(0, 1, 2)),
     Case(attention, _heads, 256, 8, argnums=(0, 1, 2)),
     Case(rnn, _sequences, 50, 4, argnums=(0, 1, 2), for_jax=_scanned_rnn),
-    Case(garch, lambda r, n: (np.array([0.1, 0.2, 0.5]), r.standard_normal(n)), 2000, 9, for_jax=_scanned_garch),
+    Case(
+        garch,
+        lambda r, n: (np.array([0.1, 0.2, 0.5]), r.standard_normal(n)),
+        2000,
+        9,
+        for_jax=_scanned_garch,
+        stepped=_listed_garch,
+    ),
 )
 
 
 # -- measuring -------------------------------------------------------------------------------------------------------
-def _jax() -> Any:
-    """JAX with float64 and one thread; None where it is missing."""
-    os.environ.setdefault("JAX_PLATFORMS", "cpu")
-    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
-    try:
-        jax = importlib.import_module("jax")
-    except ImportError:
-        return None
-    jax.config.update("jax_enable_x64", True)
-    return jax
-
-
 def _clock(call: Callable[[], Any]) -> tuple[float, Any]:
     start = time.perf_counter()
     result = call()
@@ -267,58 +311,93 @@ def _difference(ours: Any, theirs: Any) -> float:
     return max(float(np.abs(a - np.asarray(b)).max() / (np.abs(b).max() or 1)) for a, b in pairs)
 
 
-def measure(case: Case, size: int, seconds: float, jax: Any) -> Data:
-    """The row of one function. Raises AssertionError where the gradients differ."""
-    function, arguments = case.form(np), case.given(np.random.default_rng(0), size)
-    gradient = tcompile.grad(function, case.argnums)
-    calls: dict[str, Callable[[], Any]] = {"numpy": lambda: function(*arguments)}
-    calls["tcompile"] = lambda: gradient(*arguments)
-    if jax is not None:
-        form = (case.for_jax or case.form)(jax.numpy)
-        theirs = jax.jit(jax.grad(form, case.argnums), static_argnums=case.static)
-        given = [jax.device_put(a) if isinstance(a, np.ndarray | np.floating) else a for a in arguments]
-        calls["jax"] = lambda: jax.block_until_ready(theirs(*given))
-    firsts = {name: _clock(call) for name, call in calls.items()}
+def _calls(case: Case, arguments: Sequence[Any], inductor: bool) -> dict[str, Callable[[], Any]]:
+    """Who computes the gradient, and how. ``numpy`` computes the function alone."""
+    function, numbers = case.form(np), case.argnums
+    gradient, by_hand = tcompile.grad(function, numbers), BY_HAND[case.name]
+    compiled = tcompile.compile(by_hand)
+    calls: dict[str, Callable[[], Any] | None] = {
+        "numpy": lambda: function(*arguments), "tcompile": lambda: gradient(*arguments),
+        "hand": lambda: by_hand(*arguments), "hand_compiled": lambda: compiled(*arguments),
+    }  # fmt: skip
+    if gradient_peers.jax() is not None:
+        calls["jax"] = gradient_peers.jax_gradient(case.for_jax or case.form, arguments, numbers, case.static)
+    calls["autograd"] = gradient_peers.autograd_gradient(case.stepped or case.form, arguments, numbers)
+    calls["torch"] = gradient_peers.torch_gradient(case.stepped or case.form, arguments, numbers)
+    if inductor and case.for_jax is None:  # it unrolls loops, and compiles them for minutes
+        calls["inductor"] = gradient_peers.torch_gradient(case.form, arguments, numbers, compiled=True)
+    return {name: call for name, call in calls.items() if call is not None}
+
+
+def measure(case: Case, size: int, seconds: float, inductor: bool = False) -> Data:
+    """The row of one function. Raises AssertionError where gradients differ."""
     row: Data = {"name": case.name, "size": size}
-    if jax is not None:
-        row["difference"] = _difference(firsts["tcompile"][1], firsts["jax"][1])
-        assert row["difference"] < (TOLERANCE if case.form is not attention else 1e-4), (case.name, row["difference"])
+    calls, firsts = _calls(case, case.given(np.random.default_rng(0), size), inductor), dict[str, Any]()
+    for name, call in list(calls.items()):
+        try:
+            firsts[name] = _clock(call)
+        except Exception as error:
+            if name not in ("autograd", "torch", "inductor"):
+                raise
+            row[f"{name}_fails"] = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+            del calls[name]
+    found = {who: _difference(firsts["tcompile"][1], firsts[who][1]) for who in calls if who in ("hand", *PEERS)}
+    row["difference"] = max(found.values())
+    assert row["difference"] < (TOLERANCE if case.form is not attention else 1e-4), (case.name, found)
     times: dict[str, list[float]] = {name: [] for name in calls}
     end, order = time.perf_counter() + seconds, list(calls)
     while len(times["tcompile"]) < FEWEST or time.perf_counter() < end:
         random.shuffle(order)
         for name in order:
-            times[name].append(_clock(calls[name])[0])
-    for name, found in times.items():
-        low, middle, high = statistics.quantiles(found, n=4)
+            if firsts[name][0] < SLOW or len(times[name]) < FEWEST:
+                times[name].append(_clock(calls[name])[0])
+    for name, each in times.items():
+        low, middle, high = statistics.quantiles(each, n=4)
         row[f"{name}_ms"], row[f"{name}_first_ms"] = [middle, low, high], firsts[name][0]
     return row
 
 
 # -- the report ------------------------------------------------------------------------------------------------------
+def best_peer(row: Data) -> float | None:
+    """How many times as long as tcompile the fastest other library takes."""
+    others = [row[f"{who}_ms"][0] for who in PEERS if f"{who}_ms" in row]
+    return min(others) / row["tcompile_ms"][0] if others else None
+
+
 def cells(row: Data) -> list[str]:
     """A row under ``HEADS``."""
     middle, low, high = row["tcompile_ms"]
-    theirs = row["jax_ms"][0] if "jax_ms" in row else None
+    times = [row.get(f"{who}_ms", [None])[0] for who in ("hand", "hand_compiled", *PEERS)]
     return [
-        row["name"], figure(row["numpy_ms"][0]), figure(middle), f"{figure(low)} - {figure(high)}", figure(theirs),
-        figure(theirs / middle if theirs else None), figure(row["tcompile_first_ms"]), figure(row.get("jax_first_ms")),
+        row["name"], figure(row["numpy_ms"][0]), figure(middle), f"{figure(low)} - {figure(high)}", *map(figure, times),
+        figure(best_peer(row)), figure(middle / row["hand_compiled_ms"][0]), figure(row["tcompile_first_ms"]),
+        figure(row.get("jax_first_ms")),
     ]  # fmt: skip
 
 
 def markdown(data: Data, picture: str | None) -> str:
     """The whole result as a Markdown page."""
-    slower = [r["name"] for r in data["rows"] if "jax_ms" in r and r["jax_ms"][0] < r["tcompile_ms"][0]]
+    ratios = {row["name"]: ratio for row in data["rows"] if (ratio := best_peer(row)) is not None}
+    fails = [
+        f"{who} on {row['name']}: {row[f'{who}_fails']}"
+        for row in data["rows"] for who in PEERS if f"{who}_fails" in row
+    ]  # fmt: skip
     end = [
-        "NumPy: the function without its gradient. The first call compiles; each is in a process that has compiled "
-        "another function before.",
-        f"Slower than JAX: {', '.join(slower) or 'none'}.",
+        "Times in ms. NumPy: the function without its gradient. By hand: the gradient as its author would write it in "
+        "NumPy, and that compiled by tcompile. The first call compiles; each is in a process that has compiled another "
+        "function before.",
+        f"Slower than the best peer: {', '.join(name for name, ratio in ratios.items() if ratio < 1) or 'none'}.",
     ]
-    return against_report.page("Gradients: tcompile beside JAX", data, picture, HEADS, map(cells, data["rows"]), end)
+    if ratios:
+        end.append(f"Geometric mean of best peer / tcompile: {figure(statistics.geometric_mean(ratios.values()))}.")
+    if fails:
+        end += ["", "Without a gradient:", "", *(f"- {text}" for text in fails)]
+    title = "Gradients: tcompile beside other libraries"
+    return against_report.page(title, data, picture, HEADS, map(cells, data["rows"]), end)
 
 
 def draw(data: Data, path: Path) -> None:
-    """Bars: the time of each gradient, divided by the function's. Raises ImportError without matplotlib."""
+    """A dot for each library: its time, divided by tcompile's. Raises ImportError without matplotlib."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -327,19 +406,18 @@ def draw(data: Data, path: Path) -> None:
     rows = data["rows"][::-1]
     style = {"font.family": "DejaVu Sans", "font.size": 9.5, "figure.facecolor": "#fbfbf9", "axes.facecolor": "#fbfbf9"}
     with pyplot.rc_context(style):
-        figure_, axis = pyplot.subplots(figsize=(8, 0.55 * max(3, len(rows)) + 1.2))
-        for place, row in enumerate(rows):
-            for shift, who in ((0.19, "tcompile"), (-0.19, "jax")):
-                if f"{who}_ms" in row:
-                    value = row[f"{who}_ms"][0] / row["numpy_ms"][0]
-                    axis.barh(place + shift, value, height=0.36, color=COLOURS[who], zorder=2)
-                    axis.annotate(f"{figure(value, 2)}  ({figure(row[f'{who}_ms'][0], 2)} ms)", (value, place + shift),
-                                  textcoords="offset points", va="center", xytext=(3, 0), fontsize=7.5)  # fmt: skip
+        figure_, axis = pyplot.subplots(figsize=(8, 0.42 * max(3, len(rows)) + 1.4))
+        axis.axvline(1, color=COLOURS["tcompile"], linewidth=2, zorder=1)
+        for who, (name, colour) in SHOWN.items():
+            dots = [
+                (row[f"{who}_ms"][0] / row["tcompile_ms"][0], y) for y, row in enumerate(rows) if f"{who}_ms" in row
+            ]
+            if dots:
+                axis.scatter(*zip(*dots, strict=True), s=36, color=COLOURS[colour], label=name, zorder=2)
+        axis.set_xscale("log")
         axis.set_yticks(range(len(rows)), [row["name"].replace("_", " ") for row in rows])
-        axis.set_xlabel(
-            "time of the gradient in times of the plain NumPy function: tcompile (above), JAX", fontsize=8.5
-        )
-        axis.margins(x=0.14)
+        axis.set_xlabel("time of the gradient in times of tcompile's, on a logarithmic scale", fontsize=8.5)
+        axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=5, frameon=False, fontsize=8.5)
         against_report.plain(axis)
         against_report.keep(figure_, axis, against_report.where(data), path)
 
@@ -350,31 +428,31 @@ def main(arguments: list[str] | None = None) -> list[Data]:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=3.0, help="for each function")
     parser.add_argument("--only", default="", help="names, with commas")
+    parser.add_argument("--inductor", action="store_true", help="torch.compile, too, which compiles for minutes")
     parser.add_argument("--tiny", action="store_true", help="small arrays, to see that it works")
     parser.add_argument("--out", type=Path, default=None, help="a folder for JSON, a page and a picture")
     given = parser.parse_args(arguments)
     from benchmarks.harness import load_average
     from benchmarks.run import machine
 
-    jax, load = _jax(), load_average()
+    load = load_average()
     threads = tcompile.get_num_threads()
     tcompile.set_num_threads(1)
     about = {
         "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
         "command": "python -m benchmarks.gradients " + shlex.join(arguments),
         "machine": machine(), "threads": 1, "load average before": load,
-        "versions": {"numpy": np.__version__, "tcompile": tcompile.__version__}
-        | ({"jax": jax.__version__} if jax is not None else {}),
+        "versions": {"numpy": np.__version__, "tcompile": tcompile.__version__} | gradient_peers.versions(),
     }  # fmt: skip
     if load is not None and load > 0.5:
         about["noise"] = f"Other programs were running (load average {load} before the start): expect noise."
     rows = []
     try:
-        measure(WARM_UP, WARM_UP.tiny, 0, jax)
+        tcompile.grad(lambda x: np.sum(np.sin(x)))(np.ones(10))  # no row pays for the modules that the first one loads
         for case in CASES:
             if given.only and case.name not in given.only.split(","):
                 continue
-            row = measure(case, case.tiny if given.tiny else case.size, given.seconds, jax)
+            row = measure(case, case.tiny if given.tiny else case.size, given.seconds, given.inductor)
             rows.append(row)
             print("  ".join(f"{head} {cell}" for head, cell in zip(HEADS, cells(row), strict=True)), flush=True)
     finally:
@@ -386,4 +464,7 @@ def main(arguments: list[str] | None = None) -> list[Data]:
 
 
 if __name__ == "__main__":
+    if os.environ.get("OPENBLAS_NUM_THREADS") != "1":  # NumPy reads it when it is imported
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
+        os.execv(sys.executable, [sys.executable, "-m", "benchmarks.gradients", *sys.argv[1:]])
     main()

@@ -8,7 +8,7 @@ Why: counted loops and loops with early exits reverse an iteration alike. They d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from tcompile.errors import DerivativeError
@@ -82,7 +82,7 @@ class BackwardIteration:
 
     Attributes:
         region: the region.
-        kept: the nodes of the body whose values the stacks hold.
+        kept: the nodes of the body whose values the stacks hold, and masks of the region (``in_body``).
         stays: the positions of the carried values that stay, which it reads.
     """
 
@@ -102,6 +102,7 @@ class BackwardIteration:
         self.types = [type_of(i) for i in body.inputs[1:]]
         self.recompute = recompute  # whether products and library calls are recomputed
         self.may_add = may_add  # whether the body may compute what the derivative reads, to store it
+        self.masks: dict[Node, tuple[Operand, ...]] = {}  # the region's nodes that it may compute, and their operands
         self.region, self.kept, self.stays = self._region()
 
     def row_bytes(self) -> int:
@@ -118,6 +119,19 @@ class BackwardIteration:
         lead = 1 + (self.access.given is not None)
         cotangents = self.region.inputs[lead : lead + len(self.active)]
         return self.region.outputs[lead - 1 : lead - 1 + len(self.active)] != cotangents
+
+    def in_body(self, kept: Node) -> Node:
+        """The node of the body whose value a stack holds; adds a mask to the body."""
+        found = self.of_body.get(kept, kept)
+        if found is not kept or kept not in self.masks:
+            return found
+        operands = [self.in_body(o) if isinstance(o, Node) else o for o in self.masks[kept]]
+        made = self.body.append(
+            kept.op, operands, kept.attrs, type_of(kept), name=kept.name, location=kept.location
+        )  # fmt: skip
+        made.silent = True
+        self.of_body[kept] = made
+        return made
 
     def _region(self) -> tuple[Graph, list[Node], list[int]]:
         how = self.access
@@ -179,7 +193,9 @@ class BackwardIteration:
         used = ancestors(outputs)
         begins = {node: held for node, held in rows.items() if node in used}
         steps = {new[old]: old for old in self.body.nodes if new[old] in used}
-        masks = self._masks([n for n in region.nodes if n in used], {*new.values()}) if self.may_add else []
+        self.of_body = {copy: old for old, copy in new.items()}
+        self.masks = self._masks([n for n in region.nodes if n in used]) if self.may_add else {}
+        masks = self.masks
         nodes = [n for n in region.nodes if n in steps or n in masks]
         others = [n for n in used if n not in begins and n not in steps and n not in masks]
         read = {o for n in others for o in n.inputs}.union(outputs)
@@ -194,9 +210,7 @@ class BackwardIteration:
                 old, stack = begins[node]
                 stacks[old] = stack
                 continue
-            if node in masks:
-                steps[node] = self._added(node, {copy: old for old, copy in new.items()})
-            old, shape = steps[node], (self.access.count, *node.tensor.shape)
+            old, shape = steps.get(node, node), (self.access.count, *node.tensor.shape)
             stacks[old] = region.input(f"{old.name}_of", TensorType(node.tensor.dtype, shape))
             shown = row(inside, stacks[old])
             region.nodes.insert(0, region.nodes.pop())
@@ -205,27 +219,16 @@ class BackwardIteration:
             outputs[:] = [shown if o is node else o for o in outputs]
         return stacks
 
-    def _masks(self, nodes: Sequence[Node], known: Set[Node]) -> list[Node]:
+    def _masks(self, nodes: Sequence[Node]) -> dict[Node, tuple[Operand, ...]]:
         """The booleans that the derivative computes from values of the iteration alone: they take few bytes."""
-        counters, found = self.body.env.counters.keys(), list[Node]()
+        counters, found = self.body.env.counters.keys(), dict[Node, tuple[Operand, ...]]()
         for node in nodes:
-            if node in known or node.op.kind != "pointwise" or not isinstance(node.type, TensorType):
+            if node in self.of_body or node.op.kind != "pointwise" or not isinstance(node.type, TensorType):
                 continue
             fixed = not symbols_in([o for o in node.operands if not isinstance(o, Node)]) & counters
-            if node.type.dtype.kind == "b" and fixed and all(o in known or o in found for o in node.inputs):
-                found.append(node)
+            if node.type.dtype.kind == "b" and fixed and all(o in self.of_body or o in found for o in node.inputs):
+                found[node] = node.operands
         return found
-
-    def _added(self, node: Node, of_body: dict[Node, Node]) -> Node:
-        """The node of the body that computes a mask; ``of_body`` are the body's nodes by their copies."""
-        if node not in of_body:
-            operands = [self._added(o, of_body) if isinstance(o, Node) else o for o in node.operands]
-            made = self.body.append(
-                node.op, operands, node.attrs, type_of(node), name=node.name, location=node.location
-            )
-            made.silent = True
-            of_body[node] = made
-        return of_body[node]
 
     def _is_storable(self, node: Node) -> bool:
         """Whether the values of a node in all iterations can be rows of one array."""

@@ -168,7 +168,7 @@ class _Backward:
         graph, node, body = self.walk.e.graph, self.node, self.body
         place = graph.nodes.index(node)
         stored = []
-        for old in self.iteration.kept:
+        for old in map(self.iteration.in_body, self.iteration.kept):
             type = TensorType(old.tensor.dtype, (self.count, *old.tensor.shape))
             empty = graph.append(
                 ops.FULL, [], {"shape": type.shape, "fill_value": 0.0, "dtype": type.dtype.name}, type,
