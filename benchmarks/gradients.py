@@ -417,7 +417,7 @@ def draw(data: Data, path: Path) -> None:
         axis.set_xscale("log")
         axis.set_yticks(range(len(rows)), [row["name"].replace("_", " ") for row in rows])
         axis.set_xlabel("time of the gradient in times of tcompile's, on a logarithmic scale", fontsize=8.5)
-        axis.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncol=5, frameon=False, fontsize=8.5)
+        axis.legend(loc="upper right", frameon=False, fontsize=8.5)
         against_report.plain(axis)
         against_report.keep(figure_, axis, against_report.where(data), path)
 
