@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import types
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import Analysis
@@ -58,17 +58,21 @@ from tcompile.capture.scalar_loops.translator import (
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import NULL as EMPTY
 from tcompile.capture.values.base import LazyValue, Value, settled
-from tcompile.capture.values.callable import BuiltinMethod, FunctionValue, IteratorValue, value_of
+from tcompile.capture.values.callable import BuiltinMethod, FunctionValue, IteratorValue, MethodValue, value_of
+from tcompile.capture.values.classes import MISSING, guard_definition, lookup
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
+from tcompile.capture.values.dicts import DictValue
+from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.phi import PhiValue
 from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.span import CountedSpan, ListSlice
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node, SymInt, TensorType, ops
-from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, code_points, dtype_of, ways
+from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, code_points, dtype_of, is_numpy, ways
+from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
@@ -83,6 +87,7 @@ FEW_ITERATIONS = 4  # of straight code: trip counts up to this one are unrolled
 # are more, Python runs the call.
 ROOM, MOST_ROOM = 1 << 18, 1 << 22
 MANY_INSIDE = 16  # trip counts of outer loops over numbers alone: up to this one, iterations are traced
+MOST_MEMBERS = 8  # names of attributes that a loop sets
 FEW_APPENDING = 16  # trip counts of loops that append to lists: up to this one, arrays of items cost more
 
 
@@ -102,11 +107,7 @@ def enter(f: Frame, header: Header) -> bool:
             raise Refused("a derivative follows the path that its branches take")
         if found is None or f.code.co_flags & 0x2A0:  # generators and coroutines suspend in the middle
             raise Refused("its code is not understood")
-        stretch = _Stretch(f, found, at, header)
-        try:
-            stretch.run()
-        finally:
-            stretch.close()
+        _translate(f, found, at, header)
     except Refused as reason:
         refused[key] = str(reason)
         return False
@@ -116,10 +117,44 @@ def enter(f: Frame, header: Header) -> bool:
     return True
 
 
+class _Sets(Exception):
+    """The loop sets attributes with this name, which must be known before the first one is read."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+@dataclass(eq=False)
+class _Member:
+    """An attribute that the loop sets: the element of an array holds it meanwhile."""
+
+    owner: ObjectValue
+    name: str
+    kind: str
+    array: int
+
+
+def _translate(f: Frame, found: Analysis, at: int, header: Header) -> None:
+    names: set[str] = set()
+    while len(names) <= MOST_MEMBERS:
+        stretch = _Stretch(f, found, at, header, names)
+        try:
+            stretch.run()
+            return
+        except _Sets as wish:
+            names.add(wish.name)
+        finally:
+            stretch.close()
+    raise Refused("it sets many attributes")
+
+
 class _Stretch:
     """One loop on its way to become a node, with the code up to where its exits meet."""
 
-    def __init__(self, f: Frame, found: Analysis, start: int, header: Header) -> None:
+    def __init__(self, f: Frame, found: Analysis, start: int, header: Header, names: Set[str]) -> None:
+        self.names = names  # of the attributes that it sets
+        self.members: dict[tuple[int, str], _Member] = {}
         self.f, self.tx, self.found, self.start, self.header = f, f.tx, found, start, header
         if len(f.decoded.instructions) != found.stream.size:
             raise Refused("its code is not understood")
@@ -144,7 +179,8 @@ class _Stretch:
         self.t = Translator(
             found, f.decoded.instructions, self.inside, lost, bound, self._outside, functools.partial(self._global, f),
             self._array_type, self._callee, self._generator, self._spare, self._known_text,
-            self._attribute, self._room, self._space, self._below, self.tx.scalar_instruction,
+            self._attribute, self._member, self._set_member, self._room, self._space, self._below,
+            self.tx.scalar_instruction,
         )  # fmt: skip
         self.t.lines = f.lines
 
@@ -246,6 +282,72 @@ class _Stretch:
         except AttributeError:
             raise Refused(f"the attribute {name}") from None
 
+    def _member(self, t: Translator, owner: ObjectValue | DictValue, name: str) -> tuple[V, bool]:
+        """An attribute of an object, or an item, as it is before the loop; True with a property's getter."""
+        tx = self.tx
+        if isinstance(owner, DictValue):
+            try:
+                return self._value(t, settled(tx, owner.item(tx, Constant(name)))), False
+            except CannotCapture as error:
+                raise Refused(error.detail) from None
+        found = lookup(owner.cls, name)
+        if name in self.names and not isinstance(found, property):
+            return self._held_member(t, self._member_of(t, owner, name)), False
+        try:
+            if not isinstance(found, property):
+                if hasattr(owner.cls, "__getattr__") or not (found is MISSING or _is_plain(found)):
+                    raise Refused(f"the attribute {name}, which code of the user's finds")
+                return self._value(t, settled(tx, owner.attribute(tx, name))), False
+            if not isinstance(found.fget, types.FunctionType):
+                raise Refused(f"the property {name}")
+            guard_definition(tx, owner.cls, name, found)
+            return self._value(t, settled(tx, tx.wrap_found(found.fget))), True
+        except CannotCapture as error:
+            raise Refused(error.detail) from None
+
+    def _set_member(self, t: Translator, owner: ObjectValue, name: str, value: V) -> None:
+        if name not in self.names:
+            raise _Sets(name)
+        member = self._member_of(t, owner, name)
+        if value.kind != member.kind:
+            raise Refused(f"the attribute {name} gets another kind")
+        t.block.lines.append(("store", -1, member.array, value.register, t.constant(0).register))
+
+    def _held_member(self, t: Translator, member: _Member) -> V:
+        found = t.add("load", f"np.{dtype_of(member.kind).name}", member.array, t.constant(0).register)
+        return found if is_numpy(member.kind) else t.add(member.kind, member.kind, found.register)
+
+    def _member_of(self, t: Translator, owner: ObjectValue, name: str) -> _Member:
+        """The array for an attribute that the loop sets, which the instance itself has from the beginning."""
+        key = id(owner), name
+        if key not in self.members:
+            tx = self.tx
+            if tx.builder.graph is not tx.graph or not owner.sets_plainly(name):
+                raise Refused(f"the attribute {name} is set")
+            top = self.t
+            outer, top.block = top.block, top.entry
+            try:
+                value = self._read(top, owner.attribute(tx, name))
+                if not is_number(value):
+                    raise Refused(f"the attribute {name} is no number")
+                assert isinstance(value.kind, str)
+                number = self._new_array("empty", 1, dtype_of(value.kind).name)
+                top.block.lines.append(("store", -1, number, value.register, top.constant(0).register))
+            except CannotCapture as error:
+                raise Refused(error.detail) from None
+            finally:
+                top.block = outer
+            self.members[key] = _Member(owner, name, value.kind, number)
+        t.accesses += 1
+        return self.members[key]
+
+    def _keep_members(self) -> None:
+        """Sets the attributes to what the loop left."""
+        tx = self.tx
+        for member in self.members.values():
+            node = tx.builder.op("index", self.arrays[member.array].traced.node, key=(0,))
+            member.owner.store_attribute(tx, member.name, number_of(tx, member.kind, node))
+
     def _outside(self, name: str) -> V | None:
         self.f.rely_on_binding(name)
         value = self.f.locals.get(name)
@@ -304,8 +406,8 @@ class _Stretch:
             found, f.decoded.instructions, set(range(found.stream.size)) - lost, lost, set(found.fast_bit),
             parameters.get,
             functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
-            self._known_text, self._attribute, self._room, self._space, _nothing_below,
-            self.tx.scalar_instruction, t,
+            self._known_text, self._attribute, self._member, self._set_member, self._room, self._space,
+            _nothing_below, self.tx.scalar_instruction, t,
         )  # fmt: skip
         made.lines = f.lines
         return made
@@ -356,7 +458,7 @@ class _Stretch:
                 raise Refused("a list that each iteration of a loop around it appends to, or makes")
             self.lists.append(value)
             found = V(("list", len(self.lists) - 1))
-        elif isinstance(value, FunctionValue):
+        elif isinstance(value, FunctionValue | MethodValue | ObjectValue | DictValue):
             found = t.object(value)
         else:
             raise Refused(value.describe())
@@ -642,6 +744,7 @@ class _Stretch:
             self._continue(depth)
         self._tell(str(items.left) if items is not None else "any number of")
         tx.touch()
+        self._keep_members()
         for number, room in self.rooms.items():
             self._fill(self.lists[number], room)
         if items is not None:
@@ -707,6 +810,7 @@ class _Stretch:
             place += len(parts_of(kind))
         tx.late_kinds += [part for kind in (*above, *held.values()) for part in parts_of(kind)]
         advanced = None if items is None else LateIterator(tx, items, absolute=True)
+        self._keep_members()
         for number, room in self.rooms.items():
             room.counts |= version < 0  # in the middle of an iteration
             self._fill(self.lists[number], room, advanced)
@@ -783,6 +887,11 @@ def _rows(exit: Exit) -> Sequence[tuple[str | None, Any]]:
 
 def _kinds_of(exit: Exit) -> list[Any]:
     return [kind for _, kind in _rows(exit)]
+
+
+def _is_plain(found: Any) -> bool:
+    """Whether what a class holds under a name is read without calling anything: a method, a slot, or a value."""
+    return type(found) in (types.FunctionType, types.MemberDescriptorType) or not hasattr(type(found), "__get__")
 
 
 def _nothing_below(depth: int) -> V:

@@ -174,6 +174,8 @@ class Instructions:
         """``a sign b``."""
         if LETTER in (a.kind, b.kind):
             return self._letters(sign, a, b)
+        if sign in COMPARISONS and type(a.known) is type(b.known) is str:
+            return self.constant(_COMPARED[sign](a.known, b.known))
         if not is_number(a) or not is_number(b):
             raise Refused(f"{sign} of something else than numbers")
         if sign == "**" and type(b.known) is int and b.known in _EXPONENTS and a.kind in ("int", "bool", "np.int64"):

@@ -17,6 +17,7 @@ from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_number
 from tcompile.capture.scalar_loops.rng import Drawing, as_float, draw, in_order
 from tcompile.capture.scalar_loops.translator import CALLS, LIBRARY_CALLS, METHODS, NULL, STEPS, Room, Translator
+from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.random_generator import is_drawing
 from tcompile.graph.dtypes import named
 from tcompile.graph.ops.draws import DRAWS, method_of
@@ -322,7 +323,18 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
     if owner.kind[0] == "object" and type(owner.known) is types.ModuleType:
         found = t.load_attribute(owner.known, name)
         return _method_of(t, t.load_generator(t, found.__self__), name) if is_drawing(found) else t.constant(found)
+    if owner.kind[0] == "object" and isinstance(owner.known, ObjectValue):
+        value, gets = t.load_member(t, owner.known, name)
+        return t.call(value, [owner], (owner,)) if gets else value
     raise Refused(f"the attribute {name}")
+
+
+@_step("STORE_ATTR")
+def _store_attribute(t: Translator, i: Instruction) -> None:
+    value, owner = t.pop(2)
+    if owner.kind[0] != "object" or not isinstance(owner.known, ObjectValue):
+        raise Refused(f"the attribute {i.argval} is set")
+    t.store_member(t, owner.known, i.argval, value)
 
 
 @_step("POP_TOP", "END_FOR")

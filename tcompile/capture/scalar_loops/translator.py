@@ -30,6 +30,8 @@ from tcompile.capture.scalar_loops.builder import (
     is_number,
     parts_of,
 )
+from tcompile.capture.values.callable import MethodValue
+from tcompile.capture.values.dicts import DictValue
 from tcompile.graph.ops.scalar_loop import dtype_of, is_numpy, ways
 from tcompile.records import dataclass
 
@@ -115,6 +117,9 @@ class Translator(Instructions):
     - ``load_spare(value)`` gives the arrays with what a generator keeps beside its state.
     - ``load_text(text)`` gives the array of a str's code points.
     - ``load_attribute(module, name)`` gives an attribute of a library's module.
+    - ``load_member(translator, object, name)`` gives an attribute of an object of the user's, or the property's getter;
+      or an item of a dict.
+    - ``store_member(translator, object, name, value)`` sets an attribute.
     - ``load_room(translator, list, item)`` gives the arrays for a list's items; without an item, for its length.
     - ``load_space(translator, list)`` gives how many items they hold, before an append; None where all have room.
     - ``load_below(depth)`` gives a list on the frame's stack, below the values of the stretch.
@@ -138,6 +143,8 @@ class Translator(Instructions):
         load_spare: Callable[[Any], tuple[int, ...]],
         load_text: Callable[[str], V],
         load_attribute: Callable[[Any, str], Any],
+        load_member: Callable[[Translator, Any, str], tuple[V, bool]],
+        store_member: Callable[[Translator, Any, str, V], None],
         load_room: Callable[[Translator, int, V | None], Room],
         load_space: Callable[[Translator, int], V | None],
         load_below: Callable[[int], V],
@@ -149,6 +156,7 @@ class Translator(Instructions):
         self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
         self.callee, self.load_generator, self.load_spare = callee, load_generator, load_spare
         self.load_text, self.load_attribute = load_text, load_attribute
+        self.load_member, self.store_member = load_member, store_member
         self.load_room, self.load_space = load_room, load_space
         self.load_below, self.instruction = load_below, instruction
         self.depth: int = 0 if caller is None else caller.depth + 1
@@ -313,6 +321,8 @@ class Translator(Instructions):
             if type(key.known) is not int or not -len(self.items(value)) <= key.known < len(self.items(value)):
                 raise Refused("an item of a tuple")
             return self.items(value)[key.known]
+        if isinstance(value.known, DictValue) and type(key.known) is str:
+            return self.load_member(self, value.known, key.known)[0]
         value = self.text(value)
         if value.kind[0] == "text":
             self.accesses += 1
@@ -372,6 +382,8 @@ class Translator(Instructions):
             return METHODS[function.kind[0]](self, function, arguments)
         if function.kind[0] != "object" or self.objects.get(function.kind[1]) is not target:
             raise Refused("a call of something that is no function")
+        if isinstance(target, MethodValue):
+            return self.call(self.object(target.function), [self.object(target.owner), *arguments], operands)
         known = CALLS.get(id(target)) or LIBRARY_CALLS.get(self.instruction(target) or "")
         if known is not None:
             return known(self, arguments)

@@ -208,6 +208,13 @@ class ObjectValue(Attributed):
         guard_definition(tx, self.cls, method, found)
         self.store_plainly(tx, name, value)
 
+    def sets_plainly(self, name: str) -> bool:
+        """Whether the instance itself has this attribute, and no code of the user's runs where it is set."""
+        found = lookup(self.cls, name)
+        plain = _plain_lookup(self.cls) and lookup(self.cls, "__setattr__") is object.__setattr__
+        slot = isinstance(found, types.MemberDescriptorType)
+        return plain and (slot or not _is_data_descriptor(found)) and self._holds(name, found)
+
     def store_plainly(self, tx: Context, name: str, value: Value | None) -> None:
         """What ``object.__setattr__`` does, and ``object.__delattr__`` where ``value`` is None."""
         found = lookup(self.cls, name)
