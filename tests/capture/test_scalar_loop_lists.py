@@ -139,6 +139,15 @@ def while_there_are_some(x):
     return found
 
 
+def beside_older_items(x):
+    found, i = [7], 0
+    while i < len(x):
+        if x[i] > 0:
+            found.append(i)
+        i += 1
+    return found
+
+
 def squares(x):
     return [v * v for v in x if v > 0]
 
@@ -159,7 +168,13 @@ def root(v):
     return v * 0.5
 
 
-LATE = [peaks, pairs, first_few, twice, by_a_function, while_there_are_some, squares, raises_in_an_argument]
+LATE = [
+    peaks, pairs, first_few, twice, by_a_function, while_there_are_some, squares, raises_in_an_argument, beside_older_items,
+]  # fmt: skip
+
+
+def test_a_list_with_older_items_may_be_filled_without_a_trip_count():
+    captured(beside_older_items, lambda: (x(),))
 
 
 @pytest.mark.parametrize("f", LATE)

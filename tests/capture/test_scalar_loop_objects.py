@@ -186,6 +186,29 @@ def test_what_the_class_says_is_guarded(monkeypatch):
     assert compiled(mine, 40) == plain.run(40)
 
 
+class Many:
+    """Values that are read one after the other, and that nothing else holds."""
+
+    def __init__(self):
+        self.x = np.linspace(0.0, 1.0, 20)
+        for number in range(24):
+            setattr(self, f"a{number}", 0.25 * number if number % 3 else np.float64(number))
+
+
+def test_many_attributes_are_each_their_own():
+    lines = [f"        t += self.a{n} * self.x[(i + {n}) % 20] * {(-1) ** n}\n" for n in range(24)]
+    names = {}
+    exec(
+        "def weighted(self, steps):\n    t = 0.0\n    for i in range(steps):\n" + "".join(lines) + "    return t\n",
+        names,
+    )
+    weighted, mine = names["weighted"], Many()
+    compiled = tcompile.compile(weighted)
+    for steps in (40, 41, 200):
+        assert compiled(mine, steps) == weighted(mine, steps)
+    assert "scalar_loop" in ops(compiled)
+
+
 class Modes:
     """Texts that are asked about."""
 

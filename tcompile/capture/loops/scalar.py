@@ -168,7 +168,7 @@ class _Stretch:
         self.stack: Sequence[V] = ()  # the iterator
         self.held: list[dict[str, Any]] = []  # the kinds of the variables at the start of an iteration, by its version
         self.raising: list[Raising] = []  # the blocks before an exception that hold their variables
-        self.by_identity: dict[int, V] = {}
+        self.by_identity: dict[int, tuple[Value, V]] = {}  # a value that nothing holds would leave its identity
         self.texts: dict[int, Value] = {}  # by the numbers of the arrays of their code points
         lost = f.decoded.flow.lost
         if start in lost:
@@ -205,8 +205,8 @@ class _Stretch:
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
         if not t.accesses and not computed and not self._is_long(items):
             raise Refused("it reads no elements")
-        if self.rooms and any(array.traced.type.device != "cpu" for array in self.arrays):
-            raise Refused("list elements live on a GPU")  # each element would be a store of its own
+        if (self.rooms or self.members) and any(array.traced.type.device != "cpu" for array in self.arrays):
+            raise Refused("lists or attributes beside arrays on a GPU")  # each element would be a store of its own
         if self.rooms:
             self._check_appending()
         exits = self._exits()
@@ -431,7 +431,7 @@ class _Stretch:
 
     def _value(self, t: Translator, value: Value) -> V:
         tx = self.tx
-        known = self.by_identity.get(id(value))
+        _, known = self.by_identity.get(id(value), (value, None))
         if known is not None and not (is_number(known) and known.known is not None):
             return known
         if isinstance(value, Constant):
@@ -462,7 +462,7 @@ class _Stretch:
             found = t.object(value)
         else:
             raise Refused(value.describe())
-        self.by_identity[id(value)] = found
+        self.by_identity[id(value)] = value, found
         return found
 
     def _array_type(self, number: int) -> TensorType:
@@ -509,12 +509,12 @@ class _Stretch:
         room.counts |= not always
         return room
 
-    def _space(self, t: Translator, number: int) -> V | None:
-        """How many items the arrays of a list hold, before an append; None where all have room."""
+    def _space(self, t: Translator, number: int) -> tuple[Room, V] | None:
+        """The arrays of a list, and how many items they hold, before an append; None where all have room."""
         room = self._room_of(number)
         if room.size is None:
             room.size, room.may_be_full = self._most_items(self._is_always(t))
-        return self._size(t, room.size) if room.may_be_full else None
+        return (room, self._size(t, room.size)) if room.may_be_full else None
 
     def _is_always(self, t: Translator) -> bool:
         """Whether each iteration executes the instruction that is translated."""

@@ -186,10 +186,10 @@ def _count(t: Translator, room: Room) -> V:
 
 def _leave_if_full(t: Translator, found: int, operands: Sequence[V]) -> None:
     """Leaves before an instruction that takes ``operands`` where a list has no room for another item."""
-    space = t.load_space(t, found)
-    if space is not None:
-        count = _count(t, t.load_room(t, found, None))
-        t.leave_unless(t.add("<", "bool", count.register, space.register), operands)
+    limited = t.load_space(t, found)
+    if limited is not None:
+        room, space = limited
+        t.leave_unless(t.add("<", "bool", _count(t, room).register, space.register), operands)
 
 
 def _append(t: Translator, found: int, item: V) -> None:

@@ -121,7 +121,8 @@ class Translator(Instructions):
       or an item of a dict.
     - ``store_member(translator, object, name, value)`` sets an attribute.
     - ``load_room(translator, list, item)`` gives the arrays for a list's items; without an item, for its length.
-    - ``load_space(translator, list)`` gives how many items they hold, before an append; None where all have room.
+    - ``load_space(translator, list)`` gives these arrays, and how many items they hold, before an append; None where
+      all have room.
     - ``load_below(depth)`` gives a list on the frame's stack, below the values of the stretch.
     - ``instruction(function)`` names the instruction that a call of a library's function is, or None.
 
@@ -146,7 +147,7 @@ class Translator(Instructions):
         load_member: Callable[[Translator, Any, str], tuple[V, bool]],
         store_member: Callable[[Translator, Any, str, V], None],
         load_room: Callable[[Translator, int, V | None], Room],
-        load_space: Callable[[Translator, int], V | None],
+        load_space: Callable[[Translator, int], tuple[Room, V] | None],
         load_below: Callable[[int], V],
         instruction: Callable[[Any], str | None],
         caller: Translator | None = None,
