@@ -8,7 +8,7 @@ import pytest
 
 import tcompile
 from benchmarks.everyday import peaks
-from tcompile.capture.loops import scalar
+from tcompile.capture.loops import scalar_lists
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 
@@ -126,7 +126,7 @@ def test_the_items_are_those_of_plain_python(f, dtype):
 
 @pytest.mark.parametrize("f", [peaks, pairs, first_few])
 def test_where_there_is_no_room_for_all_items_plain_python_goes_on(f, monkeypatch):
-    monkeypatch.setattr(scalar, "ROOM", 3)
+    monkeypatch.setattr(scalar_lists, "ROOM", 3)
     check(f, lambda: (x(),), backends=BACKENDS, calls=3)
 
 
@@ -179,8 +179,8 @@ def test_a_list_with_older_items_may_be_filled_without_a_trip_count():
 
 @pytest.mark.parametrize("f", LATE)
 def test_after_a_while_the_call_goes_on_where_a_list_is_full(f, monkeypatch):
-    monkeypatch.setattr(scalar, "ROOM", 3)
-    monkeypatch.setattr(scalar, "MOST_ROOM", 3)
+    monkeypatch.setattr(scalar_lists, "ROOM", 3)
+    monkeypatch.setattr(scalar_lists, "MOST_ROOM", 3)
     seen: list[object] = []
     compiled = tcompile.compile(f, dynamic=True)
     with late_loops(), bus.listening(seen.append):
@@ -209,7 +209,7 @@ def test_an_iteration_may_append_any_number(monkeypatch):
         for n in (60, 600):
             assert compiled(x(30), n) == appends_in_an_inner_loop(x(30), n)
     assert not [event for event in seen if isinstance(event, FellBack)]
-    monkeypatch.setattr(scalar, "ROOM", 100)
+    monkeypatch.setattr(scalar_lists, "ROOM", 100)
     check(appends_in_an_inner_loop, lambda: (x(30), 60), backends=BACKENDS, calls=3)
 
 

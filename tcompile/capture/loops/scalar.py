@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import types
 from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from tcompile.bytecode.analysis import Analysis
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.context.loop_plan import MANY_ITERATIONS, LoopPlan, Restart
-from tcompile.capture.guards.sources import ComputedSource, ConstantSource, Source
 from tcompile.capture.interpreter.frame import Returned
 from tcompile.capture.loops.continuation import (
     LateEnumerated,
@@ -32,47 +30,40 @@ from tcompile.capture.loops.continuation import (
     LateLetter,
     LateNumber,
     LateRange,
-    LateSpan,
     NoContinuation,
     go_to_next_iteration,
     is_wanted,
 )
-from tcompile.capture.loops.list_accumulators import is_own_list
+from tcompile.capture.loops.scalar_code import LoopCode
+from tcompile.capture.loops.scalar_lists import Lists
+from tcompile.capture.loops.scalar_members import Members, Sets
+from tcompile.capture.loops.scalar_values import Values
 from tcompile.capture.scalar_loops import opcodes  # noqa: F401  # fills the translator's tables
 from tcompile.capture.scalar_loops.builder import LETTER
 from tcompile.capture.scalar_loops.extent import extent, stored
 from tcompile.capture.scalar_loops.kinds import is_held, is_kept, without_numbers, words_of_all
-from tcompile.capture.scalar_loops.node import append, number_of, operand_of
+from tcompile.capture.scalar_loops.node import append, number_of
 from tcompile.capture.scalar_loops.translator import (
     NULL,
     Exit,
     Iteration,
     Raising,
     Refused,
-    Room,
+    Surroundings,
     Translator,
     V,
-    is_number,
     parts_of,
 )
-from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import NULL as EMPTY
-from tcompile.capture.values.base import LazyValue, Value, settled
-from tcompile.capture.values.callable import BuiltinMethod, FunctionValue, IteratorValue, MethodValue, value_of
-from tcompile.capture.values.classes import MISSING, guard_definition, lookup
+from tcompile.capture.values.base import Value, settled
+from tcompile.capture.values.callable import BuiltinMethod, FunctionValue, value_of
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
-from tcompile.capture.values.dicts import DictValue
-from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.phi import PhiValue
-from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
-from tcompile.capture.values.scalar import ScalarValue
-from tcompile.capture.values.span import CountedSpan, ListSlice
-from tcompile.frontends.base import CannotCapture, Traced
+from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt, TensorType, ops
-from tcompile.graph.ops.scalar_loop import ELEMENTS, PYTHON, code_points, dtype_of, is_numpy, ways
-from tcompile.records import dataclass
+from tcompile.graph.ops.scalar_loop import dtype_of, ways
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
@@ -83,9 +74,6 @@ _MOVES = (
     "NOP", "LOAD_FAST", "LOAD_FAST_LOAD_FAST", "LOAD_CONST", "BUILD_TUPLE", "RETURN_VALUE", "RETURN_CONST",
 )  # fmt: skip
 FEW_ITERATIONS = 4  # of straight code: trip counts up to this one are unrolled
-# The most items of a list in a loop without a trip count, and in a loop where only some iterations append. If there
-# are more, Python runs the call.
-ROOM, MOST_ROOM = 1 << 18, 1 << 22
 MANY_INSIDE = 16  # trip counts of outer loops over numbers alone: up to this one, iterations are traced
 MOST_MEMBERS = 8  # names of attributes that a loop sets
 FEW_APPENDING = 16  # trip counts of loops that append to lists: up to this one, arrays of items cost more
@@ -117,24 +105,6 @@ def enter(f: Frame, header: Header) -> bool:
     return True
 
 
-class _Sets(Exception):
-    """The loop sets attributes with this name, which must be known before the first one is read."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
-@dataclass(eq=False)
-class _Member:
-    """An attribute that the loop sets: the element of an array holds it meanwhile."""
-
-    owner: ObjectValue
-    name: str
-    kind: str
-    array: int
-
-
 def _translate(f: Frame, found: Analysis, at: int, header: Header) -> None:
     names: set[str] = set()
     while len(names) <= MOST_MEMBERS:
@@ -142,7 +112,7 @@ def _translate(f: Frame, found: Analysis, at: int, header: Header) -> None:
         try:
             stretch.run()
             return
-        except _Sets as wish:
+        except Sets as wish:
             names.add(wish.name)
         finally:
             stretch.close()
@@ -153,34 +123,31 @@ class _Stretch:
     """One loop on its way to become a node, with the code up to where its exits meet."""
 
     def __init__(self, f: Frame, found: Analysis, start: int, header: Header, names: Set[str]) -> None:
-        self.names = names  # of the attributes that it sets
-        self.members: dict[tuple[int, str], _Member] = {}
         self.f, self.tx, self.found, self.start, self.header = f, f.tx, found, start, header
         if len(f.decoded.instructions) != found.stream.size:
             raise Refused("its code is not understood")
-        self.arrays: list[ArrayValue] = []
-        self.lists: list[SequenceValue] = []
-        self.rooms: dict[int, Room] = {}
-        self.items: Counted | None = None
         # For each exit of the node, names and kinds of its variables, and the places of their parts among the results.
         self.results: list[tuple[Sequence[tuple[str | None, Any]], list[int]]] = []
         self.kinds: list[str] = []  # of all results
         self.stack: Sequence[V] = ()  # the iterator
         self.held: list[dict[str, Any]] = []  # the kinds of the variables at the start of an iteration, by its version
         self.raising: list[Raising] = []  # the blocks before an exception that hold their variables
-        self.by_identity: dict[int, tuple[Value, V]] = {}  # a value that nothing holds would leave its identity
-        self.texts: dict[int, Value] = {}  # by the numbers of the arrays of their code points
         lost = f.decoded.flow.lost
         if start in lost:
             raise Refused("it never ends")
         depth = len(f.stack) - (D.iterator_items if f.decoded.instructions[start].opname == "FOR_ITER" else 0)
-        self.inside = extent(found, start, header.inside, lost, depth)
-        bound = {name for at in self.inside for name in stored(f.decoded.instructions[at]) if name in found.fast_bit}
-        self.t = Translator(
-            found, f.decoded.instructions, self.inside, lost, bound, self._outside, functools.partial(self._global, f),
-            self._array_type, self._callee, self._generator, self._spare, self._known_text,
-            self._attribute, self._member, self._set_member, self._room, self._space, self._below,
-            self.tx.scalar_instruction,
+        inside = extent(found, start, header.inside, lost, depth)
+        bound = {name for at in inside for name in stored(f.decoded.instructions[at]) if name in found.fast_bit}
+        self.code = LoopCode(f, found, start, header, inside)
+        values = self.values = Values(self.tx)
+        members, lists = self.members, self.lists = Members(values, names), Lists(values, self.code)
+        self.around = Surroundings(
+            values.array_type, self._callee, values.generator, values.spare, values.known_text, values.attribute,
+            members.load, members.store, lists.room, lists.length, lists.space, self.tx.scalar_instruction,
+        )  # fmt: skip
+        self.t = values.top = Translator(
+            found, f.decoded.instructions, inside, lost, bound, self._outside, functools.partial(self._global, f),
+            lists.below, self.around,
         )  # fmt: skip
         self.t.lines = f.lines
 
@@ -194,7 +161,7 @@ class _Stretch:
         if items is not None:
             if not isinstance(items, Counted):
                 raise Refused("a loop over something else than a range, a text, or the elements of an array")
-            self.items = items
+            self.code.items = self.values.iterator = items
             t.in_ufunc = items.scalar
             if not items.scalar:
                 self._check_worth(items.left)
@@ -205,9 +172,10 @@ class _Stretch:
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
         if not t.accesses and not computed and not self._is_long(items):
             raise Refused("it reads no elements")
-        if (self.rooms or self.members) and any(array.traced.type.device != "cpu" for array in self.arrays):
+        held = self.lists.rooms or self.members.members
+        if held and any(array.traced.type.device != "cpu" for array in self.values.arrays):
             raise Refused("lists or attributes beside arrays on a GPU")  # each element would be a store of its own
-        if self.rooms:
+        if self.lists.rooms:
             self._check_appending()
         exits = self._exits()
         self._finish_blocks(exits)
@@ -215,7 +183,7 @@ class _Stretch:
 
     def close(self) -> None:
         """Drops the translator, whose callbacks refer to this object: a cycle would be left to the collector."""
-        del self.t
+        del self.t, self.values.top
 
     def _iterator(self, items: Counted, iterations: Any) -> V:
         """An iterator of the frame's, after so many ``iterations``."""
@@ -226,34 +194,30 @@ class _Stretch:
             if not isinstance(step, int):
                 raise Refused("a step that is not known")
             stop = first + step * (items.count - iterations)
-            return V(("range", step), (self._size(t, first).register, self._size(t, stop).register))
-        bounds = (self._size(t, iterations).register, self._size(t, items.count).register)
+            return V(("range", step), (self.values.size(t, first).register, self.values.size(t, stop).register))
+        bounds = (self.values.size(t, iterations).register, self.values.size(t, items.count).register)
         if isinstance(items, RowIterator) and len(items.array.traced.type.shape) == 1 and not items.backwards:
-            return V(("rows", self._value(t, items.array).kind[1]), bounds)
+            return V(("rows", self.values.value(t, items.array).kind[1]), bounds)
         if isinstance(items, TextIterator):
-            return V(("letters", t.text(self._read(t, items.text)).kind[1]), bounds)
+            return V(("letters", t.text(self.values.read(t, items.text)).kind[1]), bounds)
         if isinstance(items, Enumerated):
             inner = self._iterator(items.items, iterations)
-            return V(("counted", inner.kind), (*inner.registers, self._size(t, items.start + iterations).register))
+            return V(
+                ("counted", inner.kind), (*inner.registers, self.values.size(t, items.start + iterations).register)
+            )
         raise Refused("a loop over something else than a range, a text, or the elements of an array")
 
     def _check_worth(self, left: Any) -> None:
         """Refuses straight code of few iterations: traced, it fuses with the code before and after."""
-        if isinstance(left, int) and left <= FEW_ITERATIONS and self._is_straight():
+        if isinstance(left, int) and left <= FEW_ITERATIONS and self.code.is_straight():
             raise Refused("few iterations of straight code are unrolled")
-
-    def _is_straight(self) -> bool:
-        instructions = self.f.decoded.instructions
-        jumps = sum(self.found.goes[at] >= 0 for at in self.inside)
-        loops = any(instructions[at].opname == "FOR_ITER" for at in self.inside if at != self.start)
-        return jumps <= 2 and not loops
 
     def _check_appending(self) -> None:
         """Refuses few iterations that append to lists, except where a graph break (as at a test) is an error."""
-        left = self.items.left if self.items is not None else None
-        if isinstance(left, int) and left <= FEW_APPENDING and (self._is_straight() or not self.tx.profile.whole):
+        left = self.code.items.left if self.code.items is not None else None
+        if isinstance(left, int) and left <= FEW_APPENDING and (self.code.is_straight() or not self.tx.profile.whole):
             raise Refused("few iterations that append to a list are followed")
-        if any(not room.counts and room.is_tuple for room in self.rooms.values()):
+        if any(not room.counts and room.is_tuple for room in self.lists.rooms.values()):
             raise Refused("a tuple for each iteration, which Python makes as fast")
 
     def _is_long(self, items: Any) -> bool:
@@ -262,96 +226,17 @@ class _Stretch:
         Its results are then known to the graph only, and may not be sizes. Iterations with loops inside are soon too
         many to be traced.
         """
-        most = MANY_INSIDE if self._has_loops_inside() else MANY_ITERATIONS
+        most = MANY_INSIDE if self.code.has_loops_inside() else MANY_ITERATIONS
         if not isinstance(items, RangeIterator) or not (isinstance(items.left, SymInt) or items.left > most):
             return False
         floats = any("float" in self.t.kinds[register] for block in self.t.blocks for register in block.parameters)
-        return floats or sum(self.found.goes[at] >= 0 for at in self.inside) > 2
-
-    def _has_loops_inside(self) -> bool:
-        """Whether a jump goes back to elsewhere than the start of an iteration."""
-        return any(0 <= self.found.goes[at] <= at and self.found.goes[at] != self.start for at in self.inside)
+        return floats or sum(self.found.goes[at] >= 0 for at in self.code.inside) > 2
 
     # -- values that the code reads ------------------------------------------------------------------------------------
-    def _attribute(self, module: types.ModuleType, name: str) -> Any:
-        """The value of a library module's attribute, under a guard."""
-        if not self.tx.is_library_name(module.__name__):
-            raise Refused(f"the attribute {name}")
-        try:
-            return self.tx.library_attribute(module, name)
-        except AttributeError:
-            raise Refused(f"the attribute {name}") from None
-
-    def _member(self, t: Translator, owner: ObjectValue | DictValue, name: str) -> tuple[V, bool]:
-        """An attribute of an object, or an item, as it is before the loop; True with a property's getter."""
-        tx = self.tx
-        if isinstance(owner, DictValue):
-            try:
-                return self._value(t, settled(tx, owner.item(tx, Constant(name)))), False
-            except CannotCapture as error:
-                raise Refused(error.detail) from None
-        found = lookup(owner.cls, name)
-        if name in self.names and not isinstance(found, property):
-            return self._held_member(t, self._member_of(t, owner, name)), False
-        try:
-            if not isinstance(found, property):
-                if hasattr(owner.cls, "__getattr__") or not (found is MISSING or _is_plain(found)):
-                    raise Refused(f"the attribute {name}, which code of the user's finds")
-                return self._value(t, settled(tx, owner.attribute(tx, name))), False
-            if not isinstance(found.fget, types.FunctionType):
-                raise Refused(f"the property {name}")
-            guard_definition(tx, owner.cls, name, found)
-            return self._value(t, settled(tx, tx.wrap_found(found.fget))), True
-        except CannotCapture as error:
-            raise Refused(error.detail) from None
-
-    def _set_member(self, t: Translator, owner: ObjectValue, name: str, value: V) -> None:
-        if name not in self.names:
-            raise _Sets(name)
-        member = self._member_of(t, owner, name)
-        if value.kind != member.kind:
-            raise Refused(f"the attribute {name} gets another kind")
-        t.block.lines.append(("store", -1, member.array, value.register, t.constant(0).register))
-
-    def _held_member(self, t: Translator, member: _Member) -> V:
-        found = t.add("load", f"np.{dtype_of(member.kind).name}", member.array, t.constant(0).register)
-        return found if is_numpy(member.kind) else t.add(member.kind, member.kind, found.register)
-
-    def _member_of(self, t: Translator, owner: ObjectValue, name: str) -> _Member:
-        """The array for an attribute that the loop sets, which the instance itself has from the beginning."""
-        key = id(owner), name
-        if key not in self.members:
-            tx = self.tx
-            if tx.builder.graph is not tx.graph or not owner.sets_plainly(name):
-                raise Refused(f"the attribute {name} is set")
-            top = self.t
-            outer, top.block = top.block, top.entry
-            try:
-                value = self._read(top, owner.attribute(tx, name))
-                if not is_number(value):
-                    raise Refused(f"the attribute {name} is no number")
-                assert isinstance(value.kind, str)
-                number = self._new_array("empty", 1, dtype_of(value.kind).name)
-                top.block.lines.append(("store", -1, number, value.register, top.constant(0).register))
-            except CannotCapture as error:
-                raise Refused(error.detail) from None
-            finally:
-                top.block = outer
-            self.members[key] = _Member(owner, name, value.kind, number)
-        t.accesses += 1
-        return self.members[key]
-
-    def _keep_members(self) -> None:
-        """Sets the attributes to what the loop left."""
-        tx = self.tx
-        for member in self.members.values():
-            node = tx.builder.op("index", self.arrays[member.array].traced.node, key=(0,))
-            member.owner.store_attribute(tx, member.name, number_of(tx, member.kind, node))
-
     def _outside(self, name: str) -> V | None:
         self.f.rely_on_binding(name)
         value = self.f.locals.get(name)
-        return None if value is None else self._read(self.t, value)
+        return None if value is None else self.values.read(self.t, value)
 
     def _global(self, f: Frame, t: Translator, i: Instruction) -> V:
         if i.opname == "LOAD_GLOBAL":
@@ -361,28 +246,7 @@ class _Stretch:
             value = None if cell is None else cell.value
         if value is None:
             raise Refused(f"the variable {i.argval}")
-        return self._read(t, value)
-
-    def _read(self, t: Translator, value: Value) -> V:
-        """A variable's value. A str from outside is read by its characters only."""
-        if isinstance(value, LazyValue) and type(value.value) is str:
-            return self._text(value.value, value.source, value)
-        return self._value(t, settled(self.tx, value))
-
-    def _text(self, text: str, source: Source, value: Value) -> V:
-        """A str by its code points, as the array that ``code_points`` returns."""
-        if not isinstance(source, ConstantSource):
-            self.tx.prologue.guard(source, "type({}) is str", f"type({source.text}) is str", "str", "type")
-        array = self.tx.wrap(code_points(text), ComputedSource("{1}({0})", (source,), (code_points,)))
-        assert isinstance(array, ArrayValue)
-        if array not in self.arrays:
-            self.arrays.append(array)
-        number = self.arrays.index(array)
-        self.texts[number] = value
-        return V(("text", number))
-
-    def _known_text(self, text: str) -> V:
-        return self._text(text, ConstantSource.of(repr(text), text), Constant(text))
+        return self.values.read(t, value)
 
     def _callee(self, t: Translator, function: Any, arguments: list[V]) -> Translator | None:
         """The translator for the code of a user's function that ``t`` calls."""
@@ -399,181 +263,15 @@ class _Stretch:
         if found is None or len(f.decoded.instructions) != found.stream.size:
             raise Refused(f"the code of {code.co_name} is not understood")
         defaults = function.defaults[len(function.defaults) - missing :] if missing else ()
-        given = [*arguments, *(self._value(t, settled(self.tx, value_of(default))) for default in defaults)]
+        given = [*arguments, *(self.values.value(t, settled(self.tx, value_of(default))) for default in defaults)]
         parameters = dict(zip(code.co_varnames[:count], given, strict=True))
         lost = f.decoded.flow.lost
         made = Translator(
             found, f.decoded.instructions, set(range(found.stream.size)) - lost, lost, set(found.fast_bit),
-            parameters.get,
-            functools.partial(self._global, f), self._array_type, self._callee, self._generator, self._spare,
-            self._known_text, self._attribute, self._member, self._set_member, self._room, self._space,
-            _nothing_below, self.tx.scalar_instruction, t,
+            parameters.get, functools.partial(self._global, f), _nothing_below, self.around, t,
         )  # fmt: skip
         made.lines = f.lines
         return made
-
-    def _generator(self, t: Translator, generator: Any) -> V:
-        """The generator whose method is a known object."""
-        return self._value(t, known_generator(self.tx, generator))
-
-    def _spare(self, value: RandomGeneratorValue) -> tuple[int, ...]:
-        """The arrays of a generator's data beside its state."""
-        for array in value.spare(self.tx):
-            if array not in self.arrays:
-                self.arrays.append(array)
-        return tuple(self.arrays.index(array) for array in value.spare(self.tx))
-
-    def _size(self, t: Translator, size: Any) -> V:
-        """A Python int that is constant, or known when the graph runs."""
-        if isinstance(size, SymInt):
-            return t.operand("int", size)
-        return t.constant(size)
-
-    def _value(self, t: Translator, value: Value) -> V:
-        tx = self.tx
-        _, known = self.by_identity.get(id(value), (value, None))
-        if known is not None and not (is_number(known) and known.known is not None):
-            return known
-        if isinstance(value, Constant):
-            return t.constant(value.value)
-        operand = operand_of(tx, value)
-        if operand is not None:
-            found = self.t.operand(*operand)
-        elif isinstance(value, ArrayValue):
-            if value.traced.type.dtype.name not in ELEMENTS or not value.traced.type.ndim or value.memory is None:
-                raise Refused(f"an array of {value.traced.type}")
-            self.arrays.append(value)
-            found = V(("array", len(self.arrays) - 1))
-        elif isinstance(value, RandomGeneratorValue):
-            if value.family is None:
-                raise Refused("a generator whose state is not known")
-            self.arrays.append(value.state(tx))
-            t.objects[id(value)] = value
-            found = V(("generator", len(self.arrays) - 1, value.family.name, value.python_type, id(value)))
-        elif isinstance(value, SequenceValue) and value.cls is tuple:
-            return t.pack([self._value(t, settled(tx, item)) for item in value.items])
-        elif is_own_list(value):
-            assert isinstance(value, SequenceValue)
-            if tx.builder.graph is not tx.graph or self._is_written_out():
-                raise Refused("a list that each iteration of a loop around it appends to, or makes")
-            self.lists.append(value)
-            found = V(("list", len(self.lists) - 1))
-        elif isinstance(value, FunctionValue | MethodValue | ObjectValue | DictValue):
-            found = t.object(value)
-        else:
-            raise Refused(value.describe())
-        self.by_identity[id(value)] = value, found
-        return found
-
-    def _array_type(self, number: int) -> TensorType:
-        type_: TensorType = self.arrays[number].traced.type
-        return type_
-
-    # -- lists ---------------------------------------------------------------------------------------------------------
-    def _is_written_out(self) -> bool:
-        """Whether a loop around this one is traced iteration by iteration: each would have a program of its own."""
-        held = (value for frame in self.tx.frames for value in frame.stack)
-        return any(isinstance(value, IteratorValue) and value is not self.items for value in held)
-
-    def _below(self, depth: int) -> V:
-        """The list of a comprehension whose loop this is."""
-        found = self.f.stack[-D.iterator_items - depth] if self.items is not None and depth > 0 else None
-        value = None if found is None else self._value(self.t, settled(self.tx, found))
-        if value is None or value.kind[0] != "list":
-            raise Refused("it appends to something else than a list")
-        return value
-
-    def _room_of(self, number: int) -> Room:
-        if number not in self.rooms:
-            self.rooms[number] = Room(self._new_array("full", 1, "int64", fill_value=0))
-        return self.rooms[number]
-
-    def _room(self, t: Translator, number: int, item: V | None) -> Room:
-        """The arrays for such items of a list."""
-        room = self._room_of(number)
-        if item is None:
-            if self.lists[number].held:
-                raise Refused("the length of a list that has items before")
-            return room
-        always = self._is_always(t)
-        if item.kind != room.kind:
-            parts = item.kind[1] if item.kind[0] == "tuple" else (item.kind,)
-            numbers = len(parts) > 0 and all(isinstance(part, str) for part in parts)
-            if room.kind is not None or not numbers:
-                raise Refused("a list of other items than numbers, or tuples of them, of one kind")
-            room.kind = item.kind
-            self._space(t, number)
-            # Uninitialised: filling a large array before the first iteration would take long.
-            room.arrays = [self._new_array("empty", room.size, dtype_of(part).name) for part in parts]
-        room.places.add(t.at)
-        room.counts |= not always
-        return room
-
-    def _space(self, t: Translator, number: int) -> tuple[Room, V] | None:
-        """The arrays of a list, and how many items they hold, before an append; None where all have room."""
-        room = self._room_of(number)
-        if room.size is None:
-            room.size, room.may_be_full = self._most_items(self._is_always(t))
-        return (room, self._size(t, room.size)) if room.may_be_full else None
-
-    def _is_always(self, t: Translator) -> bool:
-        """Whether each iteration executes the instruction that is translated."""
-        return t is self.t and self._is_in_each_iteration(t.at)
-
-    def _fill(self, found: SequenceValue, room: Room, so_far: LateIterator | None = None) -> None:
-        """Gives a list the items of all iterations, or those of the iterations before the next one."""
-        if room.kind is None:
-            return
-        tx = self.tx
-        tx.mutate(found)
-        found.spans = True
-        if not room.counts and self.items is not None:
-            kind = PYTHON.get(room.kind, "scalar")
-            if so_far is not None:
-                whole = ListSlice(tx, self.arrays[room.arrays[0]], kind, None)
-                found.held.append(LateSpan(whole, len(room.places), so_far))
-                return
-            node = self.arrays[room.arrays[0]].traced.node
-            rows = tx.builder.op("index", node, key=(slice(0, self.items.left * len(room.places)),))
-            found.held.append(ListSlice(tx, tx.new_array(Traced(rows)), kind, None))
-            return
-        count = number_of(tx, "int", tx.builder.op("index", self.arrays[room.count].traced.node, key=(0,)))
-        assert isinstance(count, ScalarValue)
-        kinds = room.kind[1] if room.is_tuple else (room.kind,)
-        found.held.append(CountedSpan(tx, [self.arrays[n] for n in room.arrays], kinds, room.is_tuple, count))
-
-    def _new_array(self, op: str, size: Any, dtype: str, **attrs: Any) -> int:
-        tx = self.tx
-        node = tx.builder.op(op, shape=(size,), dtype=dtype, **attrs)
-        self.arrays.append(tx.new_array(Traced(node)))
-        return len(self.arrays) - 1
-
-    def _most_items(self, always: bool) -> tuple[Any, bool]:
-        """The items that a list has room for, to which ``always`` each iteration appends; and whether more may come."""
-        instructions = (self.f.decoded.instructions[at] for at in self.inside)
-        appends = sum(i.argval == "append" or i.opname == "LIST_APPEND" for i in instructions)
-        most = ROOM if self.f.decoded.flow.is_left_early(self.header) else MOST_ROOM
-        if self.items is None or not appends or (self._has_loops_inside() and not always):
-            return ROOM, True  # an iteration may append any number
-        fits = always or bool(self.items.left * appends <= most)
-        return (self.items.left * appends, False) if fits else (most, True)
-
-    def _is_in_each_iteration(self, at: int) -> bool:
-        """Whether each iteration executes an instruction once, and the loop has no early exit."""
-        if self.items is None:
-            return False
-        before, after = (self._reached(begin, {at, self.start}) for begin in (self.start + 1, at + 1))
-        return self.start not in before and at not in after and before | after <= self.header.inside | {self.start}
-
-    def _reached(self, begin: int, stops: set[int]) -> set[int]:
-        """The instructions that may follow, up to ``stops``."""
-        met, waiting = set[int](), [begin]
-        while waiting:
-            here = waiting.pop()
-            if here not in met:
-                met.add(here)
-                waiting.extend(self.found.next_of(here) if here not in stops and here in self.inside else ())
-        return met
 
     # -- the exits -----------------------------------------------------------------------------------------------------
     def _exits(self) -> list[Exit]:
@@ -686,7 +384,7 @@ class _Stretch:
         """
         t = self.t
         remade = RangeIterator | RowIterator | TextIterator | Enumerated
-        if self.items is not None and not isinstance(self.items, remade):
+        if self.code.items is not None and not isinstance(self.code.items, remade):
             return []
         found: list[dict[str, Any]] = []
         for iteration in t.iterations:
@@ -710,10 +408,10 @@ class _Stretch:
         version = self.held.index(kinds if kinds in alike else alike[0])
         block = t.block = iteration.block
         rest, block.lines = block.lines, []  # the constants come first
-        position = iteration.stack[-D.iterator_items].register if self.items is not None else t.constant(0).register
+        position = iteration.stack[-D.iterator_items] if self.code.items is not None else t.constant(0)
         number = t.constant(version).register
         registers = [register for name in self.held[version] for register in env[name].registers]
-        block.lines += [("hold", -1, position, number, *registers), *rest]
+        block.lines += [("hold", -1, position.registers[0], number, *registers), *rest]
 
     def _hold_where_it_raises(self, raising: Raising) -> None:
         """Has a block before an exception hold its variables and its stack, like an iteration's first block.
@@ -738,15 +436,14 @@ class _Stretch:
     # -- the node ------------------------------------------------------------------------------------------------------
     def _add(self, exits: Sequence[Exit], depth: int, items: Counted | None) -> None:
         f, t, tx = self.f, self.t, self.tx
-        values = append(tx, t, self.arrays, self.kinds)
+        values = append(tx, t, self.values.arrays, self.kinds)
         made = next(node for node in reversed(tx.builder.graph.nodes) if node.op is ops.SCALAR_LOOP)
         if is_wanted(f, made.name):
             self._continue(depth)
         self._tell(str(items.left) if items is not None else "any number of")
         tx.touch()
-        self._keep_members()
-        for number, room in self.rooms.items():
-            self._fill(self.lists[number], room)
+        self.members.keep()
+        self.lists.fill()
         if items is not None:
             items.decided = True
             items.leave(early=f.decoded.flow.is_left_early(self.header))
@@ -779,7 +476,7 @@ class _Stretch:
 
     def _continue(self, depth: int) -> None:
         """Ends the capture where the next iteration begins, or before an exception, with variables not known yet."""
-        f, tx, items = self.f, self.tx, self.items
+        f, tx, items = self.f, self.tx, self.code.items
         assert tx.options.continues is not None
         version = tx.options.continues[1]
         if not -len(self.raising) <= version < len(self.held):
@@ -810,10 +507,8 @@ class _Stretch:
             place += len(parts_of(kind))
         tx.late_kinds += [part for kind in (*above, *held.values()) for part in parts_of(kind)]
         advanced = None if items is None else LateIterator(tx, items, absolute=True)
-        self._keep_members()
-        for number, room in self.rooms.items():
-            room.counts |= version < 0  # in the middle of an iteration
-            self._fill(self.lists[number], room, advanced)
+        self.members.keep()
+        self.lists.fill(advanced, version < 0)
         go_to_next_iteration(f, at, advanced)
 
     def _late(self, kind: Any, place: int, name: str) -> Value:
@@ -825,11 +520,11 @@ class _Stretch:
         if kind[0] == "range":
             return LateRange([LateNumber(self.tx, place + part, name) for part in range(len(parts_of(kind)))], kind[1])
         if kind[0] == "append":
-            return BuiltinMethod(self.lists[kind[1]], "append")
+            return BuiltinMethod(self.values.lists[kind[1]], "append")
         if kind == LETTER:
             return LateLetter(LateNumber(self.tx, place, name))
         if kind[0] in ("rows", "letters"):
-            items = (self.arrays if kind[0] == "rows" else self.texts)[kind[1]]
+            items = (self.values.arrays if kind[0] == "rows" else self.values.texts)[kind[1]]
             return LateItems(items, LateNumber(self.tx, place, name))
         if kind[0] == "counted":
             number = LateNumber(self.tx, place + len(parts_of(kind[1])), name)
@@ -860,12 +555,12 @@ class _Stretch:
             (node,) = nodes
             return number_of(tx, kind, node)
         if kind[0] == "array":
-            array: Value = self.arrays[kind[1]]
+            array: Value = self.values.arrays[kind[1]]
             return array
         if kind[0] == "text":
-            return self.texts[kind[1]]
+            return self.values.texts[kind[1]]
         if kind[0] == "list":
-            appended: Value = self.lists[kind[1]]
+            appended: Value = self.values.lists[kind[1]]
             return appended
         if kind[0] == "object":
             found = self.t.objects[kind[1]]
@@ -887,11 +582,6 @@ def _rows(exit: Exit) -> Sequence[tuple[str | None, Any]]:
 
 def _kinds_of(exit: Exit) -> list[Any]:
     return [kind for _, kind in _rows(exit)]
-
-
-def _is_plain(found: Any) -> bool:
-    """Whether what a class holds under a name is read without calling anything: a method, a slot, or a value."""
-    return type(found) in (types.FunctionType, types.MemberDescriptorType) or not hasattr(type(found), "__get__")
 
 
 def _nothing_below(depth: int) -> V:

@@ -85,7 +85,7 @@ def _length(t: Translator, arguments: list[V]) -> V:
     if value.kind[0] == "tuple":
         return t.constant(len(value.kind[1]))
     if value.kind[0] == "list":
-        return _count(t, t.load_room(t, value.kind[1], None))
+        return _count(t, t.around.length(value.kind[1]))
     value = t.text(value)
     if value.kind[0] == "text":
         return t.add("size", "int", value.kind[1], 0)
@@ -186,14 +186,14 @@ def _count(t: Translator, room: Room) -> V:
 
 def _leave_if_full(t: Translator, found: int, operands: Sequence[V]) -> None:
     """Leaves before an instruction that takes ``operands`` where a list has no room for another item."""
-    limited = t.load_space(t, found)
+    limited = t.around.space(t, found)
     if limited is not None:
         room, space = limited
         t.leave_unless(t.add("<", "bool", _count(t, room).register, space.register), operands)
 
 
 def _append(t: Translator, found: int, item: V) -> None:
-    room = t.load_room(t, found, item)
+    room = t.around.room(t, found, item)
     first, place = t.constant(0).register, _count(t, room).registers
     for array, register in zip(room.arrays, item.registers, strict=True):
         t.block.lines.append(("store", -1, array, register, *place))
@@ -210,7 +210,7 @@ def _method_of(t: Translator, generator: V, name: str) -> V:
     row = method_of(cls, name)
     if row is None:
         raise Refused(f"a draw by {name}")
-    spare = t.load_spare(t.objects[identity]) if row.startswith("polar") else ()
+    spare = t.around.spare(t.objects[identity]) if row.startswith("polar") else ()
     return V(("draw", state, family, row, spare))
 
 
@@ -306,7 +306,7 @@ def _attribute(t: Translator, i: Instruction) -> None:
 
 def _attribute_of(t: Translator, owner: V, name: str) -> V:
     if owner.kind[0] in ("array", "row") and name in ("shape", "ndim", "size"):
-        axes = range(len(owner.registers), len(t.array_type(owner.kind[1]).shape))
+        axes = range(len(owner.registers), len(t.around.array_type(owner.kind[1]).shape))
         if name == "ndim":
             return t.constant(len(axes))
         sizes = [t.add("size", "int", owner.kind[1], axis) for axis in axes]
@@ -321,10 +321,10 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
     if owner.kind[0] == "generator":
         return _method_of(t, owner, name)
     if owner.kind[0] == "object" and type(owner.known) is types.ModuleType:
-        found = t.load_attribute(owner.known, name)
-        return _method_of(t, t.load_generator(t, found.__self__), name) if is_drawing(found) else t.constant(found)
+        found = t.around.attribute(owner.known, name)
+        return _method_of(t, t.around.generator(t, found.__self__), name) if is_drawing(found) else t.constant(found)
     if owner.kind[0] == "object" and isinstance(owner.known, ObjectValue):
-        value, gets = t.load_member(t, owner.known, name)
+        value, gets = t.around.member(t, owner.known, name)
         return t.call(value, [owner], (owner,)) if gets else value
     raise Refused(f"the attribute {name}")
 
@@ -334,7 +334,7 @@ def _store_attribute(t: Translator, i: Instruction) -> None:
     value, owner = t.pop(2)
     if owner.kind[0] != "object" or not isinstance(owner.known, ObjectValue):
         raise Refused(f"the attribute {i.argval} is set")
-    t.store_member(t, owner.known, i.argval, value)
+    t.around.set_member(t, owner.known, i.argval, value)
 
 
 @_step("POP_TOP", "END_FOR")
@@ -390,7 +390,9 @@ def _list_append(t: Translator, i: Instruction) -> None:
 @_step("UNPACK_SEQUENCE")
 def _unpack(t: Translator, i: Instruction) -> None:
     (value,) = t.pop(1)
-    if value.kind[0] in ("array", "row") and t.array_type(value.kind[1]).shape[len(value.registers) :] == (i.arg,):
+    if value.kind[0] in ("array", "row") and t.around.array_type(value.kind[1]).shape[len(value.registers) :] == (
+        i.arg,
+    ):
         t.stack += reversed([t.subscript(value, t.constant(place)) for place in range(i.arg or 0)])
         return
     if value.kind[0] != "tuple" or len(value.kind[1]) != i.arg:
@@ -482,7 +484,7 @@ def _store_subscript(t: Translator, i: Instruction) -> None:
         raise Refused("an item of something else than an array is stored")
     array = target.kind[1]
     found = t.indices(array, key, target.registers)
-    type_ = t.array_type(array)
+    type_ = t.around.array_type(array)
     if value.kind[0] == "tuple" and type_.shape[len(found) :] == (len(t.items(value)),):
         given = [(item, (*found, t.constant(place).register)) for place, item in enumerate(t.items(value))]
     elif len(found) == len(type_.shape):
@@ -500,7 +502,7 @@ def _iterator(t: Translator, value: V) -> V:
     """``iter(value)``."""
     items = t.text(value)
     kind = items.kind
-    if kind[0] in ("array", "text") and (kind[0] == "text" or len(t.array_type(kind[1]).shape) == 1):
+    if kind[0] in ("array", "text") and (kind[0] == "text" or len(t.around.array_type(kind[1]).shape) == 1):
         first, stop = t.constant(0), t.add("size", "int", kind[1], 0)
         return V(("rows" if kind[0] == "array" else "letters", kind[1]), (first.register, stop.register))
     if kind[0] == "tuple" and len(kind[1]) <= _MOST_ITEMS:

@@ -106,25 +106,47 @@ LIBRARY_CALLS: dict[str, Callable[[Translator, list[V]], V]] = {}  # of array li
 METHODS: dict[str, Callable[[Translator, V, list[V]], V]] = {}  # the same by the kind of what is called
 
 
+@dataclass(eq=False)
+class Surroundings:
+    """What translators ask for, of the loop's own code and of called functions. All of it raises Refused.
+
+    Attributes:
+        array_type: the type of an array of the program.
+        callee: the translator of the code of a Python function that is called, or None.
+        generator: a known random generator.
+        spare: the arrays with what a generator keeps beside its state.
+        text: the array of a str's code points.
+        attribute: an attribute of a library's module.
+        member: an attribute of an object of the user's, or an item of a dict; or a property's getter, and True.
+        set_member: sets an attribute.
+        room: the arrays for an item of a list.
+        length: the arrays of a list, the length of which is asked.
+        space: these, and how many items they hold, before an append; None where all have room.
+        instruction: the name of the instruction that a call of a library's function is, or None.
+    """
+
+    array_type: Callable[[int], Any]
+    callee: Callable[[Translator, Any, list[V]], Translator | None]
+    generator: Callable[[Translator, Any], V]
+    spare: Callable[[Any], tuple[int, ...]]
+    text: Callable[[str], V]
+    attribute: Callable[[Any, str], Any]
+    member: Callable[[Translator, Any, str], tuple[V, bool]]
+    set_member: Callable[[Translator, Any, str, V], None]
+    room: Callable[[Translator, int, V], Room]
+    length: Callable[[int], Room]
+    space: Callable[[Translator, int], tuple[Room, V] | None]
+    instruction: Callable[[Any], str | None]
+
+
 class Translator(Instructions):
     """One stretch on its way to a program.
 
     - ``inside`` are the instructions that belong to it, ``lost`` those that lead to an exception.
     - ``load_outside(name)`` gives a variable as it is before the stretch.
     - ``load_global(translator, instruction)`` gives an object.
-    - ``callee(translator, function, arguments)`` gives the translator of a Python function's code, or None.
-    - ``load_generator(translator, object)`` gives a known random generator.
-    - ``load_spare(value)`` gives the arrays with what a generator keeps beside its state.
-    - ``load_text(text)`` gives the array of a str's code points.
-    - ``load_attribute(module, name)`` gives an attribute of a library's module.
-    - ``load_member(translator, object, name)`` gives an attribute of an object of the user's, or the property's getter;
-      or an item of a dict.
-    - ``store_member(translator, object, name, value)`` sets an attribute.
-    - ``load_room(translator, list, item)`` gives the arrays for a list's items; without an item, for its length.
-    - ``load_space(translator, list)`` gives these arrays, and how many items they hold, before an append; None where
-      all have room.
     - ``load_below(depth)`` gives a list on the frame's stack, below the values of the stretch.
-    - ``instruction(function)`` names the instruction that a call of a library's function is, or None.
+    - ``around`` is the rest of what it asks for.
 
     The code of a function that is called is a stretch of its own in the program of its ``caller``.
     """
@@ -138,28 +160,14 @@ class Translator(Instructions):
         bound: set[str],
         load_outside: Callable[[str], V | None],
         load_global: Callable[[Translator, Instruction], V],
-        array_type: Callable[[int], Any],
-        callee: Callable[[Translator, Any, list[V]], Translator | None],
-        load_generator: Callable[[Translator, Any], V],
-        load_spare: Callable[[Any], tuple[int, ...]],
-        load_text: Callable[[str], V],
-        load_attribute: Callable[[Any, str], Any],
-        load_member: Callable[[Translator, Any, str], tuple[V, bool]],
-        store_member: Callable[[Translator, Any, str, V], None],
-        load_room: Callable[[Translator, int, V | None], Room],
-        load_space: Callable[[Translator, int], tuple[Room, V] | None],
         load_below: Callable[[int], V],
-        instruction: Callable[[Any], str | None],
+        around: Surroundings,
         caller: Translator | None = None,
     ) -> None:
         super().__init__(caller)
         self.found, self.instructions, self.inside, self.lost, self.bound = found, instructions, inside, lost, bound
-        self.load_outside, self.load_global, self.array_type = load_outside, load_global, array_type
-        self.callee, self.load_generator, self.load_spare = callee, load_generator, load_spare
-        self.load_text, self.load_attribute = load_text, load_attribute
-        self.load_member, self.store_member = load_member, store_member
-        self.load_room, self.load_space = load_room, load_space
-        self.load_below, self.instruction = load_below, instruction
+        self.load_outside, self.load_global, self.load_below = load_outside, load_global, load_below
+        self.around = around
         self.depth: int = 0 if caller is None else caller.depth + 1
         self.lines: list[int] | None = None  # of the frame, where they are noted
         self.by_state: dict[State, Block] = {}
@@ -312,7 +320,7 @@ class Translator(Instructions):
             if not whole or item.kind == "bool":
                 raise Refused("an index that is no int")
         found = (*before, *(item.register for item in items))
-        if len(found) > len(self.array_type(array).shape):
+        if len(found) > len(self.around.array_type(array).shape):
             raise Refused("too many indices")
         return found
 
@@ -323,7 +331,7 @@ class Translator(Instructions):
                 raise Refused("an item of a tuple")
             return self.items(value)[key.known]
         if isinstance(value.known, DictValue) and type(key.known) is str:
-            return self.load_member(self, value.known, key.known)[0]
+            return self.around.member(self, value.known, key.known)[0]
         value = self.text(value)
         if value.kind[0] == "text":
             self.accesses += 1
@@ -333,7 +341,7 @@ class Translator(Instructions):
             raise Refused("an item of something else than an array")
         array = value.kind[1]
         found = self.indices(array, key, value.registers)
-        type_ = self.array_type(array)
+        type_ = self.around.array_type(array)
         if len(found) < len(type_.shape):
             for axis in range(len(value.registers), len(found)):
                 self.check_index(array, axis, found[axis])
@@ -343,7 +351,7 @@ class Translator(Instructions):
 
     def text(self, value: V) -> V:
         """Returns the value; a known str as the array of its code points."""
-        return self.load_text(value.known) if value.kind[0] == "object" and type(value.known) is str else value
+        return self.around.text(value.known) if value.kind[0] == "object" and type(value.known) is str else value
 
     def check_index(self, array: int, axis: int, index: int) -> None:
         """Guards what would raise if the row were made, though nothing of it is read."""
@@ -385,10 +393,10 @@ class Translator(Instructions):
             raise Refused("a call of something that is no function")
         if isinstance(target, MethodValue):
             return self.call(self.object(target.function), [self.object(target.owner), *arguments], operands)
-        known = CALLS.get(id(target)) or LIBRARY_CALLS.get(self.instruction(target) or "")
+        known = CALLS.get(id(target)) or LIBRARY_CALLS.get(self.around.instruction(target) or "")
         if known is not None:
             return known(self, arguments)
-        inner = self.callee(self, target, arguments) if self.depth < _MOST_CALLS else None
+        inner = self.around.callee(self, target, arguments) if self.depth < _MOST_CALLS else None
         if inner is None:
             raise Refused(f"a call of {getattr(target, '__name__', 'something')}")
         return self._enter(inner, operands)
@@ -450,5 +458,5 @@ class Translator(Instructions):
 
 __all__ = [
     "CALLS", "LIBRARY_CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Iteration", "Raising",
-    "Refused", "Room", "Translator", "V", "is_number", "parts_of",
+    "Refused", "Room", "Surroundings", "Translator", "V", "is_number", "parts_of",
 ]  # fmt: skip

@@ -1,0 +1,123 @@
+"""Lists that scalar loops append to: arrays hold their items until the loop ends.
+
+Input: a list that a loop appends to, and the kinds of its items.
+Output: the arrays for the items, and the array with their count; after the loop, the list with its items.
+Why: a loop may append thousands of numbers, in some iterations only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tcompile.bytecode.dialect import D
+from tcompile.capture.loops.continuation import LateIterator, LateSpan
+from tcompile.capture.loops.scalar_code import LoopCode
+from tcompile.capture.loops.scalar_values import Values
+from tcompile.capture.scalar_loops.node import number_of
+from tcompile.capture.scalar_loops.translator import Refused, Room, Translator, V
+from tcompile.capture.values.base import settled
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.scalar import ScalarValue
+from tcompile.capture.values.span import CountedSpan, ListSlice
+from tcompile.frontends.base import Traced
+from tcompile.graph.ops.scalar_loop import PYTHON, dtype_of
+
+# The most items of a list in a loop without a trip count, and in a loop where only some iterations append. If there
+# are more, plain Python goes on.
+ROOM, MOST_ROOM = 1 << 18, 1 << 22
+
+
+class Lists:
+    """The lists of one loop; ``rooms`` are their arrays, by the lists' numbers."""
+
+    def __init__(self, values: Values, code: LoopCode) -> None:
+        self.values, self.tx, self.code = values, values.tx, code
+        self.rooms: dict[int, Room] = {}
+
+    def below(self, depth: int) -> V:
+        """The list of a comprehension whose loop this is."""
+        found = self.code.f.stack[-D.iterator_items - depth] if self.code.items is not None and depth > 0 else None
+        value = None if found is None else self.values.value(self.values.top, settled(self.tx, found))
+        if value is None or value.kind[0] != "list":
+            raise Refused("it appends to something else than a list")
+        return value
+
+    def _room_of(self, number: int) -> Room:
+        if number not in self.rooms:
+            self.rooms[number] = Room(self.values.new_array("full", 1, "int64", fill_value=0))
+        return self.rooms[number]
+
+    def length(self, number: int) -> Room:
+        """The arrays of a list, the length of which is asked."""
+        if self.values.lists[number].held:
+            raise Refused("the length of a list that has items before")
+        return self._room_of(number)
+
+    def room(self, t: Translator, number: int, item: V) -> Room:
+        """The arrays for such items of a list."""
+        room = self._room_of(number)
+        always = self._is_always(t)
+        if item.kind != room.kind:
+            parts = item.kind[1] if item.kind[0] == "tuple" else (item.kind,)
+            numbers = len(parts) > 0 and all(isinstance(part, str) for part in parts)
+            if room.kind is not None or not numbers:
+                raise Refused("a list of other items than numbers, or tuples of them, of one kind")
+            room.kind = item.kind
+            self.space(t, number)
+            # Uninitialised: filling a large array before the first iteration would take long.
+            room.arrays = [self.values.new_array("empty", room.size, dtype_of(part).name) for part in parts]
+        room.places.add(t.at)
+        room.counts |= not always
+        return room
+
+    def space(self, t: Translator, number: int) -> tuple[Room, V] | None:
+        """The arrays of a list, and how many items they hold, before an append; None where all have room."""
+        room = self._room_of(number)
+        if room.size is None:
+            room.size, room.may_be_full = self._most_items(self._is_always(t))
+        return (room, self.values.size(t, room.size)) if room.may_be_full else None
+
+    def _is_always(self, t: Translator) -> bool:
+        """Whether each iteration executes the instruction that is translated."""
+        return t is self.values.top and self.code.is_in_each_iteration(t.at)
+
+    def fill(self, so_far: LateIterator | None = None, in_an_iteration: bool = False) -> None:
+        """Gives the lists the items of all iterations, or those of the iterations before the next one.
+
+        ``in_an_iteration``: those up to the middle of one.
+        """
+        for number, room in self.rooms.items():
+            room.counts |= in_an_iteration
+            if room.kind is not None:
+                self._fill(self.values.lists[number], room, so_far)
+
+    def _fill(self, found: SequenceValue, room: Room, so_far: LateIterator | None) -> None:
+        tx = self.tx
+        tx.mutate(found)
+        found.spans = True
+        if not room.counts and self.code.items is not None:
+            kind = PYTHON.get(room.kind, "scalar")
+            if so_far is not None:
+                whole = ListSlice(tx, self.values.arrays[room.arrays[0]], kind, None)
+                found.held.append(LateSpan(whole, len(room.places), so_far))
+                return
+            node = self.values.arrays[room.arrays[0]].traced.node
+            rows = tx.builder.op("index", node, key=(slice(0, self.code.items.left * len(room.places)),))
+            found.held.append(ListSlice(tx, tx.new_array(Traced(rows)), kind, None))
+            return
+        count = number_of(tx, "int", tx.builder.op("index", self.values.arrays[room.count].traced.node, key=(0,)))
+        assert isinstance(count, ScalarValue)
+        kinds = room.kind[1] if room.is_tuple else (room.kind,)
+        found.held.append(CountedSpan(tx, [self.values.arrays[n] for n in room.arrays], kinds, room.is_tuple, count))
+
+    def _most_items(self, always: bool) -> tuple[Any, bool]:
+        """The items that a list has room for, to which ``always`` each iteration appends; and whether more may come."""
+        code, appends = self.code, self.code.appends()
+        most = ROOM if code.is_left_early() else MOST_ROOM
+        if code.items is None or not appends or (code.has_loops_inside() and not always):
+            return ROOM, True  # an iteration may append any number
+        fits = always or bool(code.items.left * appends <= most)
+        return (code.items.left * appends, False) if fits else (most, True)
+
+
+__all__ = ["Lists"]

@@ -1,0 +1,126 @@
+"""Attributes of objects and items of dicts in scalar loops.
+
+Input: an object that the code knows, and a name.
+Output: the attribute as it is before the loop; and after the loop the attributes that it sets.
+Why: class-based simulations keep their state in attributes (``self.x[i] += self.dt * self.force(i)``).
+
+No code of the user's runs where an attribute is found, so it is read once, under the guards of any attribute. Where the
+loop sets one, the element of an array holds it meanwhile.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Set
+from typing import Any
+
+from tcompile.capture.loops.scalar_values import Values
+from tcompile.capture.scalar_loops.node import number_of
+from tcompile.capture.scalar_loops.translator import Refused, Translator, V, is_number
+from tcompile.capture.values.base import settled
+from tcompile.capture.values.classes import MISSING, guard_definition, lookup
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.dicts import DictValue
+from tcompile.capture.values.object import ObjectValue
+from tcompile.frontends.base import CannotCapture
+from tcompile.graph.ops.scalar_loop import dtype_of, is_numpy
+from tcompile.records import dataclass
+
+
+class Sets(Exception):
+    """The loop sets attributes with this name, which must be known before the first one is read."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+@dataclass(eq=False)
+class _Member:
+    """An attribute that the loop sets: the element of an array holds it meanwhile."""
+
+    owner: ObjectValue
+    name: str
+    kind: str
+    array: int
+
+
+class Members:
+    """The attributes that a loop reads and sets; ``names`` are those that it sets, of whichever object."""
+
+    def __init__(self, values: Values, names: Set[str]) -> None:
+        self.values, self.tx, self.names = values, values.tx, names
+        self.members: dict[tuple[int, str], _Member] = {}
+
+    def load(self, t: Translator, owner: ObjectValue | DictValue, name: str) -> tuple[V, bool]:
+        """An attribute of an object, or an item, as it is before the loop; True with a property's getter."""
+        try:
+            return self._item(t, owner, name) if isinstance(owner, DictValue) else self._attribute(t, owner, name)
+        except CannotCapture as error:
+            raise Refused(error.detail) from None
+
+    def _item(self, t: Translator, owner: DictValue, key: str) -> tuple[V, bool]:
+        return self.values.value(t, settled(self.tx, owner.item(self.tx, Constant(key)))), False
+
+    def _attribute(self, t: Translator, owner: ObjectValue, name: str) -> tuple[V, bool]:
+        tx, found = self.tx, lookup(owner.cls, name)
+        if isinstance(found, property):
+            if not isinstance(found.fget, types.FunctionType):
+                raise Refused(f"the property {name}")
+            guard_definition(tx, owner.cls, name, found)
+            return self.values.value(t, settled(tx, tx.wrap_found(found.fget))), True
+        if name in self.names:
+            return self._held(t, self._member_of(t, owner, name)), False
+        if hasattr(owner.cls, "__getattr__") or not (found is MISSING or _is_plain(found)):
+            raise Refused(f"the attribute {name}, which code of the user's finds")
+        return self.values.value(t, settled(tx, owner.attribute(tx, name))), False
+
+    def store(self, t: Translator, owner: ObjectValue, name: str, value: V) -> None:
+        """Sets an attribute. Raises Sets where that was not known."""
+        if name not in self.names:
+            raise Sets(name)
+        member = self._member_of(t, owner, name)
+        if value.kind != member.kind:
+            raise Refused(f"the attribute {name} gets another kind")
+        t.block.lines.append(("store", -1, member.array, value.register, t.constant(0).register))
+
+    def _held(self, t: Translator, member: _Member) -> V:
+        found = t.add("load", f"np.{dtype_of(member.kind).name}", member.array, t.constant(0).register)
+        return found if is_numpy(member.kind) else t.add(member.kind, member.kind, found.register)
+
+    def _member_of(self, t: Translator, owner: ObjectValue, name: str) -> _Member:
+        """The array for an attribute that the loop sets, which the instance itself has from the beginning."""
+        key = id(owner), name
+        if key not in self.members:
+            tx = self.tx
+            if tx.builder.graph is not tx.graph or not owner.sets_plainly(name):
+                raise Refused(f"the attribute {name} is set")
+            top = self.values.top
+            outer, top.block = top.block, top.entry
+            try:
+                value = self.values.value(top, settled(tx, owner.attribute(tx, name)))
+                if not is_number(value):
+                    raise Refused(f"the attribute {name} is no number")
+                assert isinstance(value.kind, str)
+                number = self.values.new_array("empty", 1, dtype_of(value.kind).name)
+                top.block.lines.append(("store", -1, number, value.register, top.constant(0).register))
+            finally:
+                top.block = outer
+            self.members[key] = _Member(owner, name, value.kind, number)
+        t.accesses += 1
+        return self.members[key]
+
+    def keep(self) -> None:
+        """Sets the attributes to what the loop left."""
+        tx = self.tx
+        for member in self.members.values():
+            node = tx.builder.op("index", self.values.arrays[member.array].traced.node, key=(0,))
+            member.owner.store_attribute(tx, member.name, number_of(tx, member.kind, node))
+
+
+def _is_plain(found: Any) -> bool:
+    """Whether what a class holds under a name is read without calling anything: a method, a slot, or a value."""
+    return type(found) in (types.FunctionType, types.MemberDescriptorType) or not hasattr(type(found), "__get__")
+
+
+__all__ = ["Members", "Sets"]

@@ -1,0 +1,154 @@
+"""What the code of a scalar loop reads: values from before the loop, and the arrays of the program.
+
+Input: captured values.
+Output: their forms in a program (``V``), and the arrays by their numbers.
+Why: a program knows arrays by number, numbers by register, and everything else as a known object.
+"""
+
+from __future__ import annotations
+
+import types
+from typing import TYPE_CHECKING, Any
+
+from tcompile.capture.guards.sources import ComputedSource, ConstantSource, Source
+from tcompile.capture.loops.list_accumulators import is_own_list
+from tcompile.capture.scalar_loops.node import operand_of
+from tcompile.capture.scalar_loops.translator import Refused, Translator, V, is_number
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import LazyValue, Value, settled
+from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import SequenceValue
+from tcompile.capture.values.dicts import DictValue
+from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
+from tcompile.frontends.base import Traced
+from tcompile.graph import SymInt, TensorType
+from tcompile.graph.ops.scalar_loop import ELEMENTS, code_points
+
+if TYPE_CHECKING:
+    from tcompile.capture.interpreter.context import Capture
+
+
+class Values:
+    """The values of one loop. ``top`` is the translator of the loop's own code, and ``iterator`` what it loops over.
+
+    Attributes:
+        arrays: the arrays of the program.
+        lists: the lists that it appends to.
+        texts: strs by the numbers of the arrays of their code points.
+    """
+
+    def __init__(self, tx: Capture) -> None:
+        self.tx = tx
+        self.top: Translator
+        self.iterator: Value | None = None
+        self.arrays: list[ArrayValue] = []
+        self.lists: list[SequenceValue] = []
+        self.texts: dict[int, Value] = {}
+        self.by_identity: dict[int, tuple[Value, V]] = {}  # a value that nothing holds would leave its identity
+
+    def attribute(self, module: types.ModuleType, name: str) -> Any:
+        """The value of a library module's attribute, under a guard."""
+        if not self.tx.is_library_name(module.__name__):
+            raise Refused(f"the attribute {name}")
+        try:
+            return self.tx.library_attribute(module, name)
+        except AttributeError:
+            raise Refused(f"the attribute {name}") from None
+
+    def read(self, t: Translator, value: Value) -> V:
+        """A variable's value. A str from outside is read by its characters only."""
+        if isinstance(value, LazyValue) and type(value.value) is str:
+            return self._text(value.value, value.source, value)
+        return self.value(t, settled(self.tx, value))
+
+    def _text(self, text: str, source: Source, value: Value) -> V:
+        """A str by its code points, as the array that ``code_points`` returns."""
+        if not isinstance(source, ConstantSource):
+            self.tx.prologue.guard(source, "type({}) is str", f"type({source.text}) is str", "str", "type")
+        array = self.tx.wrap(code_points(text), ComputedSource("{1}({0})", (source,), (code_points,)))
+        assert isinstance(array, ArrayValue)
+        if array not in self.arrays:
+            self.arrays.append(array)
+        number = self.arrays.index(array)
+        self.texts[number] = value
+        return V(("text", number))
+
+    def known_text(self, text: str) -> V:
+        """The same of a known str."""
+        return self._text(text, ConstantSource.of(repr(text), text), Constant(text))
+
+    def generator(self, t: Translator, generator: Any) -> V:
+        """The generator whose method is a known object."""
+        return self.value(t, known_generator(self.tx, generator))
+
+    def spare(self, value: RandomGeneratorValue) -> tuple[int, ...]:
+        """The arrays of a generator's data beside its state."""
+        for array in value.spare(self.tx):
+            if array not in self.arrays:
+                self.arrays.append(array)
+        return tuple(self.arrays.index(array) for array in value.spare(self.tx))
+
+    def size(self, t: Translator, size: Any) -> V:
+        """A Python int that is constant, or known when the graph runs."""
+        if isinstance(size, SymInt):
+            return t.operand("int", size)
+        return t.constant(size)
+
+    def value(self, t: Translator, value: Value) -> V:
+        """A value's form. Raises Refused where it has none."""
+        tx = self.tx
+        _, known = self.by_identity.get(id(value), (value, None))
+        if known is not None and not (is_number(known) and known.known is not None):
+            return known
+        if isinstance(value, Constant):
+            return t.constant(value.value)
+        operand = operand_of(tx, value)
+        if operand is not None:
+            found = self.top.operand(*operand)
+        elif isinstance(value, ArrayValue):
+            if value.traced.type.dtype.name not in ELEMENTS or not value.traced.type.ndim or value.memory is None:
+                raise Refused(f"an array of {value.traced.type}")
+            self.arrays.append(value)
+            found = V(("array", len(self.arrays) - 1))
+        elif isinstance(value, RandomGeneratorValue):
+            if value.family is None:
+                raise Refused("a generator whose state is not known")
+            self.arrays.append(value.state(tx))
+            t.objects[id(value)] = value
+            found = V(("generator", len(self.arrays) - 1, value.family.name, value.python_type, id(value)))
+        elif isinstance(value, SequenceValue) and value.cls is tuple:
+            return t.pack([self.value(t, settled(tx, item)) for item in value.items])
+        elif is_own_list(value):
+            assert isinstance(value, SequenceValue)
+            if tx.builder.graph is not tx.graph or self._is_written_out():
+                raise Refused("a list that each iteration of a loop around it appends to, or makes")
+            self.lists.append(value)
+            found = V(("list", len(self.lists) - 1))
+        elif isinstance(value, FunctionValue | MethodValue | ObjectValue | DictValue):
+            found = t.object(value)
+        else:
+            raise Refused(value.describe())
+        self.by_identity[id(value)] = value, found
+        return found
+
+    def array_type(self, number: int) -> TensorType:
+        """The type of an array of the program."""
+        type_: TensorType = self.arrays[number].traced.type
+        return type_
+
+    def _is_written_out(self) -> bool:
+        """Whether a loop around this one is traced iteration by iteration: each would have a program of its own."""
+        held = (value for frame in self.tx.frames for value in frame.stack)
+        return any(isinstance(value, IteratorValue) and value is not self.iterator for value in held)
+
+    def new_array(self, op: str, size: Any, dtype: str, **attrs: Any) -> int:
+        """Adds an array of the loop's own, which ``op`` makes; returns its number."""
+        tx = self.tx
+        node = tx.builder.op(op, shape=(size,), dtype=dtype, **attrs)
+        self.arrays.append(tx.new_array(Traced(node)))
+        return len(self.arrays) - 1
+
+
+__all__ = ["Values"]
