@@ -297,6 +297,58 @@ def dijkstra(lengths):
     return distance
 
 
+# -- coordinates and colours -------------------------------------------------------------------------------------------
+def tinted(image, shade, tint):
+    return np.clip(image * shade[:, :, None] + tint, 0.0, 1.0)
+
+
+def pulls(points, weights):
+    return ((points[None] - points[:, None]) * weights[:, :, None]).sum(axis=1)
+
+
+# -- objects in loops over elements ------------------------------------------------------------------------------------
+class Chain:
+    """Masses on springs."""
+
+    stiffness = 2.0
+
+    def __init__(self, x):
+        self.x, self.v, self.dt, self.energy = x, np.zeros(len(x)), 0.01, 0.0
+
+    def force(self, i):
+        return self.stiffness * (self.x[i - 1] - 2.0 * self.x[i] + self.x[i + 1])
+
+    def step(self):
+        for i in range(1, len(self.x) - 1):
+            self.v[i] += self.dt * self.force(i)
+        for i in range(1, len(self.x) - 1):
+            self.x[i] += self.dt * self.v[i]
+            self.energy += 0.5 * float(self.v[i]) ** 2
+
+
+def springs(chain, steps):
+    for _ in range(steps):
+        chain.step()
+    return chain.x, chain.energy
+
+
+class Rows:
+    """A sparse matrix by its rows."""
+
+    def __init__(self, n):
+        rng = _rng()
+        self.starts = np.arange(0, 8 * n + 1, 8)
+        self.columns, self.values = rng.integers(0, n, 8 * n), rng.standard_normal(8 * n)
+
+
+def sparse_product(rows, x):
+    y = np.zeros(len(rows.starts) - 1)
+    for i in range(len(y)):
+        for k in range(rows.starts[i], rows.starts[i + 1]):
+            y[i] += rows.values[k] * x[rows.columns[k]]
+    return y
+
+
 # -- inputs ------------------------------------------------------------------------------------------------------------
 def _rng():
     return np.random.default_rng(5)
@@ -362,5 +414,10 @@ _TABLE = (
     _program(peaks, "a list of places", lambda n: (_normal(n),), 30, 10_000),
     _program(groups, "a dict of lists", lambda n: (_rng().integers(0, 20, n), _normal(n)), 50, 10_000, 64),
     _program(dijkstra, "a heap", _edges, 10, 100),
+    _program(tinted, "a weight for each pixel, a tint for each colour",
+             lambda n: (_rng().random((n, n, 3)), _rng().random((n, n)), _rng().random(3)), 20, 400),
+    _program(pulls, "differences of all points, weighted", lambda n: (_normal(n, 3), _normal(n, n)), 20, 300, 2**10),
+    _program(springs, "an object with methods", lambda n: (Chain(_normal(n)), 20), 30, 500, 64),
+    _program(sparse_product, "an object that holds arrays", lambda n: (Rows(n), _normal(n)), 30, 1000, 64),
 )  # fmt: skip
 EVERYDAY = {program.name: program for program in _TABLE}
