@@ -158,11 +158,10 @@ class Config:
         "Answer calls of compiled functions in machine code, where they fit what was compiled; otherwise each call runs"
         " a Python function that does the same.",
     )
-    rest_when_slower = Setting(
+    rest_when_slower = Switch(
         True,
         "Time some calls of functions that Python and compiled stretches run in turn, of loops of numbers, and of loops"
-        " of which Python runs the iterations; where plain Python takes less time, and gives the same bits, leave"
-        " further calls to it.",
+        " of which Python runs the iterations; where plain Python takes less time, leave further calls to it.",
     )
     trace_numpy = Premise(
         True,

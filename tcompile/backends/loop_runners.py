@@ -20,6 +20,7 @@ from tcompile.polls import Changed, Clock
 from tcompile.records import dataclass
 
 FEWEST = 8  # iterations, from which machine code pays
+iterations_run = [0]  # how many iterations and loops Python has run, in all loops
 Native: TypeAlias = "Callable[[int, Sequence[Any], Mapping[str, int]], tuple[tuple[Any, ...], int, int]]"
 
 
@@ -44,6 +45,7 @@ class PythonLoop:
                 raise _named(changed, self.name) from None
         if stop > start:
             carried = self.own(carried)
+        iterations_run[0] += 1 + max(stop - start, 0)
         clock = Clock()
         for i in range(start, stop):
             try:
@@ -103,6 +105,7 @@ class PartLoop:
             i += not way
             if not way and clock.is_due() and clock.has_changed():
                 raise Changed(self.name, i - start, state)
+        iterations_run[0] += 1 + i - start
         try:
             check_exit(self.least, i - start, way)
         except Replay as replay:

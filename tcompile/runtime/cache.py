@@ -76,13 +76,15 @@ class CallChooser(Protocol):
     Attributes:
         alone: the function is one graph; machine code answers its calls directly after the trial.
         inside: whether the call being timed is a compiled one; None if none is being timed.
+        native_calls: the plan with which machine code calls the plain function, while plain calls are faster.
     """
 
     alone: bool
     inside: bool | None
+    native_calls: CallPlan | None
 
-    def choose(self, plain: Run, timed: Run, compiled: Callable[..., Any]) -> Run:
-        """Returns what one call is to run."""
+    def choose(self, plain: Run, timed: Run, compiled: Callable[..., Any]) -> Run | None:
+        """Returns what one call is to run; None if that is not for the trial to say."""
 
 
 @dataclass(eq=False)
@@ -197,6 +199,7 @@ class FunctionCache:
     look: Look | None = None  # the code that reads its caller's frame: the function stays plain
     stays_plain: bool = False  # nothing is compiled for it
     trial: CallChooser | None = None  # the timing trial, while the outcome is open or plain calls are faster
+    is_decided: bool = False  # whether there was a trial whose verdict holds for good
     lock: threading.RLock = field(default_factory=process.lock)
 
     @property

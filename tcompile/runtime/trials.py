@@ -7,14 +7,17 @@ function falls back to plain Python until calls take much longer than in the tri
 trial begins.
 Why: for these functions the gain cannot be predicted, only measured.
 
-Other functions are never on trial, since kernels are faster than NumPy by design. Neither are functions whose kernels
-may round differently than NumPy, or that can observe being compiled. So two calls with the same arguments give the same
-bits, whatever the clock says. Only a kind of call that first comes during the fallback period may be compiled later.
+Other functions are never on trial, since kernels are faster than NumPy by design. Neither are functions that can
+observe being compiled. Functions whose kernels may round differently than NumPy are on trial once, and the verdict
+holds for good: after the trial, two calls with the same arguments give the same bits, whatever the clock says. Of the
+others, only a kind of call that first comes during the fallback period may be compiled later.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping
+from math import inf
 from sys import gettrace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -23,16 +26,21 @@ from tcompile.config import config
 from tcompile.graph import Graph, TensorType, ops
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
+from tcompile.runtime import native
 from tcompile.runtime.cache import SUSPENDS
 from tcompile.runtime.run import Run
 
 if TYPE_CHECKING:
     from tcompile.runtime.cache import Entry, FunctionCache
+    from tcompile.runtime.native.words import CallPlan
 
 SAMPLES = 3  # timed calls of each kind
 # Seconds. Longer compiled calls are not compared with plain ones, which might take very much longer if machine code
 # runs the loops. The bound is higher if Python runs them.
 LONGEST, LONGEST_WITH_LOOPS, LONGEST_IN_PYTHON = 3e-2, 1e-4, 1.0
+# Seconds from one entry to machine code to the next. If it is less, entering takes most of the time, and machine code
+# so little that plain Python cannot take very much longer: the highest of these bounds holds.
+OFTEN = 2e-5
 GAIN = 0.9  # a plain call must be shorter than this share of a compiled one,
 DISPATCH = 2e-6  # less these seconds, which machine code saves once the trial has ended
 # One plain sample this many times longer decides, unless it is shorter than SHORT seconds: another process may have
@@ -50,44 +58,84 @@ class Trial:
     ``alone``: the function is one graph; machine code answers its calls directly after the trial.
     """
 
-    __slots__ = ("alone", "cache", "compiled", "excess", "hits", "inside", "limit", "plain", "sample", "trial_number")
+    __slots__ = (
+        "alone", "cache", "compiled", "excess", "hits", "inside", "is_final", "iterations", "limit", "native_calls",
+        "plain", "sample", "trial_number",
+    )  # fmt: skip
 
     def __init__(self, cache: FunctionCache, alone: bool, trial_number: int = 1) -> None:
         self.cache = cache
         self.alone = alone
         self.trial_number = trial_number  # number of trials, this one included
         self.hits: dict[Entry, int] = {}  # hits of each entry before the first compiled call
+        self.iterations = 0  # that Python had run of any loops before it
+        self.is_final = False  # whether the verdict holds for good
         self.compiled: list[float] = []
         self.plain: list[float] = []
         self.limit = 0.0  # in a fallback period: a plain call beyond these seconds may be worth compiling
         self.excess = 0.0  # the sum by which calls have exceeded the limit
+        self.native_calls: CallPlan | None = None  # of a fallback period, which machine code times
         # whether a timed call is in progress, and a compiled one; nested calls follow it
         self.inside: bool | None = None
         self.sample = _Sample(self, is_compiled=False)  # times plain calls, one at a time
 
-    def choose(self, plain: Run, timed: Run, compiled: Callable[..., Any]) -> Run:
-        """Returns what one call is to run, timed. An exception propagates, and the call is not a sample.
+    def choose(self, plain: Run, timed: Run, compiled: Callable[..., Any]) -> Run | None:
+        """Returns what one call is to run, timed; None if the trial does not concern it. An exception propagates, and
+        the call is not a sample.
 
         ``plain`` and ``timed`` run the plain function; the latter is for the trial to time. ``compiled`` is the
         callable that asks: while ``inside`` is True it does not ask again.
         """
         if self.inside is not None:
             return plain
+        if self.native_calls is not None and native.excess_of(self.native_calls) > self.patience:
+            self._end(again=True)
+            return Run(compiled)
         if self.limit and config.rest_when_slower:
             timed.around = self.sample
             return timed
+        if self._is_inner_call():
+            return None
         is_compiled = not self.limit and len(self.compiled) < SAMPLES  # other threads may change these fields
         asks = not is_compiled and not self.limit
-        is_over = asks and min(self.compiled, default=0.0) >= _longest(self.cache, self.hits)
+        is_over = asks and self._takes_too_long()
         if is_over or not config.rest_when_slower:
             self._end()
             return Run(compiled)
         if is_compiled:
             if not self.compiled:
                 self.hits = {entry: entry.hits for entry in _entries(self.cache)}
+                self.iterations = _iterations()
             return Run(compiled, _Sample(self, is_compiled))
         timed.around = self.sample
         return timed
+
+    def _is_inner_call(self) -> bool:
+        """Whether the call is part of a recursion that began before the trial: its arguments are smaller ones."""
+        code, frame = self.cache.code, sys._getframe(2).f_back
+        place = code.co_name, code.co_firstlineno, code.co_filename
+        while frame is not None:
+            found = frame.f_code
+            if place == (found.co_name, found.co_firstlineno, found.co_filename):
+                return True
+            frame = frame.f_back
+        return False
+
+    @property
+    def patience(self) -> float:
+        """By how many seconds calls of a fallback period may exceed the limit before it ends."""
+        return PATIENCE * (1 << self.trial_number)
+
+    def _takes_too_long(self) -> bool:
+        """Whether compiled calls take so long that no plain one is tried."""
+        shortest, count = min(self.compiled, default=0.0), max(len(self.compiled), 1)
+        hits = sum(entry.hits - self.hits.get(entry, 0) for entry in _entries(self.cache))
+        entered = (hits + _iterations() - self.iterations) / count
+        exact = self.is_final or _is_exact(self.cache)  # more may have been compiled meanwhile
+        longest = _longest(self.cache, self.hits) if exact else 0.0
+        if longest and shortest < OFTEN * entered:
+            longest = LONGEST_IN_PYTHON
+        return bool(shortest >= longest)
 
     def record(self, seconds: float, is_compiled: bool, alone: bool) -> None:
         """Records a call. If something was compiled meanwhile, earlier samples are discarded."""
@@ -101,7 +149,7 @@ class Trial:
     def _ran_plainly(self, seconds: float) -> None:
         if self.limit:
             self.excess += max(seconds - self.limit, 0)
-            if self.excess > PATIENCE * 2**self.trial_number:
+            if self.excess > self.patience:
                 self._end(again=True)
             return
         if not self.compiled:
@@ -114,9 +162,10 @@ class Trial:
         if plain > GAIN * compiled - (DISPATCH if self.alone else 0):
             self._end()
         else:
-            self.limit = LARGER * max(self.plain) + NOISE
+            self.limit = inf if self.is_final else LARGER * max(self.plain) + NOISE
             detail = f"{compiled * 1e6:.0f} us compiled, {plain * 1e6:.0f} us plain"
             bus.emit(FellBack(**self.cache.about, reason="plain Python takes less time", detail=detail))
+            self.native_calls = native.resting_plan(self.limit, self.patience)
 
     def _end(self, again: bool = False) -> None:
         if self.cache.trial is self:
@@ -158,16 +207,33 @@ def note_compile() -> None:
 
 
 def begin(cache: FunctionCache, alone: bool = False) -> None:
-    """Puts a function on trial, if its results are NumPy's bits and its settings allow plain runs."""
+    """Puts a function on trial, if its settings allow plain runs; once, if kernels may round differently than NumPy."""
     settings = cache.settings
-    if cache.trial is not None:
+    if cache.trial is not None or cache.is_decided:
         return
     wanted = settings.fullgraph or settings.options or settings.backend not in ("auto", "llvm")
     stressed = config.stress_capture or config.stress_breaks
     if wanted or stressed or not config.rest_when_slower or cache.code.co_flags & SUSPENDS:
         return
     if _longest(cache):
-        cache.trial = Trial(cache, alone)
+        made = Trial(cache, alone)
+        made.is_final = cache.is_decided = not _is_exact(cache)
+        cache.trial = made
+
+
+def _is_exact(cache: FunctionCache) -> bool:
+    """Whether all compiled code gives NumPy's bits, that of callees included."""
+    # imported late: functions without kernels do not need it
+    from tcompile.backends.llvm.bitwise_exact import is_exact_throughout
+
+    return all(entry.graph is None or is_exact_throughout(entry.graph) for entry in _entries(cache))
+
+
+def _iterations() -> int:
+    """How many iterations of loops Python has run."""
+    from tcompile.backends.loop_runners import iterations_run  # loaded with the first graph
+
+    return iterations_run[0]
 
 
 def _longest(cache: FunctionCache, hits: Mapping[Entry, int] | None = None) -> float:
@@ -176,12 +242,9 @@ def _longest(cache: FunctionCache, hits: Mapping[Entry, int] | None = None) -> f
     All compiled code decides whether any may be, that of callees included. The limit depends on the entries called
     since they had these ``hits``.
     """
-    # imported late: functions without kernels do not need it
-    from tcompile.backends.llvm.bitwise_exact import is_exact_throughout
-
     limits = set[float]()
     for entry in _entries(cache):
-        if entry.captured.differs or (entry.graph is not None and not is_exact_throughout(entry.graph)):
+        if entry.captured.differs:
             return 0.0
         if hits is None or entry.hits > hits.get(entry, 0):
             limits.add(_longest_of(entry))
@@ -200,7 +263,7 @@ def _entries(cache: FunctionCache) -> Iterator[Entry]:
 
 
 def _longest_of(entry: Entry) -> float:
-    if is_run_by_python(entry):
+    if _iteration_kinds(entry) == {"python iterations"}:
         return LONGEST_IN_PYTHON
     graph = entry.graph
     if graph is None or not _loops(graph) or (is_alone(graph) and not _has_scalar_loops(graph)):
@@ -217,13 +280,18 @@ def is_alone(graph: Graph) -> bool:
 
 
 def is_run_by_python(entry: Entry) -> bool:
-    """Whether a stretch has loops, all of whose iterations run in Python, which may take longer than plain ones."""
+    """Whether a stretch has loops whose iterations run in Python, which may take longer than plain ones."""
+    return "python iterations" in _iteration_kinds(entry)
+
+
+def _iteration_kinds(entry: Entry) -> frozenset[str]:
+    """How the iterations of a stretch's loops run."""
     if not _loops(entry.graph):
-        return False
+        return frozenset()
     from tcompile.backends.compiled import CompiledGraph  # loops have loaded it already
 
     made = entry.compiled_graph
-    return isinstance(made, CompiledGraph) and made.iterations == {"python iterations"}
+    return made.iterations if isinstance(made, CompiledGraph) else frozenset()
 
 
 def _has_scalar_loops(graph: Graph) -> bool:

@@ -135,6 +135,11 @@ def iterations_in_other_ways(x):
     return np.exp(x).sum()
 
 
+def zeros_of_both_signs(x):
+    print(end="")
+    return (x + 0).max()
+
+
 def generator(x):
     for i in range(3):
         print(end="")
@@ -150,7 +155,6 @@ def arrays(x, n):
 @pytest.mark.parametrize(
     ("function", "arguments", "settings"),
     [
-        (iterations_in_other_ways, (np.ones(3),), {}),
         (generator, (np.ones(3),), {}),
         (arrays, (np.arange(4), 100), {}),
         (secant, (1.0, 2.0), {"fullgraph": True}),
@@ -166,6 +170,100 @@ def test_no_others_are_on_trial(function, arguments, settings, monkeypatch):
         if function is generator:
             list(result)
         assert compiled.cache.trial is None
+
+
+@pytest.mark.parametrize("gain", [0, math.inf])
+@pytest.mark.parametrize("function", [iterations_in_other_ways, zeros_of_both_signs])
+def test_other_bits_are_tried_once_and_the_verdict_stays(function, gain, monkeypatch):
+    slower(monkeypatch)
+    monkeypatch.setattr(trials, "GAIN", gain)
+    compiled, x = tcompile.compile(function), np.linspace(0.1, 2, 50)
+    for _ in range(8 + 2 * trials.SAMPLES):
+        compiled(x)
+    rests = compiled.cache.trial is not None
+    assert rests == bool(gain)
+    for size in (50, 5000, 7):  # other sizes, and much longer calls, change nothing
+        x = np.linspace(0.1, 2, size)
+        assert len({compiled(x).tobytes() for _ in range(20)}) == 1
+        assert (compiled.cache.trial is not None) == rests
+
+
+def test_machine_code_calls_what_rests_until_calls_take_much_longer(monkeypatch):
+    slower(monkeypatch)
+    monkeypatch.setattr(trials, "NOISE", 1e-4)
+    called = []
+
+    def runs_plainly(x):
+        called.append(len(x))
+        print(end="")
+        return x + 1
+
+    compiled = tcompile.compile(runs_plainly)
+    for _ in range(10 + 2 * trials.SAMPLES):
+        compiled(np.ones(4))
+    trial = compiled.cache.trial
+    assert trial.native_calls is not None
+    before, hits = len(called), trial.native_calls.hits
+    for _ in range(50):
+        np.testing.assert_array_equal(compiled(x=np.ones(4)), [2, 2, 2, 2])
+    with pytest.raises(TypeError, match="unexpected keyword"):
+        compiled(y=1)
+    assert trial.native_calls.hits == hits + 50
+    assert len(called) == before + 50
+    with tcompile.config.patch(rest_when_slower=False):
+        compiled(np.ones(4))
+        assert trial.native_calls.hits == hits + 50
+
+
+def halves(x):
+    print(end="")
+    return x if len(x) < 2 else np.concatenate([halves(x[::2]), halves(x[1::2])])
+
+
+def test_the_calls_inside_a_recursion_are_no_samples(monkeypatch):
+    slower(monkeypatch)
+    call, samples, record = [0], [], trials.Trial.record
+
+    def recorded(trial, *sample):
+        samples.append(call[0])
+        record(trial, *sample)
+
+    monkeypatch.setattr(trials.Trial, "record", recorded)
+    compiled = tcompile.compile(halves)
+    monkeypatch.setitem(globals(), "halves", compiled)
+    for call[0] in range(20):
+        compiled(np.arange(16.0))
+    assert samples
+    assert len(samples) == len(set(samples))  # one in each call of ours
+
+
+def nodes_by_python(x, p):
+    """Python runs the outer iterations, and machine code the inner ones."""
+    total = 0.0
+    for k in range(x.shape[0]):
+        row = np.sort(x[k])
+        for i in range(x.shape[1]):
+            total += row[i] * p[i]
+    return total
+
+
+def test_long_calls_that_enter_machine_code_often_are_compared(monkeypatch):
+    x, p = np.random.default_rng(0).random((400, 3)), np.ones(3)
+    compiled = tcompile.compile(nodes_by_python)
+    for _ in range(30):
+        assert compiled(x, p) == nodes_by_python(x, p)
+    clock, cache = Clock(monkeypatch), compiled.cache
+    cache.trial = trials.Trial(cache, alone=True)
+    entry = cache.entries[0]
+
+    def enters():
+        clock.now += 5e-2
+        entry.calls += 5000
+
+    plain = clock.taking([1e-2] * 3)
+    for _ in range(6):
+        call_on_trial(cache.trial, plain, enters)
+    assert cache.trial.limit
 
 
 def test_the_setting_turns_trials_off(monkeypatch):
@@ -332,19 +430,16 @@ def has_other_bits(x):
 def test_functions_that_are_called_are_looked_at(monkeypatch):
     slower(monkeypatch)
     compiled, x = tcompile.compile(calls_what_has_other_bits), np.linspace(0.1, 2, 50)
+    for _ in range(40):
+        compiled(x)
+    assert compiled.cache.is_decided
     assert len({compiled(x).tobytes() for _ in range(40)}) == 1
-    assert compiled.cache.trial is None
+    assert compiled.cache.trial is not None
 
 
-def zeros_of_both_signs(x):
-    print(end="")
-    return (x + 0).max()
-
-
-@pytest.mark.parametrize("function", [lambda x: sees_it(x, 0), zeros_of_both_signs])
-def test_what_may_be_told_apart_is_not_on_trial(function, monkeypatch):
+def test_what_may_be_told_apart_is_not_on_trial(monkeypatch):
     slower(monkeypatch)
-    compiled, x = tcompile.compile(function), np.array([-0.0, 0.0])
+    compiled, x = tcompile.compile(lambda x: sees_it(x, 0)), np.array([-0.0, 0.0])
     for _ in range(30):
         compiled(x)
         assert compiled.cache.trial is None

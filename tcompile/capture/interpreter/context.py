@@ -11,6 +11,7 @@ import itertools
 import math
 import re
 import types
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol, TypeAlias
@@ -75,6 +76,8 @@ from tcompile.records import dataclass
 from tcompile.strict import strict
 
 MAX_DEPTH = 64
+MOST_OF_RECURSION = 1_000  # instructions of a capture, beyond which it follows no function that calls itself
+_deep: weakref.WeakSet[types.CodeType] = weakref.WeakSet()  # functions that went beyond, and are not tried again
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # constant folding of these raises no warning
 _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
@@ -746,6 +749,7 @@ class Capture:
             raise CannotCapture("unknown-function", function.describe())
         if len(self.frames) >= MAX_DEPTH:
             raise CannotCapture("recursion", f"{function.describe()} is {MAX_DEPTH} calls deep.")
+        self._check_recursion(function)
         frame = self.open_frame(self, function, bind_arguments(self, function, args, kwargs), at)
         if function.code.co_flags & 0x20:
             if frame.has_blocks:
@@ -756,6 +760,17 @@ class Capture:
             raise CannotCapture("generator", function.describe())
         value = frame.run()
         return value.settle(self) if isinstance(value, LazyValue) else value
+
+    def _check_recursion(self, function: FunctionValue) -> None:
+        """Refuses to follow much recursion: the calls of a tree double with each level."""
+        code = function.code
+        limited = self.options.max_unrolled is not None and not self.options.follows_path
+        if not limited or all(frame.code is not code for frame in self.frames):
+            return
+        if self.instructions > MOST_OF_RECURSION:
+            _deep.add(code)
+        if code in _deep:
+            raise CannotCapture("recursion", f"{function.describe()} calls itself many times.")
 
     # -- where we are ------------------------------------------------------------------------------------------------
     def current_text(self) -> str:

@@ -20,6 +20,7 @@ from tcompile.runtime.native.layout import Base, complete
 
 if TYPE_CHECKING:
     from tcompile.runtime.cache import Entry, Region
+    from tcompile.runtime.native.words import CallPlan
 
 
 @reentry.slow
@@ -28,6 +29,30 @@ def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequen
     from tcompile.runtime.native import calls
 
     calls.attach(called, slot, function, entries)
+
+
+@reentry.slow
+def attach_resting(called: Any, slot: Any, function: types.FunctionType, plan: CallPlan | None) -> None:
+    """``calls.attach_resting``."""
+    from tcompile.runtime.native import calls
+
+    calls.attach_resting(called, slot, function, plan)
+
+
+@reentry.slow
+def resting_plan(limit: float, patience: float) -> CallPlan | None:
+    """``calls.resting_plan``."""
+    from tcompile.runtime.native import calls
+
+    return calls.resting_plan(limit, patience)
+
+
+@reentry.slow
+def excess_of(plan: CallPlan) -> float:
+    """``calls.excess_of``."""
+    from tcompile.runtime.native import calls
+
+    return calls.excess_of(plan)
 
 
 @reentry.slow
@@ -50,4 +75,6 @@ def unavailable() -> str | None:
     return machine if isinstance(machine, str) else None
 
 
-__all__ = ["Base", "attach", "attach_resume_point", "complete", "unavailable"]
+__all__ = [
+    "Base", "attach", "attach_resting", "attach_resume_point", "complete", "excess_of", "resting_plan", "unavailable",
+]  # fmt: skip

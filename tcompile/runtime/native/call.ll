@@ -38,6 +38,7 @@ declare ptr @_PyObject_MakeTpCall(ptr, ptr, ptr, i64, ptr) nounwind
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr) nounwind
 declare ptr @PyArray_Scalar(ptr, ptr, ptr) nounwind
 declare i32 @tc_parallel(ptr, ptr, i64, i64) nounwind
+declare i64 @tc_now() nounwind
 declare ptr @llvm.frameaddress.p0(i32)
 declare i64 @llvm.abs.i64(i64, i1)
 declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
@@ -1190,6 +1191,27 @@ define ptr @plain(ptr %frame, ptr %pc) nounwind {
   ret ptr %ended
 }
 
+; resting: limit and patience in nanoseconds, a word that is not 0 where functions may not rest, the excess so far, and
+; whether a call is in progress. The end of a plan: plain Python runs the function. Once calls have exceeded the limit by
+; more than the patience in all, it misses.
+define ptr @resting(ptr %frame, ptr %pc) nounwind {
+  %patience = call i64 @word(ptr %pc, i64 2)
+  %off.at = call ptr @pointer(ptr %pc, i64 3)
+  %off = load volatile i64, ptr %off.at
+  %excess = call i64 @word(ptr %pc, i64 4)
+  %patient = icmp sle i64 %excess, %patience
+  %on = icmp eq i64 %off, 0
+  %rests = and i1 %patient, %on
+  br i1 %rests, label %keep, label %end
+keep:
+  %at = getelementptr ptr, ptr %frame, i64 $F_RESULT
+  store ptr %pc, ptr %at
+  %ended = call ptr @end(ptr %frame, i64 $RESTS)
+  ret ptr %ended
+end:
+  ret ptr null
+}
+
 ; -- the call ---------------------------------------------------------------------------------------------------------
 ; Releases the frame's references. This may run any code.
 define internal void @release(ptr %frame, ptr %first) nounwind {
@@ -1602,6 +1624,7 @@ outcome:
   switch i64 %what, label %missed [
     i64 $RETURNED, label %hit
     i64 $PLAIN, label %hit
+    i64 $RESTS, label %hit
     i64 $FAILED, label %failed
     i64 $RAISED, label %raised.inside
   ]
@@ -1639,7 +1662,37 @@ promoted:
 finish:
   %is.plain = icmp eq i64 %what, $PLAIN
   call void @release(ptr %frame, ptr %owned)
-  br i1 %is.plain, label %run.plain, label %return
+  br i1 %is.plain, label %run.plain, label %not.plain
+not.plain:
+  %rests = icmp eq i64 %what, $RESTS
+  br i1 %rests, label %run.timed, label %return
+; A call inside another one that is timed is not: its time would count twice.
+run.timed:
+  %plan.held = getelementptr ptr, ptr %frame, i64 $F_RESULT
+  %held = load ptr, ptr %plan.held
+  %busy.at = getelementptr i64, ptr %held, i64 5
+  %busy = load i64, ptr %busy.at
+  %nested = icmp ne i64 %busy, 0
+  br i1 %nested, label %run.plain, label %time
+time:
+  store i64 1, ptr %busy.at
+  %begun = call i64 @tc_now()
+  %timed.result = call ptr @PyObject_Vectorcall(ptr %function, ptr %args, i64 %nargsf, ptr %kwnames)
+  %over = call i64 @tc_now()
+  store i64 0, ptr %busy.at
+  %limit = call i64 @word(ptr %held, i64 1)
+  %taken = sub i64 %over, %begun
+  %beyond = sub i64 %taken, %limit
+  %late = icmp sgt i64 %beyond, 0
+  %returned = icmp ne ptr %timed.result, null
+  %counts = and i1 %late, %returned
+  %more.excess = select i1 %counts, i64 %beyond, i64 0
+  %excess.at = getelementptr i64, ptr %held, i64 4
+  %excess.before = load i64, ptr %excess.at
+  %excess.after = add i64 %excess.before, %more.excess
+  store i64 %excess.after, ptr %excess.at
+  call void @Py_DecRef(ptr %tables)
+  ret ptr %timed.result
 run.plain:
   %own.result = call ptr @PyObject_Vectorcall(ptr %function, ptr %args, i64 %nargsf, ptr %kwnames)
   call void @Py_DecRef(ptr %tables)

@@ -19,7 +19,7 @@ import numpy as np
 
 from tcompile import stance, system
 from tcompile.backends import helpers
-from tcompile.backends.llvm.native import abi, memory, target, threads
+from tcompile.backends.llvm.native import abi, interrupts, memory, target, threads
 from tcompile.callers import raise_if_callers
 from tcompile.config import Config, config
 from tcompile.observe import bus
@@ -32,6 +32,7 @@ from tcompile.runtime.native.words import FRAME, MOST_WORDS, OPERATIONS, OUTCOME
 
 _SPREAD = 0x0C  # code flags of *args and **kwargs
 _MOST_PARAMETERS = 64
+_FOREVER = 1e9  # seconds
 _FULL = "maximum recursion depth exceeded: compiled functions take C's stack, of which little is left"
 
 # The words of a table, in order; then the closure's cells, the parameters' names, and the plans.
@@ -73,6 +74,7 @@ def machine() -> _Machine | str:
         symbols["debugger"] = layout.debugger_name() or target.immortal(array.array("q", [0])).buffer_info()[0]
         symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
         symbols["tc_parallel"] = threads.code()["tc_parallel"]
+        symbols["tc_now"] = interrupts.functions()["tc_now"]
         symbols |= abi.symbols(ir)
         # More effort in instruction selection takes ten times as long, and makes a call a tenth faster.
         names = ["call", "enter", "rebound", "check_method", *OPERATIONS]
@@ -96,12 +98,40 @@ def attach(called: Any, slot: Any, function: types.FunctionType, entries: Sequen
     in progress continue with their table, which they keep alive.
     """
     made = _machine_for(called)
+    plans = _plans([entry for entry in entries if entry.captured.exit is None], made)
+    _attach_plans(called, slot, function, plans)
+
+
+def attach_resting(called: Any, slot: Any, function: types.FunctionType, plan: CallPlan | None) -> None:
+    """The same for a function that rests, with a plan of ``resting_plan``."""
+    _attach_plans(called, slot, function, [] if plan is None else [plan])
+
+
+def resting_plan(limit: float, patience: float) -> CallPlan | None:
+    """Returns the plan of a function that rests: plain Python runs it, until its calls have exceeded ``limit`` seconds
+    by ``patience`` seconds in all. ``excess_of`` returns by how much; None where there is no machine code.
+    """
+    made = machine()
+    if isinstance(made, str):
+        return None
+    limit_in_ns, patience_in_ns = (int(min(seconds, _FOREVER) * 1e9) for seconds in (limit, patience))
+    off = vars(Config)["rest_when_slower"].off
+    code = [made.code.addresses["resting"], limit_in_ns, patience_in_ns, off.buffer_info()[0], 0, 0]
+    return CallPlan(array.array("Q", [0] * PLAN_CODE["P_CODE"] + code), (off,), 0, 0, 0)
+
+
+def excess_of(plan: CallPlan) -> float:
+    """Returns by how many seconds calls of a function that rests have exceeded the limit."""
+    return plan.words[PLAN_CODE["P_CODE"] + 4] * 1e-9
+
+
+def _attach_plans(called: Any, slot: Any, function: types.FunctionType, plans: Sequence[CallPlan]) -> None:
+    made = _machine_for(called)
     code = function.__code__
     names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    whole = [entry for entry in entries if entry.captured.exit is None]
     cells = function.__closure__ or ()
-    suited = made if suits(function) else None
-    table = _table(suited, whole, function, cells, names, code.co_argcount, code.co_posonlyargcount)
+    suited = plans if suits(function) else []
+    table = _table(suited, function, cells, names, code.co_argcount, code.co_posonlyargcount)
     if made is not None and table is not None:
         slot.__set__(called, table)
         layout.point(called, made.call)
@@ -118,9 +148,8 @@ def attach_resume_point(called: Any, slot: Any, region: Region, whole: bool, ret
     made = _machine_for(called)
     entries = [entry for entry in region.entries if whole or entry.captured.exit is not None or entry.graph is None]
     arity = region.start.arity
-    table = _table(
-        made, entries, cast(types.FunctionType, _continue_in_python), (), ("",) * arity, arity, arity, returned
-    )
+    plans = _plans(entries, made, returned)
+    table = _table(plans, cast(types.FunctionType, _continue_in_python), (), ("",) * arity, arity, arity)
     if made is not None and table is not None:
         region.tables[called] = table
         slot.__set__(called, weakref.ref(table))
@@ -138,20 +167,22 @@ def _machine_for(called: Any) -> _Machine | None:
     return None if isinstance(made, str) else made
 
 
+def _plans(entries: Sequence[Entry], made: _Machine | None, returned: Sequence[bool] | None = None) -> list[CallPlan]:
+    """Returns the plans of those entries that have one."""
+    if made is None:
+        return []
+    return [plan for entry in entries if (plan := _plan(entry, made, returned)) is not None]
+
+
 def _table(
-    made: _Machine | None,
-    entries: Sequence[Entry],
+    plans: Sequence[CallPlan],
     function: types.FunctionType,
     cells: Sequence[types.CellType],
     names: Sequence[str],
     positional: int,
     only: int,
-    returned: Sequence[bool] | None = None,
 ) -> layout.Table | None:
-    """Returns the table's words; None if no entry has a plan."""
-    if made is None:
-        return None
-    plans = [plan for entry in entries if (plan := _plan(entry, made, returned)) is not None]
+    """Returns the table's words; None if there is no plan."""
     if not plans or len(names) > _MOST_PARAMETERS:
         return None
     count = len(names)
@@ -195,4 +226,6 @@ def attached(called: Any, slot: Any) -> bool:
     return True
 
 
-__all__ = ["attach", "attach_resume_point", "attached", "machine", "suits"]
+__all__ = [
+    "attach", "attach_resting", "attach_resume_point", "attached", "excess_of", "machine", "resting_plan", "suits",
+]  # fmt: skip

@@ -21,7 +21,7 @@ from tcompile.records import dataclass
 
 # The parts of a frame, in words, and the outcomes of a plan.
 FRAME = {"F_OUTCOME": 0, "F_RESULT": 1, "F_TOP": 2, "F_STATUS": 3, "F_WORDS": 4, "F_LAST": 5, "F_REGISTERS": 6}
-OUTCOMES = {"MISSED": 0, "RETURNED": 1, "FAILED": 2, "PLAIN": 3, "RAISED": 4}
+OUTCOMES = {"MISSED": 0, "RETURNED": 1, "FAILED": 2, "PLAIN": 3, "RAISED": 4, "RESTS": 5}
 PLAN_CODE = {"P_CODE": 1}  # after the number of hits
 MOST_WORDS = 512
 WORD = 8
@@ -32,7 +32,7 @@ OPERATIONS = (
     "equals", "class_holds", "dict_holds", "unchanged", "true", "length_is", "axes", "axis_is", "flags", "ranked",
     "apart", "float_is", "less", "less_equal", "equal", "not_equal", "errors", "allocate", "give_data", "give_inside",
     "give_value", "give", "launch", "status", "undoing", "scalar", "tuple", "list", "dict", "give_back", "body",
-    "plain",
+    "plain", "resting",
 )  # fmt: skip
 _ARITHMETIC = {
     ast.Add: "add", ast.Sub: "subtract", ast.Mult: "multiply", ast.FloorDiv: "floor_divide", ast.Mod: "remainder",
