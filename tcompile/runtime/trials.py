@@ -110,6 +110,11 @@ class Trial:
         timed.around = self.sample
         return timed
 
+    def _look_at_bits(self) -> None:
+        """Makes the verdict final where compiled calls may have other bits than plain ones."""
+        if not self.is_final and not _is_exact(self.cache):
+            self.is_final = self.cache.is_decided = True
+
     def _is_inner_call(self) -> bool:
         """Whether the call is part of a recursion that began before the trial: its arguments are smaller ones."""
         code, frame = self.cache.code, sys._getframe(2).f_back
@@ -131,8 +136,8 @@ class Trial:
         shortest, count = min(self.compiled, default=0.0), max(len(self.compiled), 1)
         hits = sum(entry.hits - self.hits.get(entry, 0) for entry in _entries(self.cache))
         entered = (hits + _iterations() - self.iterations) / count
-        exact = self.is_final or _is_exact(self.cache)  # more may have been compiled meanwhile
-        longest = _longest(self.cache, self.hits) if exact else 0.0
+        longest = _longest(self.cache, self.hits)
+        self._look_at_bits()  # more may have been compiled meanwhile
         if longest and shortest < OFTEN * entered:
             longest = LONGEST_IN_PYTHON
         return bool(shortest >= longest)
@@ -216,9 +221,8 @@ def begin(cache: FunctionCache, alone: bool = False) -> None:
     if wanted or stressed or not config.rest_when_slower or cache.code.co_flags & SUSPENDS:
         return
     if _longest(cache):
-        made = Trial(cache, alone)
-        made.is_final = cache.is_decided = not _is_exact(cache)
-        cache.trial = made
+        cache.trial = made = Trial(cache, alone)
+        made._look_at_bits()
 
 
 def _is_exact(cache: FunctionCache) -> bool:
