@@ -7,7 +7,6 @@ Why: the tables beside ``translator``, which goes from block to block.
 
 from __future__ import annotations
 
-import math
 import types
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
@@ -24,7 +23,6 @@ from tcompile.graph.ops.draws import DRAWS, method_of
 from tcompile.graph.ops.scalar_loop import (
     ARITHMETIC,
     COMPARISONS,
-    LIBRARY,
     UFUNCS,
     common,
     dtype_of,
@@ -101,14 +99,6 @@ def _ordinal(t: Translator, arguments: list[V]) -> V:
     return V("int", value.registers)
 
 
-def _math(name: str, kind: str = "float") -> Callable[[Translator, list[V]], V]:
-    def run(t: Translator, arguments: list[V]) -> V:
-        value = _one(arguments)
-        return t.add(f"math.{name}", kind, as_float(t, value).register)
-
-    return run
-
-
 def _root(t: Translator, arguments: list[V]) -> V:
     value = _one(arguments)
     if value.kind == "int":  # NumPy takes no root of an int beyond 64 bits
@@ -142,6 +132,42 @@ def _ufunc(name: str) -> Callable[[Translator, list[V]], V]:
         return t.add(f"np.{name}", "np.float64", *(as_float(t, value).register for value in arguments))
 
     return run
+
+
+def _float64(t: Translator, arguments: Sequence[V]) -> V:
+    value = _one(arguments)
+    if value.kind not in ("float", "np.float64"):
+        raise Refused("a ufunc of something else than a float64")
+    return value if value.kind == "np.float64" else t.add("np.float64", "np.float64", value.register)
+
+
+def _square(t: Translator, arguments: list[V]) -> V:
+    value = _float64(t, arguments)
+    return t.binary("*", value, value)
+
+
+def _sign(t: Translator, arguments: list[V]) -> V:
+    found = value = _float64(t, arguments)
+    zero = t.add("const", "np.float64", 0.0)
+    for sign, other in ((">", 1.0), ("<", -1.0), ("==", 0.0)):
+        holds, known = t.truth(t.binary(sign, value, zero)), t.add("const", "np.float64", other)
+        found = t.add("select", "np.float64", holds.register, known.register, found.register)
+    return found
+
+
+def _size_is(sign: str) -> Callable[[Translator, list[V]], V]:
+    """A comparison of a number's size with infinity."""
+
+    def run(t: Translator, arguments: list[V]) -> V:
+        size = t.add("abs", "np.float64", _float64(t, arguments).register)
+        return t.binary(sign, size, t.add("const", "np.float64", float("inf")))
+
+    return run
+
+
+def _is_nan(t: Translator, arguments: list[V]) -> V:
+    value = _float64(t, arguments)
+    return t.binary("!=", value, value)
 
 
 def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
@@ -218,13 +244,11 @@ CALLS |= {
     id(min): _chosen("<"), id(max): _chosen(">"), id(abs): _abs, id(len): _length, id(ord): _ordinal,
     id(int): _converted("int"), id(float): _converted("float"), id(bool): _converted("bool"),
     id(range): lambda t, items: t.range(items),
-    id(math.sqrt): _math("sqrt"), id(math.fabs): _math("fabs"), id(math.floor): _math("floor", "int"),
-    id(math.ceil): _math("ceil", "int"), id(math.isnan): _math("isnan", "bool"),
-    **{id(getattr(math, name)): _math(name) for name in LIBRARY},
 }  # fmt: skip
 LIBRARY_CALLS |= {
     "np.sqrt": _root, "np.absolute": _magnitude, "np.fabs": _magnitude,
-    "np.float64": _scalar("float64"), "np.int64": _scalar("int64"),
+    "np.square": _square, "np.sign": _sign, "np.isnan": _is_nan, "np.isinf": _size_is("=="),
+    "np.isfinite": _size_is("<"), "np.float64": _scalar("float64"), "np.int64": _scalar("int64"),
     **{f"np.{name}": _ufunc(name) for name in UFUNCS},
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ from tcompile.frontends.numpy.library import METHOD_RULES, RULES, Rule, library_
 from tcompile.frontends.numpy.registry import ATTRIBUTES, FUNCTIONS, METHODS, OF_FUNCTIONS_ONLY, invoke, signature_of
 from tcompile.graph import Node, TensorType, ops
 from tcompile.graph.dtypes import DType
-from tcompile.graph.ops.scalar_loop import UFUNCS
+from tcompile.graph.ops.scalar_loop import COMPOSED_UFUNCS, UFUNCS
 
 _FIXED = (
     np.ufunc, np.dtype, type, types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType,
@@ -42,7 +42,8 @@ _FIXED = (
 )  # fmt: skip
 # Functions that scalar loops compute, by their identities.
 _INSTRUCTIONS = {
-    id(getattr(np, name)): f"np.{name}" for name in (*UFUNCS, "sqrt", "absolute", "fabs", "float64", "int64")
+    id(getattr(np, name)): f"np.{name}"
+    for name in (*UFUNCS, *COMPOSED_UFUNCS, "sqrt", "absolute", "fabs", "float64", "int64")
 }
 _OPERATOR_METHODS = {"__abs__": "abs", "__neg__": "-", "__pos__": "+", "__invert__": "~"}
 

@@ -59,15 +59,17 @@ _WEAK: dict[Kind, Any] = {"int": 1, "float": 1.0, "bool": True}
 DTYPES = {"int": "int64", "float": "float64", "bool": "bool"}
 # Functions of one float that the C library computes for Python, which raises where the result is not finite.
 LIBRARY = (
-    "exp", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-    "tanh",
+    "exp", "exp2", "log", "log2", "log10", "log1p", "expm1", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+    "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "cbrt",
 )  # fmt: skip
+LIBRARY_OF_TWO = ("atan2", "pow", "fmod", "remainder", "copysign", "nextafter")  # the same of two floats
 # Universal functions of one float or two, computed by NumPy's own code.
 UFUNCS = (
     "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "cbrt", "sin", "cos", "tan", "arcsin", "arccos", "arctan",
     "sinh", "cosh", "tanh", "arcsinh", "arccosh", "arctanh", "floor", "ceil", "trunc", "rint", "arctan2",
-    "maximum", "minimum",
+    "maximum", "minimum", "power",
 )  # fmt: skip
+COMPOSED_UFUNCS = ("square", "sign", "isnan", "isinf", "isfinite")  # which consist of other instructions
 _OF_UFUNCS = frozenset(f"np.{name}" for name in UFUNCS)
 
 

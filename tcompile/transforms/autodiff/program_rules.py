@@ -76,6 +76,42 @@ def _divide(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     p.hand(b, lambda: p.op("negative", p.op("*", p.op("/", g, p.value(b)), p.value(r))))
 
 
+@_rule("math.fmod")
+def _truncated_remainder(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
+    a, b = given
+    p.hand(a, lambda: g)
+    p.hand(b, lambda: p.op("negative", p.op("*", g, p.op("np.trunc", p.op("/", p.value(a), p.value(b))))))
+
+
+@_rule("math.remainder")
+def _nearest_remainder(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
+    a, b = given
+    p.hand(a, lambda: g)
+    p.hand(b, lambda: p.op("negative", p.op("*", g, p.op("np.rint", p.op("/", p.value(a), p.value(b))))))
+
+
+@_rule("math.copysign")
+def _with_sign(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
+    a, _ = given
+
+    def made() -> int:
+        product = p.op("*", p.value(a), p.value(r))
+        return p.pick(p.test(product, "<", p.const(0.0)), p.op("negative", g), g)
+
+    p.hand(a, made)
+
+
+@_rule("math.hypot")
+def _hypot(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
+    def part(a: int) -> int:
+        length, one = p.value(r), p.const(1.0)
+        known = p.test(length, ">", p.const(0.0))  # at 0 each partial derivative is 0
+        return p.op("*", g, p.op("/", p.value(a), p.pick(known, length, one)))
+
+    for a in given:
+        p.hand(a, lambda a=a: part(a))  # type: ignore[misc]
+
+
 @_rule("%")
 def _remainder(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     a, b = given
@@ -83,7 +119,7 @@ def _remainder(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     p.hand(b, lambda: p.op("negative", p.op("*", g, p.op("np.floor", p.op("/", p.value(a), p.value(b))))))
 
 
-@_rule("**")
+@_rule("**", "np.power", "math.pow")
 def _power(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     a, b = given
     exponent = p.constant(b)
@@ -133,7 +169,7 @@ def _select(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     p.hand(b, lambda: p.pick(p.value(condition), p.const(0.0), g))
 
 
-@_rule("//", "np.floor", "np.ceil", "np.trunc", "np.rint")
+@_rule("//", "np.floor", "np.ceil", "np.trunc", "np.rint", "math.nextafter")
 def _steps(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     pass  # its derivative is zero
 
@@ -155,7 +191,7 @@ def _extreme(sign: str) -> Rule:
 RULES["np.maximum"], RULES["np.minimum"] = _extreme(">"), _extreme("<")
 
 
-@_rule("np.arctan2")
+@_rule("np.arctan2", "math.atan2")
 def _arctan2(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     y, x = given
 
@@ -197,6 +233,11 @@ def _over_constant(value: float) -> Formula:
     return lambda p, x, y, g: p.op("/", g, p.op("*", x(), p.const(value)))
 
 
+def _bell(p: Pulls, x: int, height: float) -> int:
+    return p.op("*", p.const(height), p.op("np.exp", p.op("negative", p.op("*", x, x))))
+
+
+_TWO_OVER_ROOT_PI = 1.1283791670955126
 _LN2, _LN10 = 0.6931471805599453, 2.302585092994046
 _function(lambda p, x, y, g: p.op("*", g, y()), "exp")
 _function(_times_constant(_LN2), "exp2")
@@ -207,6 +248,8 @@ _function(_over_constant(_LN10), "log10")
 _function(lambda p, x, y, g: p.op("/", g, p.op("+", x(), p.const(1.0))), "log1p")
 _function(lambda p, x, y, g: p.op("/", g, p.op("*", p.const(2.0), y())), "sqrt")
 _function(lambda p, x, y, g: p.op("/", g, p.op("*", p.const(3.0), p.op("*", y(), y()))), "cbrt")
+_function(lambda p, x, y, g: p.op("*", g, _bell(p, x(), _TWO_OVER_ROOT_PI)), "erf")
+_function(lambda p, x, y, g: p.op("*", g, _bell(p, x(), -_TWO_OVER_ROOT_PI)), "erfc")
 _function(lambda p, x, y, g: p.op("*", g, p.op("np.cos", x())), "sin")
 _function(lambda p, x, y, g: p.op("negative", p.op("*", g, p.op("np.sin", x()))), "cos")
 _function(lambda p, x, y, g: p.op("*", g, _one_plus_square(p, y())), "tan")
@@ -218,10 +261,10 @@ _function(
     lambda p, x, y, g: p.op("negative", p.op("/", g, p.op("np.sqrt", _one_minus_square(p, x())))), "acos", "arccos"
 )  # fmt: skip
 _function(lambda p, x, y, g: p.op("/", g, _one_plus_square(p, x())), "atan", "arctan")
-_function(lambda p, x, y, g: p.op("/", g, p.op("np.sqrt", _one_plus_square(p, x()))), "arcsinh")
+_function(lambda p, x, y, g: p.op("/", g, p.op("np.sqrt", _one_plus_square(p, x()))), "arcsinh", "asinh")
 _function(
-    lambda p, x, y, g: p.op("/", g, p.op("np.sqrt", p.op("-", p.op("*", x(), x()), p.const(1.0)))), "arccosh"
+    lambda p, x, y, g: p.op("/", g, p.op("np.sqrt", p.op("-", p.op("*", x(), x()), p.const(1.0)))), "arccosh", "acosh"
 )  # fmt: skip
-_function(lambda p, x, y, g: p.op("/", g, _one_minus_square(p, x())), "arctanh")
+_function(lambda p, x, y, g: p.op("/", g, _one_minus_square(p, x())), "arctanh", "atanh")
 
 __all__ = ["FLOAT", "RULES", "Pulls"]

@@ -29,6 +29,7 @@ import numpy as np
 
 from tcompile.backends.llvm import native
 from tcompile.backends.llvm.native import entries, interrupts
+from tcompile.backends.llvm.scalar_loops import python_math
 from tcompile.backends.llvm.scalar_loops.addresses import ENTRY, AddressWriter, HoistedValue, Term
 from tcompile.backends.llvm.scalar_loops.loop_nest import LoopNest
 from tcompile.backends.llvm.scalar_loops.ranges import WHOLE, Bounds
@@ -629,6 +630,8 @@ class _Function:
         elif name in ARITHMETIC or name in COMPARISONS:
             a, b = rest
             registers[result] = v.binary(name, registers[a], registers[b], kinds[a], kinds[b], kinds[result])
+        elif name.startswith("math."):
+            registers[result] = python_math.call(v, name, [registers[r] for r in rest])
         elif is_ufunc(name):
             registers[result] = v.ufunc(name, [registers[r] for r in rest])
         else:

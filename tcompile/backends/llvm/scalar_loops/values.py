@@ -21,7 +21,7 @@ from tcompile.backends.llvm.native import entries
 from tcompile.backends.llvm.scalar_loops.ranges import WHOLE, Bounds, arithmetic, kind_bounds
 from tcompile.backends.llvm.vector.text import Writer, literal, memory_type, scalar_type
 from tcompile.graph.dtypes import DType
-from tcompile.graph.ops.scalar_loop import LIBRARY, common, dtype_of, is_numpy
+from tcompile.graph.ops.scalar_loop import common, dtype_of, is_numpy
 
 _ORDERED = {"<": "olt", "<=": "ole", "==": "oeq", "!=": "une", ">": "ogt", ">=": "oge"}
 _SIGNED = {"<": "slt", "<=": "sle", "==": "eq", "!=": "ne", ">": "sgt", ">=": "sge"}
@@ -31,6 +31,8 @@ _BITS = {"&": "and", "|": "or", "^": "xor"}
 _INT = np.dtype("int64")
 _FLOAT = np.dtype("float64")
 _BOOL = np.dtype("bool")
+_ROUNDED = {"np.floor": "floor", "np.ceil": "ceil", "np.trunc": "trunc", "np.rint": "nearbyint"}
+_EXTREMES = {"np.maximum": "ogt", "np.minimum": "olt"}
 _LEAST = 2.0**-60  # products of literals above it cannot underflow
 _EXACT = {4: 24, 8: 53}  # ints of so many bits convert exactly
 
@@ -95,7 +97,29 @@ class Values:
         return self.w.module.declare(f"@{name}", f"declare {result} @{name}({types})")
 
     def ufunc(self, name: str, values: Sequence[str]) -> str:
-        """The result of a universal function on floats: NumPy calls its loop for one number in the same way."""
+        """The result of a universal function on floats."""
+        if name in _ROUNDED:
+            rounded = self.intrinsic(f"llvm.{_ROUNDED[name]}.f64", "double", "double")
+            return self.w.get(f"call double {rounded}(double {values[0]})")
+        return self._extreme(name, *values) if name in _EXTREMES else self._loop_for_one(name, values)
+
+    def _extreme(self, name: str, a: str, b: str) -> str:
+        """The larger or smaller of two floats. Which zero or NaN it is, NumPy's own code says."""
+        w, other, join, found = self.w, self.w.label("equal"), self.w.label("join"), self.w.name("extreme")
+        less = w.get(f"fcmp {_EXTREMES[name]} double {a}, {b}")
+        chosen = w.get(f"select i1 {less}, double {a}, double {b}")
+        apart, first = w.get(f"fcmp one double {a}, {b}"), w.block
+        w.branch(apart, join, other)
+        w.place(other)
+        called = self._loop_for_one(name, (a, b))
+        last = w.block
+        w.jump(join)
+        w.place(join)
+        w.do(f"{found} = phi double [ {chosen}, %{first} ], [ {called}, %{last} ]")
+        return found
+
+    def _loop_for_one(self, name: str, values: Sequence[str]) -> str:
+        """Calls NumPy's loop as NumPy does for one number."""
         w, called, count = self.w, name.replace(".", "_"), 1 + len(values)
         address = loop_of(name, len(values))
         assert address is not None
@@ -354,19 +378,10 @@ class Values:
         if name == "negative":
             return w.get(f"fneg {type} {value}")
         short = {"float": "f32", "double": "f64"}[type]
-        if name in ("abs", "math.fabs", "np.sqrt", "math.sqrt"):
-            if name == "math.sqrt":
-                self.refuse(w.get(f"fcmp olt double {value}, {literal(_FLOAT, 0)}"))
-            which = f"llvm.{'sqrt' if name.endswith('sqrt') else 'fabs'}.{short}"
-            return w.get(f"call {type} {self.intrinsic(which, type, type)}({type} {value})")
-        if name == "math.isnan":
-            return w.get(f"fcmp uno double {value}, {value}")
-        if name in ("math.floor", "math.ceil"):
-            which = f"llvm.{name.removeprefix('math.')}.f64"
-            self.intrinsic(which, "double", "double")
-            return self.to_int(w.get(f"call double @{which}(double {value})"), _FLOAT)
-        assert name.removeprefix("math.") in LIBRARY, name
-        return self._finite(self.library(name.removeprefix("math."), [value]))
+        which = {"abs": "fabs", "np.sqrt": "sqrt", "round": "roundeven"}[name]
+        full = f"llvm.{which}.{short}"
+        found = w.get(f"call {type} {self.intrinsic(full, type, type)}({type} {value})")
+        return self.to_int(found, dtype) if name == "round" else found
 
 
 @cache
