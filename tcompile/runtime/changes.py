@@ -17,7 +17,7 @@ from __future__ import annotations
 import contextvars
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from tcompile import polls, reentry
@@ -73,9 +73,9 @@ def _has_changed() -> bool:
                 found.earlier.update(here.earlier())
         return True
     if here is not None and not _of_loop(kept, here.loop) and not reentry.is_inside():
-        kept.update(_prepared(captured, here.loop, parameters))
-        # changed meanwhile: the continuation may have loaded the new state
-        if captured.reread.has_changed(parameters, known):
+        found_now, changed = _prepared(captured, here.loop, parameters, known)
+        kept.update(found_now)
+        if changed:  # meanwhile: the continuation may have loaded the new state
             for place in _of_loop(kept, here.loop):
                 kept[place] = None
                 captured.continuations.pop(place, None)
@@ -102,21 +102,29 @@ def _is_entry(frame: types.FrameType) -> bool:
 polls.register(_has_changed)
 
 
-def _prepared(captured: Captured, loop: str, parameters: Sequence[Any]) -> _Kept:
-    """Returns the continuations of a run: for its current loop, and for others if known.
+def _prepared(captured: Captured, loop: str, parameters: Sequence[Any], known: Mapping[str, Any]) -> tuple[_Kept, bool]:
+    """Returns the continuations of a run: for its current loop, and for others if known; and whether what the run has
+    read, ``known``, has changed by then.
 
-    Another thread captures it, so that an exception of a signal handler is not lost there. That thread may wait for the
-    lock of a function's cache; this one holds it only inside a compile.
+    Another thread captures it, so that no signal handler runs meanwhile: what the loop has read must not change before
+    the capture has read it. That thread may wait for the lock of a function's cache; this one holds it only inside a
+    compile.
     """
-    from tcompile.backends.llvm.native.target import uninterrupted  # imported late: loops that run for long are rare
+    from tcompile.backends.llvm.native.interrupts import undisturbed  # imported late: loops that run for long are rare
     from tcompile.runtime.continuations import prepare
 
     loops = {name for name, version in [*captured.continuations] if version >= 0}  # not those before exceptions
-    if loop in loops:
-        return {place: found for name in loops for place, found in prepare(captured, name, parameters).items()}
+    if loop not in loops:
+        loops = {loop}
     context = contextvars.copy_context()  # includes NumPy's error state, which guards may read
-    given = [parameters]  # popped, because the thread may outlive this call
-    return uninterrupted(lambda: context.run(prepare, captured, loop, given.pop()))
+    given = [(parameters, known)]  # popped, because the thread may outlive this call
+
+    def run() -> tuple[_Kept, bool]:
+        parameters, known = given.pop()
+        found = {place: found for name in loops for place, found in prepare(captured, name, parameters).items()}
+        return found, captured.reread.has_changed(parameters, known)
+
+    return undisturbed(lambda: context.run(run))
 
 
 def resume_run(error: Changed, cache: FunctionCache) -> Any:

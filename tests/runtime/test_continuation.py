@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import gc
 import math
+import os
+import signal
 import textwrap
 import threading
 import time
@@ -464,3 +466,44 @@ def test_lists(what, head):
     ]  # fmt: skip
     text = "def args(limit): return np.ones(2000), limit\ndef f(x, limit):\n"
     goes_on(text + "".join(f"    {line}\n" for line in lines), most=16_000 if SUM in body else 10_000_000)
+
+
+@pytest.mark.parametrize("comes_from", ["a handler", "a thread"])
+def test_what_changes_while_the_continuation_is_captured_does_not_begin_the_loop_again(comes_from, monkeypatch):
+    """The capture reads what the loop has read: neither a handler nor a thread may change it before."""
+    names = module(FLAGGED)
+    prepare, before = continuations.prepare, signal.getsignal(signal.SIGALRM)
+    woken = threading.Event()
+
+    def prepared(*given):
+        if comes_from == "a handler":
+            os.kill(os.getpid(), signal.SIGALRM)
+            time.sleep(0.02)  # without the GIL
+        else:
+            woken.set()  # the thread wants the GIL from here on
+            for _ in range(10_000):
+                pass
+        return prepare(*given)
+
+    def wait_and_change():
+        woken.wait(10)
+        names["change"]()
+
+    compiled = tcompile.compile(names["f"])
+    for limit in WARM:
+        compiled(np.zeros(3), limit)
+    monkeypatch.setattr(continuations, "prepare", prepared)
+    signal.signal(signal.SIGALRM, lambda *_: names["change"]())
+    other = threading.Thread(target=wait_and_change)
+    try:
+        if comes_from == "a thread":
+            other.start()
+        x = np.zeros(3)
+        k = compiled(x, LIMIT)
+    finally:
+        woken.set()
+        if other.ident is not None:
+            other.join()
+        signal.signal(signal.SIGALRM, before)
+    assert 0 < k < LIMIT - 1
+    assert x.sum() == k

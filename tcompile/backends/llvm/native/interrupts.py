@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -25,8 +25,9 @@ from tcompile.backends.status import CHANGED, INTERRUPTED, ONLY_NUMPY, PAUSED, P
 from tcompile.callers import mark
 from tcompile.polls import Changed, has_changed
 
-_FUNCTIONS = ("tc_late", "tc_due", "tc_now")
+_FUNCTIONS = ("tc_late", "tc_due", "tc_now", "tc_wait")
 HELD, HELD_ROWS = 64, 64  # words a row, and rows: hardly more loops are left at the same time
+T = TypeVar("T")
 _held, _count = np.zeros((HELD_ROWS, HELD), np.int64), np.zeros((), np.int64)
 _PATIENCE = (
     30_000_000  # ns that a loop has from a change to the end of an iteration, before it is left in the middle of it
@@ -49,6 +50,22 @@ def functions() -> dict[str, int]:
     code = _code()
     held = {"tc_held": _held.ctypes.data, "tc_held_count": _count.ctypes.data}
     return {name: code[name] for name in _FUNCTIONS} | held
+
+
+def undisturbed(run: Callable[[], T]) -> T:
+    """Returns the result of ``run``. Meanwhile no signal handler runs, and other Python code hardly ever."""
+    if target.unsupported() is not None:
+        return target.uninterrupted(run)
+    code = _code()
+    now, wait_until = (
+        ctypes.CFUNCTYPE(ctypes.c_int64)(code["tc_now"]),
+        ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64)(code["tc_wait"]),
+    )
+
+    def wait(address: int, seconds: float) -> int:
+        return int(wait_until(address, now() + int(seconds * 1e9)))
+
+    return target.undisturbed(run, wait)
 
 
 def _raised() -> BaseException:
@@ -95,4 +112,4 @@ def check_status(status: int) -> int:
     return status
 
 
-__all__ = ["HELD", "HELD_ROWS", "check_status", "functions", "with_results"]
+__all__ = ["HELD", "HELD_ROWS", "check_status", "functions", "undisturbed", "with_results"]

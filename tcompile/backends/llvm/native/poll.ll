@@ -136,3 +136,22 @@ ask:
 }
 
 declare i64 @llvm.umax.i64(i64, i64)
+
+; i32 tc_wait(i8 *over, i64 until): waits for the byte to be set, or for the time, and returns the byte. For a caller
+; without the GIL.
+define i32 @tc_wait(ptr %over, i64 %until) nounwind {
+  br label %look
+look:
+  %byte = load volatile i8, ptr %over
+  %unset = icmp eq i8 %byte, 0
+  %now = call i64 @tc_now()
+  %early = icmp slt i64 %now, %until
+  %again = and i1 %unset, %early
+  br i1 %again, label %sleep, label %end
+sleep:
+  call void @let_others()
+  br label %look
+end:
+  %found = zext i8 %byte to i32
+  ret i32 %found
+}

@@ -18,6 +18,7 @@ main thread, the only one that receives signals, lets another one do all that.
 
 from __future__ import annotations
 
+import array
 import ctypes
 import itertools
 import os
@@ -129,6 +130,7 @@ _linker: Any = None
 _trackers: dict[int, Any] = {}
 _dropped: list[int] = []  # numbers of dead code, to be closed with the next load, where no signal interrupts
 
+_UNDISTURBED = 1.0  # seconds for which other threads wait for the GIL, at most
 _PATIENCE = 0.5  # seconds until a caller checks whether the thread that it waits for is alive
 
 T = TypeVar("T")
@@ -173,12 +175,15 @@ def _shared_library(name: str) -> ctypes.CDLL | None:
         return None
 
 
-def _run_in_thread(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
+def _run_in_thread(
+    run: Callable[[Callable[[], object]], T], wait: Callable[[], object] = lambda: True
+) -> Callable[[], T]:
     """Begins to ``run`` in a thread of its own. The returned function waits, and returns its result or raises its
     error.
 
     Where the wait is interrupted, or never happens, the thread ends all the same. ``run`` is passed a function to call,
-    once, when long work without Python begins: until then the caller waits, since it would hold the GIL.
+    once, when long work without Python begins: until then the caller waits, since it would hold the GIL. ``wait`` comes
+    before each wait for that.
     """
     done, busy = allocate_lock(), allocate_lock()
     values: list[T] = []
@@ -216,7 +221,7 @@ def _run_in_thread(run: Callable[[Callable[[], object]], T]) -> Callable[[], T]:
         del thread  # now only the thread refers to it
     except RuntimeError:  # no thread can start, as at interpreter exit
         work(None)
-    while not busy.acquire(timeout=_PATIENCE):
+    while not (wait() and busy.acquire(timeout=_PATIENCE)):
         # It has ended before it called `work`, for lack of memory, or a handler has forked this process.
         if busy.locked() and (alive() is None or forks != _forks):
             work(None)
@@ -230,6 +235,30 @@ def uninterrupted(run: Callable[[], T]) -> T:
     made: list[T] = []  # emptied here, as the thread may end a little later
     _run_in_thread(lambda _: made.append(run()))()
     return made.pop()
+
+
+def undisturbed(run: Callable[[], T], wait: Callable[[int, float], int]) -> T:
+    """The same, while no signal handler runs, nor other Python code but that of threads that wait for the GIL already.
+
+    ``wait(address, seconds)`` waits for a byte to be set, without the GIL and without a look at signals.
+    """
+    interval, over = sys.getswitchinterval(), array.array("b", [0])
+    sys.setswitchinterval(_UNDISTURBED)
+    try:
+        if threading.current_thread() is not threading.main_thread():
+            return run()
+        made: list[T] = []
+
+        def work(_: object) -> None:
+            try:
+                made.append(run())
+            finally:
+                over[0] = 1
+
+        _run_in_thread(work, lambda: wait(over.buffer_info()[0], _PATIENCE))()
+        return made.pop()
+    finally:
+        sys.setswitchinterval(interval)
 
 
 def immortal(value: Any) -> Any:
