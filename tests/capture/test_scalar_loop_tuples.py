@@ -7,6 +7,7 @@ import pytest
 from differential import check
 
 import tcompile
+from tests.capture.test_scalar_loops import ops
 
 
 def walk(x, g):
@@ -183,3 +184,78 @@ def test_a_list_that_is_kept_is_returned_as_one():
         return made, pair
 
     check(f, arguments, ulp=0)
+
+
+MOVES = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+WEIGHTS = (0.25, 0.5, 0.125)
+
+
+def walks(d):
+    steps, x, y, total = [3, 1, 2, 5], 0, 0, 0.0
+    seen = np.zeros((8, 8))
+    for i in range(len(d)):
+        dx, dy = MOVES[d[i]]
+        x, y = (x + dx) % 8, (y + dy) % 8
+        seen[x, y] += WEIGHTS[i % 3] * steps[-d[i]]
+        total += WEIGHTS[-1] + (2.0, x * 0.5)[1]
+    return seen, total, steps, x
+
+
+def kept_in_a_tuple(d, a, b):
+    table = (a, b, a + b)
+    found = 0.0
+    for i in range(len(d)):
+        found += table[d[i] % 3]
+    return found
+
+
+def of_flags(d):
+    flags, found = [True, False, True, True], None
+    for i in range(len(d)):
+        found = flags[d[i]]
+    return found
+
+
+@pytest.mark.parametrize("function", [walks, lambda d: kept_in_a_tuple(d, 1.5, 2.0), of_flags])
+def test_items_of_tuples_and_lists_by_an_index_that_varies(function):
+    (compiled,) = check(function, lambda: [np.arange(40) * 7 % 4], ulp=0, backends=["llvm"])
+    assert "scalar_loop" in ops(compiled)
+
+
+def test_lists_that_others_change_between_calls(monkeypatch):
+    compiled, d = tcompile.compile(walks), np.arange(40) * 3 % 4
+    for moves in (MOVES, [(1, 1), *MOVES[1:]], [*MOVES, (5, 5)], [(3, 1), *MOVES]):
+        monkeypatch.setitem(globals(), "MOVES", moves)
+        assert repr(compiled(d)) == repr(walks(d))
+    MOVES[0] = (2, 3)
+    assert repr(compiled(d)) == repr(walks(d))
+
+
+@pytest.mark.parametrize("text", [
+    "t[i]", "t[i - 5]", "(1, 2, 3)[i]", "(x[i], 2.0)[i % 2]", "(1, 2.0)[i % 2]", "((1, 2), (3.0, 4))[i % 2]",
+    "[1, 2][i % 2]", "t[x[i]]", "len(t) + t[0]",
+])  # fmt: skip
+def test_items_that_are_not_there_or_differ(text):
+    def outcome(function):
+        try:
+            return repr(function(np.arange(9) * 0.5))
+        except (IndexError, TypeError) as error:
+            return repr(error)
+
+    names = {}
+    lines = ["def f(x):", "    t = [3, 1, 2, 5]", "    s = 0", "    for i in range(len(x)):", f"        r = {text}",
+             "        s = s + (r if not isinstance(r, tuple) else r[1])", "    return s, r, t"]  # fmt: skip
+    exec("\n".join(lines), names)
+    assert outcome(tcompile.compile(names["f"])) == outcome(names["f"])
+
+
+def test_a_list_that_is_read_and_grows():
+    def grows(d):
+        t, s = [3, 1, 2, 5], 0
+        for i in range(len(d)):
+            s += t[d[i]]
+            if s > 20:
+                t.append(s)
+        return s, t
+
+    check(grows, lambda: [np.arange(40) % 4], ulp=0, backends=["llvm"])

@@ -142,8 +142,9 @@ class _Stretch:
         values = self.values = Values(self.tx)
         members, lists = self.members, self.lists = Members(values, names), Lists(values, self.code)
         self.around = Surroundings(
-            values.array_type, self._callee, values.generator, values.spare, values.known_text, values.attribute,
-            members.load, members.store, lists.room, lists.length, lists.space, self.tx.scalar_instruction,
+            values.array_type, self._callee, values.generator, values.spare, values.known_text, values.table,
+            lists.items, values.attribute, members.load, members.store, lists.room, lists.length, lists.space,
+            self.tx.scalar_instruction,
         )  # fmt: skip
         self.t = values.top = Translator(
             found, f.decoded.instructions, inside, lost, bound, self._outside, functools.partial(self._global, f),

@@ -11,6 +11,7 @@ from typing import Any
 
 from tcompile.bytecode.dialect import D
 from tcompile.capture.loops.continuation import LateIterator, LateSpan
+from tcompile.capture.loops.list_accumulators import is_own_list
 from tcompile.capture.loops.scalar_code import LoopCode
 from tcompile.capture.loops.scalar_values import Values
 from tcompile.capture.scalar_loops.node import number_of
@@ -25,6 +26,7 @@ from tcompile.graph.ops.scalar_loop import PYTHON, dtype_of
 # The most items of a list in a loop without a trip count, and in a loop where only some iterations append. If there
 # are more, plain Python goes on.
 ROOM, MOST_ROOM = 1 << 18, 1 << 22
+MOST_READ = 256  # items of a list that a loop reads: each is guarded
 
 
 class Lists:
@@ -33,6 +35,7 @@ class Lists:
     def __init__(self, values: Values, code: LoopCode) -> None:
         self.values, self.tx, self.code = values, values.tx, code
         self.rooms: dict[int, Room] = {}
+        self.read: dict[int, list[V]] = {}  # the items of lists that the loop reads, and does not change
 
     def below(self, depth: int) -> V:
         """The list of a comprehension whose loop this is."""
@@ -42,7 +45,25 @@ class Lists:
             raise Refused("it appends to something else than a list")
         return value
 
+    def items(self, number: int) -> list[V]:
+        """The items of a list, which the loop then may not change."""
+        found = self.values.lists[number]
+        if number in self.rooms or found.spans:
+            raise Refused("an item of a list that changes, or has items of an array")
+        if number not in self.read:
+            if len(found.items) > MOST_READ:
+                raise Refused("an item of a long list")
+            top = self.values.top
+            block, top.block = top.block, top.entry
+            try:
+                self.read[number] = [self.values.value(top, settled(self.tx, item)) for item in found.items]
+            finally:
+                top.block = block
+        return self.read[number]
+
     def _room_of(self, number: int) -> Room:
+        if number in self.read or not is_own_list(self.values.lists[number]):
+            raise Refused("a list that it reads, or that others have, changes")
         if number not in self.rooms:
             self.rooms[number] = Room(self.values.new_array("full", 1, "int64", fill_value=0))
         return self.rooms[number]

@@ -8,12 +8,15 @@ Why: a program knows arrays by number, numbers by register, and everything else 
 from __future__ import annotations
 
 import types
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from tcompile.capture.guards.sources import ComputedSource, ConstantSource, Source
 from tcompile.capture.loops.list_accumulators import is_own_list
 from tcompile.capture.scalar_loops.node import operand_of
-from tcompile.capture.scalar_loops.translator import Refused, Translator, V, is_number
+from tcompile.capture.scalar_loops.translator import NUMBERS, Refused, Translator, V, is_number
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import LazyValue, Value, settled
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
@@ -24,7 +27,7 @@ from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
 from tcompile.frontends.base import Traced
 from tcompile.graph import SymInt, TensorType
-from tcompile.graph.ops.scalar_loop import ELEMENTS, code_points
+from tcompile.graph.ops.scalar_loop import ELEMENTS, code_points, dtype_of
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.context import Capture
@@ -46,6 +49,7 @@ class Values:
         self.arrays: list[ArrayValue] = []
         self.lists: list[SequenceValue] = []
         self.texts: dict[int, Value] = {}
+        self.tables: dict[tuple[Any, ...], int] = {}  # arrays of numbers, by the numbers' texts or registers
         self.by_identity: dict[int, tuple[Value, V]] = {}  # a value that nothing holds would leave its identity
 
     def attribute(self, module: types.ModuleType, name: str) -> Any:
@@ -78,6 +82,34 @@ class Values:
     def known_text(self, text: str) -> V:
         """The same of a known str."""
         return self._text(text, ConstantSource.of(repr(text), text), Constant(text))
+
+    def table(self, items: Sequence[V]) -> int:
+        """The number of an array of numbers of one kind, which are known, or held where the loop begins."""
+        key = tuple(repr(item.known) if type(item.known) in NUMBERS else item.register for item in items)
+        if key not in self.tables:
+            known = all(type(part) is str for part in key)
+            self.tables[key] = self._constant_table(items) if known else self._filled_table(items)
+        return self.tables[key]
+
+    def _constant_table(self, items: Sequence[V]) -> int:
+        made = np.array([item.known for item in items], dtype_of(items[0].kind))
+        array = self.tx.wrap(made, ConstantSource.of(str(made.tolist()), made))
+        assert isinstance(array, ArrayValue)
+        self.arrays.append(array)
+        return len(self.arrays) - 1
+
+    def _filled_table(self, items: Sequence[V]) -> int:
+        """An array that the program fills before the loop."""
+        top = self.top
+        held = {register for register, _ in top.numbers} | {line[1] for line in top.entry.lines}
+        if not all(item.register in held for item in items):
+            raise Refused("an item of a tuple that the loop makes")
+        number = self.new_array("empty", len(items), dtype_of(items[0].kind).name)
+        block, top.block = getattr(top, "block", top.entry), top.entry
+        for place, item in enumerate(items):
+            top.entry.lines.append(("store", -1, number, item.register, top.constant(place).register))
+        top.block = block
+        return number
 
     def generator(self, t: Translator, generator: Any) -> V:
         """The generator whose method is a known object."""
@@ -120,6 +152,9 @@ class Values:
             found = V(("generator", len(self.arrays) - 1, value.family.name, value.python_type, id(value)))
         elif isinstance(value, SequenceValue) and value.cls is tuple:
             return t.pack([self.value(t, settled(tx, item)) for item in value.items])
+        elif isinstance(value, SequenceValue) and value.cls is list and not is_own_list(value):
+            self.lists.append(value)
+            found = V(("list", len(self.lists) - 1))
         elif is_own_list(value):
             assert isinstance(value, SequenceValue)
             if tx.builder.graph is not tx.graph or self._is_written_out():

@@ -116,6 +116,8 @@ class Surroundings:
         generator: a known random generator.
         spare: the arrays with what a generator keeps beside its state.
         text: the array of a str's code points.
+        table: an array of numbers from before the loop.
+        items_of_list: the items of a list, which the loop then may not change.
         attribute: an attribute of a library's module.
         member: an attribute of an object of the user's, or an item of a dict; or a property's getter, and True.
         set_member: sets an attribute.
@@ -130,6 +132,8 @@ class Surroundings:
     generator: Callable[[Translator, Any], V]
     spare: Callable[[Any], tuple[int, ...]]
     text: Callable[[str], V]
+    table: Callable[[Sequence[V]], int]
+    items_of_list: Callable[[int], list[V]]
     attribute: Callable[[Any, str], Any]
     member: Callable[[Translator, Any, str], tuple[V, bool]]
     set_member: Callable[[Translator, Any, str, V], None]
@@ -326,10 +330,8 @@ class Translator(Instructions):
 
     def subscript(self, value: V, key: V) -> V:
         """``value[key]``."""
-        if value.kind[0] == "tuple":
-            if type(key.known) is not int or not -len(self.items(value)) <= key.known < len(self.items(value)):
-                raise Refused("an item of a tuple")
-            return self.items(value)[key.known]
+        if value.kind[0] in ("tuple", "list"):
+            return self._item(value, key)
         if isinstance(value.known, DictValue) and type(key.known) is str:
             return self.around.member(self, value.known, key.known)[0]
         value = self.text(value)
@@ -348,6 +350,27 @@ class Translator(Instructions):
             return V(("row", array, len(found)), self.as_ints(found))
         self.accesses += 1
         return self.add("load", f"np.{type_.dtype.name}", array, *found)
+
+    def _item(self, value: V, key: V) -> V:
+        """``value[key]`` of a tuple, or of a list that the loop does not change."""
+        items = self.items(value) if value.kind[0] == "tuple" else self.around.items_of_list(value.kind[1])
+        if type(key.known) is int:
+            if not -len(items) <= key.known < len(items):
+                raise Refused("an item of a tuple")
+            return items[key.known]
+        rows = [self.items(item) if item.kind[0] == "tuple" else [item] for item in items]
+        if not rows or any(item.kind != items[0].kind for item in items):
+            raise Refused("an item of a tuple whose items have different kinds")
+        columns = []
+        for column in zip(*rows, strict=True):
+            if not all(map(is_number, column)):
+                raise Refused("an item of a tuple of other objects than numbers")
+            array = self.around.table(column)
+            kind, dtype = column[0].kind, self.around.array_type(array).dtype
+            found = self.add("load", f"np.{dtype.name}", array, *self.indices(array, key))
+            columns.append(self.add(kind, kind, found.register))
+        self.accesses += 1
+        return self.pack(columns) if items[0].kind[0] == "tuple" else columns[0]
 
     def text(self, value: V) -> V:
         """Returns the value; a known str as the array of its code points."""
