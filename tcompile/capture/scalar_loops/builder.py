@@ -58,6 +58,11 @@ def is_number(value: V) -> bool:
     return isinstance(value.kind, str)
 
 
+def is_none(value: V) -> bool:
+    """Whether it is None, which its kind tells."""
+    return value.kind[0] == "object" and value.known is None
+
+
 def parts_of(kind: Any) -> tuple[str, ...]:
     """The kinds of the registers of a value."""
     if isinstance(kind, str):
@@ -166,6 +171,8 @@ class Instructions:
         """``bool(value)``."""
         if value.kind == "bool":
             return value
+        if is_none(value):
+            return self.constant(False)
         if not is_number(value):
             raise Refused("the truth of something else than a number")
         return self.add("bool", "bool", value.register)
@@ -225,4 +232,4 @@ class Instructions:
         self.block.lines.append(("require", -1, condition.register))
 
 
-__all__ = ["LETTER", "NUMBERS", "Block", "Instructions", "Refused", "V", "is_number", "parts_of"]
+__all__ = ["LETTER", "NUMBERS", "Block", "Instructions", "Refused", "V", "is_none", "is_number", "parts_of"]

@@ -13,7 +13,7 @@ from typing import TypeAlias
 
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
-from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_number
+from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_none, is_number
 from tcompile.capture.scalar_loops.rng import Drawing, as_float, draw, in_order
 from tcompile.capture.scalar_loops.translator import CALLS, LIBRARY_CALLS, METHODS, NULL, STEPS, Room, Translator
 from tcompile.capture.values.object import ObjectValue
@@ -602,11 +602,29 @@ def _jump(t: Translator, i: Instruction) -> None:
 )  # fmt: skip
 def _pop_jump(t: Translator, i: Instruction) -> None:
     (value,) = t.pop(1)
+    value = t.truth(value) if is_none(value) else value
     ways = t.found.goes[t.at], t.at + 1
     if type(value.known) in NUMBERS and is_number(value):
         t.jump(ways[bool(value.known) != i.opname.endswith("TRUE")])
         return
     t.branch(t.truth(value), *(ways if i.opname.endswith("TRUE") else reversed(ways)))
+
+
+@_step("IS_OP")
+def _is(t: Translator, i: Instruction) -> None:
+    left, right = t.pop(2)
+    if not is_none(left) and not is_none(right):
+        raise Refused("`is` of something else than None")
+    t.stack.append(t.constant((is_none(left) and is_none(right)) != bool(i.arg)))
+
+
+@_step(
+    "POP_JUMP_IF_NONE", "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
+    "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE",
+)  # fmt: skip
+def _pop_jump_none(t: Translator, i: Instruction) -> None:
+    (value,) = t.pop(1)
+    t.jump(t.found.goes[t.at] if is_none(value) != i.opname.endswith("NOT_NONE") else t.at + 1)
 
 
 @_step("JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP")
