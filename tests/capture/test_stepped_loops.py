@@ -141,3 +141,20 @@ def test_while_loops_are_written_out_up_to_the_limit(loop):
         compiled = tcompile.compile(loop)
         compiled(np.arange(4.0), 60)
         assert all(entry.graph is None or entry.graph.op_count <= 40 for entry in compiled.entries)
+
+
+@pytest.mark.parametrize("product", [lambda a, x: a @ x, lambda a, x: a.dot(x), lambda a, x: np.dot(a, x)])
+def test_columns_of_products_are_stored_in_place_whatever_the_size(product):
+    """With a copy of the whole array in each iteration, the time is quadratic in the trip count."""
+
+    def columns(a, n):
+        x, v = np.zeros((4, n + 1)), np.ones((4, n))
+        for t in range(n):
+            x[:, t + 1] = product(a, x[:, t]) + v[:, t]
+        return x
+
+    a, compiled = np.arange(16.0).reshape(4, 4) / 64, tcompile.compile(columns)
+    for n in (20, 30, 45):
+        np.testing.assert_allclose(compiled(a, n), columns(a, n), rtol=1e-13)
+    assert compiled.entries[0].compiled_graph.iterations == {"machine code"}
+    assert "s0" in compiled.entries[0].graph.code

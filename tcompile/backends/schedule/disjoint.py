@@ -81,12 +81,24 @@ def _apart(one: _Reach, two: _Reach, axes: Sequence[Axis]) -> bool:
         return True
     between = one[0] - two[0]
     steps = [step for step in (*one[1], *two[1]) if isinstance(step, SymInt) or step]
+    if isinstance(between, SymInt) and steps:
+        between = _without_multiples(between, steps[0])
     if not isinstance(between, int) or not between:
         return False
     whole = [step for step in steps if isinstance(step, int)]
     if len(whole) == len(steps):
         return between % math.gcd(*whole) != 0 if whole else True
     return len({str(step) for step in steps}) == 1 and _is_positive(steps[0] - abs(between))
+
+
+def _without_multiples(distance: SymInt, step: Size) -> Size:
+    """A distance less so many whole steps that its first term of the step's vanishes."""
+    if isinstance(step, SymInt):
+        for monomial, count in step.terms.items():
+            multiple, rest = divmod(distance.terms.get(monomial, 0), count)
+            if monomial and not rest:
+                return distance - step * multiple
+    return distance
 
 
 def _ends(reach: _Reach, axes: Sequence[Axis]) -> tuple[Size, Size] | None:

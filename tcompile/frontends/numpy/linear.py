@@ -88,14 +88,13 @@ def agree(a: Size, b: Size) -> None:
 
 
 def dot_product(b: Builder, x: Traced, y: Traced) -> Traced:
-    """``x.dot(y)`` as a product of matrices, which has the same bits of rows, and where both are dense."""
+    """``x.dot(y)`` as a product of matrices, which has the same bits of rows and dense matrices."""
     dtype = _check_dtypes("dot", x, y)
     if dtype.kind in "fc" and all(map(may_be_one, (*x.type.shape, *y.type.shape))):
         # Of one product there is no sum: it may be a negative zero.
         return library_call(b, RULES[np.dot], [_row(b, x), _row(b, y)], {})  # type: ignore[no-any-return]
-    if x.type.ndim == y.type.ndim == 1:
-        x, y = _row(b, x), _row(b, y)
-    elif not all(1 <= v.type.ndim <= 2 and v.type.layout.dense for v in (x, y)):
+    x, y = (_row(b, v) if v.type.ndim == 1 else v for v in (x, y))
+    if not all(v.type.ndim == 1 or (v.type.ndim == 2 and v.type.layout.dense) for v in (x, y)):
         raise CannotCapture("memory-order", "dot of such arrays copies, or multiplies other axes, than a product does")
     return matmul(b, x, y)
 
