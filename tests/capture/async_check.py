@@ -36,7 +36,7 @@ from .language_check import Difference, checks
 
 HANGS = 20.0  # seconds for one try
 LATER = 0.05  # seconds by which a compiled loop may see a change later than plain Python
-MOST_APPENDING = 30_000_000  # iterations of a loop whose bound is a constant
+MOST_APPENDING = 12_000_000  # iterations of a loop whose bound is a constant
 ITEM = 1e-7  # seconds for each item of a list that the loop appended to, which is made after the loop
 AFTERWARDS = 0.3  # seconds that a loop goes on after the change, where it never sees it
 SMALL = 300  # iterations of the calls around the one that is looked at
@@ -262,8 +262,8 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
     gap = names["GAP"] * len(names["VALUES"])
     for more in (1, 4, 16):
         limit = max(SMALL, int(more * (names["DELAY"] + gap + AFTERWARDS) / least))
-        if compiled.constant and ".append(" in compiled.source:  # whole runs are plain Python's once a list is full
-            limit = min(limit, MOST_APPENDING)
+        if compiled.constant and ".append(" in compiled.source and limit > MOST_APPENDING:
+            return None  # whole runs come before the one that is looked at: plain Python's, once a list is full
         compiled.renew(limit)
         if compiled.constant:
             for _ in range(2):
