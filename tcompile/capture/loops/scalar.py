@@ -144,7 +144,8 @@ class _Stretch:
         self.around = Surroundings(
             values.array_type, self._callee, values.generator, values.spare, values.known_text, values.table,
             lists.items, values.attribute, members.load, members.store, lists.room, lists.length, lists.space,
-            self.tx.scalar_instruction,
+            self.tx.scalar_instruction, values.read_only, values.scratch,
+            lambda form: FunctionValue.of(self.tx, form, None), lambda: self.tx.options.exact,
         )  # fmt: skip
         self.t = values.top = Translator(
             found, f.decoded.instructions, inside, lost, bound, self._outside, functools.partial(self._global, f),
@@ -170,6 +171,8 @@ class _Stretch:
             stack = self.stack = [self._iterator(items, items.iterations), NULL][: D.iterator_items]
         t.header = self.start if items is not None else self.header.at
         t.run(self.start, stack)
+        lines = [line for block in t.blocks for line in block.lines]
+        self.values.check_writes({line[2] for line in lines if line[0] in ("store", "draw")})
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
         if not t.accesses and not computed and not self._is_long(items):
             raise Refused("it reads no elements")

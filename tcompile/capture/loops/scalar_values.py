@@ -8,7 +8,7 @@ Why: a program knows arrays by number, numbers by register, and everything else 
 from __future__ import annotations
 
 import types
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,6 +49,8 @@ class Values:
         self.arrays: list[ArrayValue] = []
         self.lists: list[SequenceValue] = []
         self.texts: dict[int, Value] = {}
+        self.stack: list[int] = []
+        self.unwritten: set[int] = set()
         self.tables: dict[tuple[Any, ...], int] = {}  # arrays of numbers, by the numbers' texts or registers
         self.by_identity: dict[int, tuple[Value, V]] = {}  # a value that nothing holds would leave its identity
 
@@ -110,6 +112,23 @@ class Values:
             top.entry.lines.append(("store", -1, number, item.register, top.constant(place).register))
         top.block = block
         return number
+
+    def scratch(self) -> tuple[int, int]:
+        """Arrays of 64 ints and 64 floats, for the stack of a sum."""
+        if not self.stack:
+            self.stack = [self.new_array("empty", 64, dtype) for dtype in ("int64", "float64")]
+        ints, floats = self.stack
+        return ints, floats
+
+    def read_only(self, number: int) -> None:
+        """Notes that the loop may not write an array."""
+        self.unwritten.add(number)
+
+    def check_writes(self, written: Iterable[int]) -> None:
+        """Refuses a loop that writes an array that it may not write."""
+        memories = [self.arrays[number].memory for number in self.unwritten]
+        if any(self.arrays[number].memory is memory for number in written for memory in memories):
+            raise Refused("an array is written that was indexed by a slice")
 
     def generator(self, t: Translator, generator: Any) -> V:
         """The generator whose method is a known object."""

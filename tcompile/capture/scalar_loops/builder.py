@@ -35,10 +35,13 @@ class V:
     """A value: its kind, the registers that hold it, and what it is where that is known.
 
     Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
-    ``("object", identity)``; a str ``("text", number)``, by the array of its code points, and a character of one,
-    ``("letter",)``; a list that is appended to, ``("list", number)``, and its method, ``("append", number)``; a random
-    generator, ``("generator", number of its state, family, class, identity)``, and a
-    method of one, ``("draw", number, family, what, numbers of what else it keeps)``; iterators ``("range", step)``,
+    ``("object", identity)``; a slice of a row, ``("slice", number, indices before it)``, the items of an array at such
+    indices, ``("taken", number, kind of the slice)``, the products of two, ``("product", kinds)``, and methods of these,
+    ``("reduced", name, kind)`` and ``("dotted", name, kind)``; a ``slice`` object, ``("key", kinds of the bounds)``; a
+    str ``("text", number)``, by the array of its code points, and a character of one, ``("letter",)``; a list,
+    ``("list", number)``, and its method, ``("append", number)``; a random generator,
+    ``("generator", number of its state, family, class, identity)``, and a method of one,
+    ``("draw", number, family, what, numbers of what else it keeps)``; iterators ``("range", step)``,
     ``("rows", array)``, ``("letters", text)``, ``("items", kinds, place)`` of a tuple, and ``("counted", iterator)`` of
     ``enumerate``.
     """
@@ -67,10 +70,14 @@ def parts_of(kind: Any) -> tuple[str, ...]:
     """The kinds of the registers of a value."""
     if isinstance(kind, str):
         return (kind,)
-    if kind[0] in ("tuple", "items"):
+    if kind[0] in ("tuple", "items", "key", "product"):
         return tuple(part for inner in kind[1] for part in parts_of(inner))
     if kind[0] == "row":
         return ("int",) * int(kind[2])
+    if kind[0] == "slice":
+        return ("int",) * (int(kind[2]) + 2)
+    if kind[0] in ("taken", "reduced", "dotted"):
+        return parts_of(kind[2])
     if kind[0] == "range":
         return ("int", "int", "int") if kind[1] is None else ("int", "int")
     if kind[0] in ("rows", "letters"):

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
+from tcompile.capture.scalar_loops import slices
 from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_none, is_number
 from tcompile.capture.scalar_loops.rng import Drawing, as_float, draw, in_order
 from tcompile.capture.scalar_loops.translator import CALLS, LIBRARY_CALLS, METHODS, NULL, STEPS, Room, Translator
@@ -84,6 +85,8 @@ def _length(t: Translator, arguments: list[V]) -> V:
         return t.constant(len(value.kind[1]))
     if value.kind[0] == "list":
         return _count(t, t.around.length(value.kind[1]))
+    if slices.is_vector(value):
+        return slices.length(t, value)
     value = t.text(value)
     if value.kind[0] == "text":
         return t.add("size", "int", value.kind[1], 0)
@@ -170,6 +173,15 @@ def _is_nan(t: Translator, arguments: list[V]) -> V:
     return t.binary("!=", value, value)
 
 
+def _of_vector(function: Callable[..., V], count: int) -> Callable[[Translator, list[V]], V]:
+    def run(t: Translator, arguments: list[V]) -> V:
+        if len(arguments) != count or not all(map(slices.is_vector, arguments)):
+            raise Refused("a reduction of something else than a slice")
+        return function(t, *arguments)
+
+    return run
+
+
 def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
     kind = f"np.{name}"
 
@@ -248,6 +260,8 @@ CALLS |= {
 LIBRARY_CALLS |= {
     "np.sqrt": _root, "np.absolute": _magnitude, "np.fabs": _magnitude,
     "np.square": _square, "np.sign": _sign, "np.isnan": _is_nan, "np.isinf": _size_is("=="),
+    "np.sum": _of_vector(slices.sum_of, 1), "np.dot": _of_vector(slices.product, 2),
+    "np.mean": _of_vector(lambda t, value: slices.sum_of(t, value, is_mean=True), 1),
     "np.isfinite": _size_is("<"), "np.float64": _scalar("float64"), "np.int64": _scalar("int64"),
     **{f"np.{name}": _ufunc(name) for name in UFUNCS},
 }  # fmt: skip
@@ -340,6 +354,11 @@ def _attribute_of(t: Translator, owner: V, name: str) -> V:
         for size in sizes[1:]:
             found = t.binary("*", found, size)
         return found
+    if slices.is_vector(owner):
+        if name not in ("size", "shape"):
+            return slices.method_of(owner, name)
+        size = slices.length(t, owner)
+        return size if name == "size" else t.pack([size])
     if owner.kind[0] == "list" and name == "append":
         return V(("append", owner.kind[1]))
     if owner.kind[0] == "generator":
@@ -428,6 +447,9 @@ def _unpack(t: Translator, i: Instruction) -> None:
 def _binary(t: Translator, i: Instruction) -> None:
     left, right = t.pop(2)
     sign = i.argrepr.removesuffix("=")
+    if sign == "@" and slices.is_vector(left) and slices.is_vector(right):
+        t.stack.append(slices.product(t, left, right))
+        return
     if sign not in ARITHMETIC:
         raise Refused(sign)
     t.stack.append(t.binary(sign, left, right))
@@ -498,7 +520,33 @@ def _to_bool(t: Translator, i: Instruction) -> None:
 @_step("BINARY_SUBSCR")
 def _subscript(t: Translator, i: Instruction) -> None:
     value, key = t.pop(2)
-    t.stack.append(t.subscript(value, key))
+    t.stack.append(_item_of(t, value, key))
+
+
+def _item_of(t: Translator, value: V, key: V) -> V:
+    if value.kind[0] in ("slice", "taken", "product"):
+        return slices.item(t, value, key)
+    if value.kind[0] not in ("array", "row"):
+        return t.subscript(value, key)
+    if key.kind[0] == "tuple" and len(key.kind[1]) > 1 and key.kind[1][-1][0] == "key":
+        *before, key = t.items(key)
+        value = t.subscript(value, t.pack(before))
+    if key.kind[0] == "key":
+        return slices.cut(t, value, key)
+    return slices.taken(t, value, key) if slices.is_vector(key) else t.subscript(value, key)
+
+
+@_step("BUILD_SLICE")
+def _build_slice(t: Translator, i: Instruction) -> None:
+    if i.arg != 2:
+        raise Refused("a slice with a step")
+    t.stack.append(slices.key_of(t, t.pop(2)))
+
+
+@_step("BINARY_SLICE")
+def _binary_slice(t: Translator, i: Instruction) -> None:
+    value, *bounds = t.pop(3)
+    t.stack.append(_item_of(t, value, slices.key_of(t, bounds)))
 
 
 @_step("STORE_SUBSCR")
@@ -529,6 +577,8 @@ def _iterator(t: Translator, value: V) -> V:
     if kind[0] in ("array", "text") and (kind[0] == "text" or len(t.around.array_type(kind[1]).shape) == 1):
         first, stop = t.constant(0), t.add("size", "int", kind[1], 0)
         return V(("rows" if kind[0] == "array" else "letters", kind[1]), (first.register, stop.register))
+    if kind[0] == "slice" and not kind[2]:
+        return V(("rows", kind[1]), items.registers)
     if kind[0] == "tuple" and len(kind[1]) <= _MOST_ITEMS:
         return V(("items", kind[1], 0), items.registers)
     if kind[0] not in ("range", "counted"):

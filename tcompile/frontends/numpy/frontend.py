@@ -43,7 +43,7 @@ _FIXED = (
 # Functions that scalar loops compute, by their identities.
 _INSTRUCTIONS = {
     id(getattr(np, name)): f"np.{name}"
-    for name in (*UFUNCS, *COMPOSED_UFUNCS, "sqrt", "absolute", "fabs", "float64", "int64")
+    for name in (*UFUNCS, *COMPOSED_UFUNCS, "sqrt", "absolute", "fabs", "float64", "int64", "sum", "mean", "dot")
 }
 _OPERATOR_METHODS = {"__abs__": "abs", "__neg__": "-", "__pos__": "+", "__invert__": "~"}
 
