@@ -76,6 +76,11 @@ def _divide(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     p.hand(b, lambda: p.op("negative", p.op("*", p.op("/", g, p.value(b)), p.value(r))))
 
 
+@_rule("math.nextafter")
+def _neighbour(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
+    p.hand(given[0], lambda: g)
+
+
 @_rule("math.fmod")
 def _truncated_remainder(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     a, b = given
@@ -169,7 +174,7 @@ def _select(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     p.hand(b, lambda: p.pick(p.value(condition), p.const(0.0), g))
 
 
-@_rule("//", "np.floor", "np.ceil", "np.trunc", "np.rint", "math.nextafter")
+@_rule("//", "np.floor", "np.ceil", "np.trunc", "np.rint")
 def _steps(p: Pulls, r: int, given: Sequence[int], g: int) -> None:
     pass  # its derivative is zero
 
