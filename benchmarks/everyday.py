@@ -11,6 +11,7 @@ Why: a notebook calls its functions with a small array first, and with the whole
 from __future__ import annotations
 
 import heapq
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -349,6 +350,67 @@ def sparse_product(rows, x):
     return y
 
 
+# -- sizes and paths that depend on data -------------------------------------------------------------------------------
+def ragged_product(starts, columns, values, x):
+    y = np.empty(len(starts) - 1)
+    for i in range(len(y)):
+        part = columns[starts[i] : starts[i + 1]]
+        y[i] = values[starts[i] : starts[i + 1]] @ x[part]
+    return y
+
+
+def segment_means(starts, values):
+    means = np.zeros(len(starts) - 1)
+    for i in range(len(means)):
+        part = values[starts[i] : starts[i + 1]]
+        if len(part) > 0:
+            means[i] = part.mean()
+    return means
+
+
+def visits(directions, n):
+    moves = [(0, 1), (1, 0), (0, -1), (-1, 0)]
+    seen, x, y = np.zeros((n, n), np.int64), 0, 0
+    for direction in directions:
+        dx, dy = moves[direction]
+        x, y = (x + dx) % n, (y + dy) % n
+        seen[x, y] += 1
+    return seen
+
+
+def longest_calm(signal, limit):
+    start, best = None, (0, None)
+    for i in range(len(signal)):
+        if abs(signal[i]) < limit:
+            if start is None:
+                start = i
+            if i - start >= best[0]:
+                best = (i - start + 1, start)
+        else:
+            start = None
+    return best
+
+
+def great_circles(places):
+    """Distances in kilometres by the haversine formula."""
+    n = len(places)
+    found = np.zeros((n, n))
+    for i in range(n):
+        for j in range(i):
+            up = math.sin((places[i, 0] - places[j, 0]) / 2) ** 2
+            along = math.sin((places[i, 1] - places[j, 1]) / 2) ** 2
+            chord = up + math.cos(places[i, 0]) * math.cos(places[j, 0]) * along
+            found[i, j] = found[j, i] = 12742 * math.atan2(math.sqrt(chord), math.sqrt(1 - chord))
+    return found
+
+
+def state_space(a, inputs):
+    x = np.zeros((len(a), inputs.shape[1] + 1))
+    for t in range(inputs.shape[1]):
+        x[:, t + 1] = a.dot(x[:, t]) + inputs[:, t]
+    return x
+
+
 # -- inputs ------------------------------------------------------------------------------------------------------------
 def _rng():
     return np.random.default_rng(5)
@@ -371,6 +433,15 @@ def _edges(n):
 def _training(n):
     x = _normal(n, 5)
     return x, x @ np.arange(5.0) + 0.1 * x[:, 0] ** 2, 100
+
+
+def _starts(n):
+    return np.concatenate([[0], np.cumsum(_rng().integers(0, 12, n))])
+
+
+def _ragged(n):
+    starts = _starts(n)
+    return starts, _rng().integers(0, n, starts[-1]), _normal(starts[-1]), _normal(n)
 
 
 def _knapsack(n):
@@ -419,5 +490,12 @@ _TABLE = (
     _program(pulls, "differences of all points, weighted", lambda n: (_normal(n, 3), _normal(n, n)), 20, 300, 2**10),
     _program(springs, "an object with methods", lambda n: (Chain(_normal(n)), 20), 30, 500, 64),
     _program(sparse_product, "an object that holds arrays", lambda n: (Rows(n), _normal(n)), 30, 1000, 64),
+    _program(ragged_product, "slices of rows of any length", _ragged, 30, 2000, 2**10),
+    _program(segment_means, "means of slices of any length", lambda n: (_starts(n), _normal(12 * n)), 30, 2000),
+    _program(visits, "a list of steps to take", lambda n: (_rng().integers(0, 4, n), 50), 40, 10_000),
+    _program(longest_calm, "None until something begins", lambda n: (_normal(n), 0.5), 40, 10_000),
+    _program(great_circles, "Python's math of each pair", lambda n: (_rng().random((n, 2)),), 10, 100),
+    _program(state_space, "a matrix times each column",
+             lambda n: (_normal(4, 4) / 4, _normal(4, n)), 40, 10_000, 2**14),
 )  # fmt: skip
 EVERYDAY = {program.name: program for program in _TABLE}
