@@ -274,13 +274,37 @@ def _resumable(settings: CompileSettings, compiler: Compiler, function: types.Fu
         return None
 
     def resume(
-        function: types.FunctionType, offset: int, answer: tuple[Any, ...], stays_plain: bool
+        function: types.FunctionType,
+        offset: int,
+        answer: tuple[Any, ...],
+        stays_plain: bool,
+        cells: tuple[types.CellType, ...],
     ) -> types.FunctionType:
         if not stays_plain:
             open_resume_points_after(cache, offset)
-        return resumed_function(cache, compiler, function, lambda _: answer, stays_plain)
+        given = functools.partial(_with_cells, answer, cells)
+        return resumed_function(cache, compiler, function, given, stays_plain)
 
     return Resumable(rewritten, resume)
+
+
+def _with_cells(answer: tuple[Any, ...], cells: Sequence[types.CellType], values: Sequence[Any]) -> tuple[Any, ...]:
+    """The answer for a frame that has cells of its own among the ``values`` that it starts with, its own ones first."""
+    own = dict(zip(map(id, cells), (value for value in values if type(value) is types.CellType), strict=False))
+    for cell in cells:
+        if cell != types.CellType():  # which is empty
+            own[id(cell)].cell_contents = cell.cell_contents
+
+    def moved(value: Any) -> Any:
+        if type(value) is not types.FunctionType or not any(id(cell) in own for cell in value.__closure__ or ()):
+            return value
+        closure = tuple(own.get(id(cell), cell) for cell in value.__closure__ or ())
+        made = types.FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, closure)
+        made.__qualname__, made.__kwdefaults__ = value.__qualname__, value.__kwdefaults__
+        return made
+
+    *route, held = answer
+    return (*route, tuple(map(moved, held)))
 
 
 def _options(cache: FunctionCache) -> CaptureOptions:

@@ -411,6 +411,22 @@ def test_a_called_function(what):
     goes_on(text + "def f(x, limit):\n" + textwrap.indent(textwrap.dedent(after).strip(), "    "))
 
 
+def test_a_comprehension_of_a_called_function_with_closure_variables():
+    """Its function shares variables with the called one: both frames have the same cells again."""
+    goes_on(
+        """
+        def args(limit): return np.zeros(20), limit
+        def run(x, limit):
+            k = 0.5
+            return [x[i % 3] * k + i for i in range(limit) if i % 64 == 0 and not stop]
+        def f(x, limit):
+            found = run(x, limit)
+            return len(found), found
+        """,
+        most=4_000_000,
+    )
+
+
 LOOPS_BEFORE = {  # lines before the loop, in it, and what is returned besides the iterations
     "a number": ("s = 0.0\nfor j in range(50): s = s * 0.5 + x[j % 3]", "x[i % 3] += 1.0", "s, x"),
     "what it writes": ("for j in range(50): x[j % 3] += 2.0", "x[i % 3] += 1.0", "x, j"),

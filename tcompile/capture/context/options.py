@@ -17,13 +17,15 @@ from tcompile.records import dataclass
 
 @dataclass(frozen=True)
 class Resumable:
-    """The rewritten code of a function that was followed, and ``resume(function, offset, answer, stays_plain)``.
+    """The rewritten code of a function that was followed, and ``resume(function, offset, answer, stays_plain, cells)``.
 
     ``resume`` returns a function of the rewritten code. Its frame goes to the place in ``answer`` as soon as it starts.
+    ``cells`` hold its closure variables meanwhile: it takes over their contents, and a function that it calls next has
+    the frame's cells in their place.
     """
 
     rewritten: Rewritten
-    resume: Callable[[types.FunctionType, int, tuple[Any, ...], bool], types.FunctionType]
+    resume: Callable[[types.FunctionType, int, tuple[Any, ...], bool, tuple[types.CellType, ...]], types.FunctionType]
 
 
 @dataclass(frozen=True)

@@ -18,9 +18,13 @@ from tcompile.bytecode.analysis import METHOD
 from tcompile.bytecode.dialect import D
 from tcompile.capture.context.options import Resumable
 from tcompile.capture.guards.sources import ParameterSource
-from tcompile.capture.values.base import Context, Null, Rebuilder, Value, settled
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import Context, FrameView, Null, Rebuilder, Value, settled
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
+from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator, Zipped
+from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.span import ListSlice
 from tcompile.graph.sizes import Size
 
@@ -52,6 +56,26 @@ class LateCall(Value):
         self.point = found.rewritten.analysis.points[frame.offset]
         if [not isinstance(value, Null) for value in frame.stack] != list(self.point.slots):
             raise NoContinuation("the stack of a called function is not as it should be")
+        self.cells = [frame.cells[name] for name in frame.code.co_cellvars if name in frame.cells]
+        if len(self.cells) != len(frame.code.co_cellvars) or not self._has_cells_alone():
+            raise NoContinuation("others hold the closure variables of a called function")
+
+    def _has_cells_alone(self) -> bool:
+        """Whether none but the function that it calls holds its closure variables: it gets those of its new frame."""
+        if not self.cells:
+            return True
+        return all(self._is_apart(value) for frame in self.frame.tx.frames for value in _held(frame))
+
+    def _is_apart(self, value: Any) -> bool:
+        if isinstance(value, LateCall | Null | Counted | ScalarValue | ArrayValue | Constant | _LATE):
+            return True
+        if isinstance(value, MethodValue):
+            return self._is_apart(value.function)
+        if isinstance(value, FunctionValue) and value.function is not None:  # not made by the code that is captured
+            return True
+        if isinstance(value, SequenceValue) and value.source is None:
+            return all(isinstance(item, ListSlice) or self._is_apart(item) for item in value.held)
+        return isinstance(value, Value) and value.source is not None
 
     def rebuild(self, program: Rebuilder) -> str:
         """The code of the function."""
@@ -62,7 +86,14 @@ class LateCall(Value):
         values = "".join(f"{'UNBOUND' if value is None else program.rebuild(value)}, " for value in held)
         route = "".join(f"{bit}, " for bit in self.found.rewritten.route(frame.offset))
         answer = f"{self.point.offset}, (None, {route}({values}))"
-        return f"{program.constant(self.found.resume)}({code}, {answer}, {self.is_scalar})"
+        cells = "".join(f"{program.rebuild(cell)}, " for cell in self.cells)
+        return f"{program.constant(self.found.resume)}({code}, {answer}, {self.is_scalar}, ({cells}))"
+
+
+def _held(frame: FrameView) -> Iterator[Any]:
+    """What a frame holds."""
+    yield from frame.locals.values()
+    yield from frame.stack
 
 
 def go_back_to_call(caller: Frame, called: Frame) -> None:
@@ -89,8 +120,6 @@ def _in_place_of(value: Value, called: Frame) -> Value:
 def resumable(frame: Frame) -> Resumable:
     """The rewritten code of the frame's function, if the frame is at a resume point. Raises NoContinuation."""
     code, function, ask = frame.code, frame.function.function, frame.tx.options.resumable
-    if code.co_cellvars:
-        raise NoContinuation("the loop's function has closure variables of its own")
     if function is None:  # the captured code has made it
         cells = tuple(types.CellType() for _ in code.co_freevars)
         function = types.FunctionType(code, frame.function.globals, code.co_name, None, cells)
@@ -242,6 +271,9 @@ class LateIterator(Value):
     def rebuild(self, program: Rebuilder) -> str:
         """A new iterator over the remaining items."""
         return _advanced(program, self.items, self.taken(program))
+
+
+_LATE = LateInt | LateNumber | LateRange | LateLetter | LateItems | LateEnumerated | LateIterator
 
 
 class LateSpan(ListSlice):

@@ -36,9 +36,9 @@ class V:
 
     Kinds are those of registers, or tuples: ``("array", number)``, ``("row", number, indices)``, ``("tuple", kinds)``,
     ``("object", identity)``; a slice of a row, ``("slice", number, indices before it)``, the items of an array at such
-    indices, ``("taken", number, kind of the slice)``, the products of two, ``("product", kinds)``, and methods of these,
-    ``("reduced", name, kind)`` and ``("dotted", name, kind)``; a ``slice`` object, ``("key", kinds of the bounds)``; a
-    str ``("text", number)``, by the array of its code points, and a character of one, ``("letter",)``; a list,
+    indices, ``("taken", number, kind of the slice)``, the products of two, ``("product", kinds)``, and methods of them,
+    ``("reduced", name, kind)`` and ``("dotted", name, kind)``; a ``slice`` object, ``("key", kinds of bounds)``; a str
+    ``("text", number)``, by the array of its code points, and a character of one, ``("letter",)``; a list,
     ``("list", number)``, and its method, ``("append", number)``; a random generator,
     ``("generator", number of its state, family, class, identity)``, and a method of one,
     ``("draw", number, family, what, numbers of what else it keeps)``; iterators ``("range", step)``,
