@@ -199,7 +199,7 @@ class FunctionCache:
     look: Look | None = None  # the code that reads its caller's frame: the function stays plain
     stays_plain: bool = False  # nothing is compiled for it
     trial: CallChooser | None = None  # the timing trial, while the outcome is open or plain calls are faster
-    is_decided: bool = False  # whether there was a trial whose verdict holds for good
+    is_decided: bool = False  # whether there was a trial that no other may follow
     lock: threading.RLock = field(default_factory=process.lock)
 
     @property

@@ -8,16 +8,15 @@ trial begins.
 Why: for these functions the gain cannot be predicted, only measured.
 
 Other functions are never on trial, since kernels are faster than NumPy by design. Neither are functions that can
-observe being compiled. Functions whose kernels may round differently than NumPy are on trial once, and the verdict
-holds for good: after the trial, two calls with the same arguments give the same bits, whatever the clock says. Of the
-others, only a kind of call that first comes during the fallback period may be compiled later.
+observe being compiled. Functions whose kernels may round differently than NumPy are on trial once: after it, two calls
+with the same arguments give the same bits, unless calls that take much longer end the fallback period in between; then
+the function stays compiled.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from math import inf
 from sys import gettrace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -69,7 +68,7 @@ class Trial:
         self.trial_number = trial_number  # number of trials, this one included
         self.hits: dict[Entry, int] = {}  # hits of each entry before the first compiled call
         self.iterations = 0  # that Python had run of any loops before it
-        self.is_final = False  # whether the verdict holds for good
+        self.is_final = False  # whether no other trial follows
         self.compiled: list[float] = []
         self.plain: list[float] = []
         self.limit = 0.0  # in a fallback period: a plain call beyond these seconds may be worth compiling
@@ -111,7 +110,7 @@ class Trial:
         return timed
 
     def _look_at_bits(self) -> None:
-        """Makes the verdict final where compiled calls may have other bits than plain ones."""
+        """Makes this the only trial where compiled calls may have other bits than plain ones."""
         if not self.is_final and not _is_exact(self.cache):
             self.is_final = self.cache.is_decided = True
 
@@ -167,14 +166,14 @@ class Trial:
         if plain > GAIN * compiled - (DISPATCH if self.alone else 0):
             self._end()
         else:
-            self.limit = inf if self.is_final else LARGER * max(self.plain) + NOISE
+            self.limit = LARGER * max(self.plain) + NOISE
             detail = f"{compiled * 1e6:.0f} us compiled, {plain * 1e6:.0f} us plain"
             bus.emit(FellBack(**self.cache.about, reason="plain Python takes less time", detail=detail))
             self.native_calls = native.resting_plan(self.limit, self.patience)
 
     def _end(self, again: bool = False) -> None:
         if self.cache.trial is self:
-            again = again and self.trial_number < MOST
+            again = again and self.trial_number < MOST and not self.is_final
             self.cache.trial = Trial(self.cache, self.alone, self.trial_number + 1) if again else None
 
 

@@ -182,10 +182,24 @@ def test_other_bits_are_tried_once_and_the_verdict_stays(function, gain, monkeyp
         compiled(x)
     rests = compiled.cache.trial is not None
     assert rests == bool(gain)
-    for size in (50, 5000, 7):  # other sizes, and much longer calls, change nothing
+    for size in (50, 5000, 7):  # other sizes change nothing
         x = np.linspace(0.1, 2, size)
         assert len({compiled(x).tobytes() for _ in range(20)}) == 1
         assert (compiled.cache.trial is not None) == rests
+
+
+def test_other_bits_are_compiled_for_good_after_a_rest(monkeypatch):
+    slower(monkeypatch)
+    compiled, x = tcompile.compile(iterations_in_other_ways), np.linspace(0.1, 2, 50)
+    for _ in range(8 + 2 * trials.SAMPLES):
+        compiled(x)
+    rest = compiled.cache.trial
+    rest.limit = rest.excess = 0.0
+    monkeypatch.setattr(trials, "PATIENCE", -1.0)  # as after calls that take long
+    compiled(x)
+    for _ in range(30):
+        compiled(x)
+        assert compiled.cache.trial is None
 
 
 def test_machine_code_calls_what_rests_until_calls_take_much_longer(monkeypatch):
