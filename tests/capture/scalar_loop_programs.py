@@ -56,7 +56,36 @@ class Writer(Lines):
             f"({one} {sign} {two})", f"({one} {sign} {two})", f"({one} {sign} {two})", f"min({one}, {two})",
             f"max({one}, {two})", f"abs({one})", f"-{one}", f"({one} if {self.test(depth + 1)} else {two})",
             f"float({one})", f"int({one})", f"({one} or {two})", f"math.sqrt({one})", f"np.sqrt(abs({one}))",
+            self.of_math(one, two), self.of_part(), self.of_table(),
         )  # fmt: skip
+
+    def of_math(self, one: str, two: str) -> str:
+        """A function of Python's ``math``, or one of its like."""
+        whole = [self.pick(*INTS, *self.counters, "b[1]", "h[2]") for _ in range(2)]
+        return self.pick(
+            f"math.{self.pick('atan2', 'hypot', 'fmod', 'copysign', 'remainder', 'pow')}({one}, {two})",
+            f"math.{self.pick('trunc', 'floor', 'erf', 'cbrt', 'degrees', 'isfinite')}({one})", f"round({one})",
+            f"math.gcd({', '.join(whole)})", f"math.comb({whole[0]}, 2)", f"divmod({one}, {two})[1]",
+            f"np.{self.pick('square', 'sign', 'floor', 'isnan')}(float({one}))", f"pow({one}, 2)",
+        )  # fmt: skip
+
+    def part(self) -> str:
+        """A slice with bounds that may depend on data, or items of an array at the indices of one."""
+        bounds = [self.pick("", "2", "-2", "k", "c", "b[0]", *self.counters * 2, *(f"{c} + 3" for c in self.counters))
+                  for _ in range(2)]  # fmt: skip
+        name = self.pick("a", "a", "v", "m[1]", "m[c % 4]")
+        key = f"{':'.join(bounds)}"
+        return self.pick(f"{name}[{key}]", f"{name}[{key}]", f"m[2, {key}]", f"a[b[{key}]]")
+
+    def of_part(self) -> str:
+        part, index = self.part(), self.pick("0", "-1", "k", *self.counters)
+        return self.pick(f"{part}.sum()", f"np.sum({part})", f"len({part})", f"{part}[{index}]", f"{part}.size")
+
+    def of_table(self) -> str:
+        """A number of a tuple or list, by an index that varies."""
+        index = self.pick(*(f"{c} % 3" for c in ("k", *self.counters)), *self.counters, "k", "b[0]")
+        table = self.pick("(3, 1, 2)", "[0.5, -0.0, 1e9]", "(True, False, True)", "(1, 2.0, 3)", "steps", "weights")
+        return f"{table}[{index}]" if table != "steps" else f"steps[{index}][{self.pick('0', '1')}]"
 
     def letter(self) -> str:
         return self.pick(f"w[{self.index(8)}]", *self.letters * 2)
@@ -74,6 +103,8 @@ class Writer(Lines):
         sign = self.pick("<", "<=", "==", "!=", ">", ">=")
         if self.random.random() < 0.12:
             return self.of_letters(sign)
+        if self.random.random() < 0.05:
+            return self.pick("z is None", "z is not None", "not z")
         text = f"{self.number(depth + 1)} {sign} {self.number(depth + 1)}"
         if depth < 2:
             text = self.pick(text, text, f"({text}) and {self.test(depth + 1)}", f"not ({text})",
@@ -81,7 +112,7 @@ class Writer(Lines):
         return text
 
     def statement(self) -> None:
-        kind = self.random.randrange(20)
+        kind = self.random.randrange(22)
         if kind < 4:
             self.add(f"{self.element()} = {self.number()}")
         elif kind < 6:
@@ -123,6 +154,13 @@ class Writer(Lines):
             self.counters.pop()
         elif kind == 15:
             self.row()
+        elif kind == 20:
+            self.add(f"z = {self.pick('None', 'None', *INTS, *self.counters, 's')}")
+        elif kind == 21 and self.depth < 4 and self.counters:
+            self.add(f"for y in {self.part()}:")
+            self.counters.append("y")
+            self.block()
+            self.counters.remove("y")
         elif kind == 19 and self.depth < 4 and self.counters:
             self.caught()
         elif kind == 18:
@@ -215,7 +253,8 @@ class Writer(Lines):
 
     def program(self) -> str:
         self.lines = ["def f(a, b, m, q, h, size, w):"]
-        self.add("k, n, c, s, t, v = 0, 5, 1, 0.5, a[1], a[::-1]")
+        self.add("k, n, c, s, t, v, z = 0, 5, 1, 0.5, a[1], a[::-1], None")
+        self.add("steps, weights = [(0, 1), (1, 0), (0, -1)], (s, 0.25, a[0] * 2)")
         self.add(f"found = [{self.pick('', '', '', 'k')}]")
         for _ in range(self.random.randint(1, 3)):
             for _ in range(self.pick(0, 0, 1, 2)):
@@ -225,7 +264,9 @@ class Writer(Lines):
             self.comprehension()
         if self.pick(True, False):
             self.whole()
-        self.add(f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't', 'v', 'v[2:], m[1]')}, n, a[0], found")
+        self.add(
+            f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't', 'v', 'v[2:], m[1]')}, n, a[0], found, z"
+        )
         return "\n".join(self.lines) + "\n"
 
 

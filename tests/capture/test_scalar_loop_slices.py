@@ -84,6 +84,9 @@ def test_rows_and_strides():
     "out[i] = v[row[i]:row[i + 1]:2].sum()",
     "out[i] = v[row[i]:row[i + 1]].max(initial=0)",
     "x[i] = 2.0\nout[i] = x[cols[:4]].sum()",
+    "s = x[cols[:9]]\ncols[0] = i\nout[i] = s[0]",
+    "s = x[cols[row[i]:row[i + 1]]]\nout[i] = s[0] if len(s) else 0",
+    "s = x[cols[row[i]:row[i + 1]]]\nif i % 2: out[i] = s.sum()",
     "s = x[cols[:9]]\nx[:] = 0.0\nout[i] = s[0]", "s = x[cols[:9]]\nx[cols[0]] = i\nout[i] = s[0]",
 ])  # fmt: skip
 def test_what_raises_or_is_something_else(text):

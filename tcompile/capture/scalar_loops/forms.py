@@ -55,4 +55,17 @@ def pairwise_sum(x: Any, n: int, zero: Any, divisor: Any, sizes: Any, sums: Any)
         sizes[depth - 1] = 0
 
 
-__all__ = ["pairwise_sum"]
+def indexed(found: Any, x: Any, key: Any, n: int) -> Any:
+    """``found``, if ``key`` holds ``n`` indices of items of ``x``: NumPy looks at all of them at once.
+
+    >>> indexed("x[key]", [5, 6, 7], [2, 0], 2)
+    'x[key]'
+    """
+    k = 0
+    while k < n:
+        x[key[k]]
+        k += 1
+    return found
+
+
+__all__ = ["indexed", "pairwise_sum"]

@@ -4,7 +4,7 @@ Input: a ``Translator``, and an array with a slice (``v[row[i]:row[i + 1]]``), o
 Output: values of the kinds ``slice``, ``taken`` and ``product``, whose items are loaded where they are used.
 Why: the rows of a sparse matrix, segments and windows have sizes that depend on data. No array is made for them.
 
-An array that the loop writes is not ``taken``: NumPy copies the items at once, and not where they are used.
+NumPy copies the items of ``x[cols]`` at once. So all indices are checked there, and the loop may write neither array.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tcompile.capture.scalar_loops.builder import Refused, V, is_none, is_number
-from tcompile.capture.scalar_loops.forms import pairwise_sum
+from tcompile.capture.scalar_loops.forms import indexed, pairwise_sum
 from tcompile.capture.scalar_loops.translator import METHODS, Translator
 from tcompile.graph.ops.scalar_loop import dtype_of
 
@@ -68,8 +68,10 @@ def taken(t: Translator, value: V, key: V) -> V:
         raise Refused("several axes indexed by a slice")
     if key.kind[0] != "slice" or t.around.array_type(key.kind[1]).dtype.kind not in "iu":
         raise Refused("an array indexed by something else than a slice of ints")
-    t.around.reads_only(array)
-    return V(("taken", array, key.kind), key.registers)
+    for read in (array, key.kind[1]):
+        t.around.read_only(read)
+    found = V(("taken", array, key.kind), key.registers)
+    return t.call(t.object(t.around.form(indexed)), [found, value, key, length(t, key)], ())
 
 
 def length(t: Translator, value: V) -> V:

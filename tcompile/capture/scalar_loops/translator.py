@@ -125,7 +125,7 @@ class Surroundings:
         length: the arrays of a list, the length of which is asked.
         space: these, and how many items they hold, before an append; None where all have room.
         instruction: the name of the instruction that a call of a library's function is, or None.
-        reads_only: refuses loops that write an array.
+        read_only: notes an array that the loop may not write.
         scratch: arrays of 64 ints and 64 floats for the stack of a sum.
         form: a function of ours as a value that can be called.
         is_exact: whether results have to have NumPy's very bits.
@@ -145,7 +145,7 @@ class Surroundings:
     length: Callable[[int], Room]
     space: Callable[[Translator, int], tuple[Room, V] | None]
     instruction: Callable[[Any], str | None]
-    reads_only: Callable[[int], None]
+    read_only: Callable[[int], None]
     scratch: Callable[[], tuple[int, int]]
     form: Callable[[Any], Any]
     is_exact: Callable[[], bool]
