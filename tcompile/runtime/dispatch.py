@@ -115,8 +115,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
     # CPython orders them by name.
     __slots__ = (
         "_Called_tables", "__attached", "__bind", "__cache", "__cells", "__code", "__compiler", "__count", "__dict__",
-        "__function", "__generation", "__in_rewritten", "__once", "__plain", "__plain_code", "__private", "__resting",
-        "__settings", "__simple", "__suspends", "__timed", "__weakref__",
+        "__function", "__generation", "__in_rewritten", "__once", "__plain", "__plain_code", "__private", "__settings",
+        "__simple", "__suspends", "__timed", "__weakref__",
     )  # fmt: skip
 
     def __init__(
@@ -139,8 +139,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         self.__bind: types.FunctionType | None = None  # made on first use
         self.__plain, self.__timed = Run(function), Run(function)
         self.__in_rewritten: tuple[types.CodeType | None, Run] = (None, self.__plain)
-        self.__attached: tuple[Entry, ...] = ()  # the entries for which machine code has plans
-        self.__resting: CallPlan | None = None  # the plan of a function that rests, which machine code has instead
+        # The entries for which machine code has plans, or the plan of a function that rests.
+        self.__attached: tuple[Entry | CallPlan, ...] = ()
         self._refresh()
 
     # -- calling -------------------------------------------------------------------------------------------------------
@@ -287,19 +287,19 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         if self.__once or (self.__cache.trial is not None and self.__cache.trial.alone):
             return
         if config.native_calls and not bus.listened[0]:  # while listeners wait for events of calls, Python makes them
-            if set(entries) != set(self.__attached) or self.__resting is not None:
+            if set(entries) != set(self.__attached):
                 if reentry.is_inside():
                     return
                 native.attach(self, _TABLES, self.__function, entries)
-                self.__resting = None
             self.__attached = entries
 
     def _attach_resting(self, plan: CallPlan) -> None:
         """Lets machine code call the plain function while it rests."""
-        if self.__resting is plan or self.__once or not config.native_calls or bus.listened[0] or reentry.is_inside():
+        plans = (plan,)
+        if self.__attached == plans or self.__once or not config.native_calls or bus.listened[0] or reentry.is_inside():
             return
         native.attach_resting(self, _TABLES, self.__function, plan)
-        self.__resting, self.__attached = plan, ()
+        self.__attached = plans
 
     def _run_of(self, code: types.CodeType) -> Run:
         """Returns the function with its rewritten code."""
@@ -343,7 +343,7 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
             self.__private = FunctionCache.of(function, self.__settings)
         self.__cache = self.__private or function_cache(function, self.__settings)
         self.__generation = caches.generation[0]
-        self.__attached, self.__resting = (), None
+        self.__attached = ()
         # The code for which nothing is compiled.
         self.__plain_code: types.CodeType | None = code if self.__cache.stays_plain else None
 

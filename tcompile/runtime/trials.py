@@ -58,7 +58,7 @@ class Trial:
     """
 
     __slots__ = (
-        "alone", "cache", "compiled", "excess", "hits", "inside", "is_final", "iterations", "limit", "native_calls",
+        "alone", "cache", "compiled", "excess", "hits", "inside", "iterations", "limit", "native_calls",
         "plain", "sample", "trial_number",
     )  # fmt: skip
 
@@ -68,7 +68,6 @@ class Trial:
         self.trial_number = trial_number  # number of trials, this one included
         self.hits: dict[Entry, int] = {}  # hits of each entry before the first compiled call
         self.iterations = 0  # that Python had run of any loops before it
-        self.is_final = False  # whether no other trial follows
         self.compiled: list[float] = []
         self.plain: list[float] = []
         self.limit = 0.0  # in a fallback period: a plain call beyond these seconds may be worth compiling
@@ -111,8 +110,7 @@ class Trial:
 
     def _look_at_bits(self) -> None:
         """Makes this the only trial where compiled calls may have other bits than plain ones."""
-        if not self.is_final and not _is_exact(self.cache):
-            self.is_final = self.cache.is_decided = True
+        self.cache.is_decided = self.cache.is_decided or not _is_exact(self.cache)
 
     def _is_inner_call(self) -> bool:
         """Whether the call is part of a recursion that began before the trial: its arguments are smaller ones."""
@@ -173,7 +171,7 @@ class Trial:
 
     def _end(self, again: bool = False) -> None:
         if self.cache.trial is self:
-            again = again and self.trial_number < MOST and not self.is_final
+            again = again and self.trial_number < MOST and not self.cache.is_decided
             self.cache.trial = Trial(self.cache, self.alone, self.trial_number + 1) if again else None
 
 
