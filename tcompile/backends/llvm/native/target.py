@@ -136,6 +136,7 @@ _PATIENCE = 0.5  # seconds until a caller checks whether the thread that it wait
 T = TypeVar("T")
 
 
+_turns = process.lock()  # held while the switch interval is a long one
 _starting = process.lock()  # taken by each thread of ``_run_in_thread`` as it begins its work
 _working: set[Any] = set()  # for each such thread a lock, which it holds to its end
 _forks = 0  # the number of forks in this process's ancestry
@@ -242,12 +243,10 @@ def undisturbed(run: Callable[[], T], wait: Callable[[int, float], int]) -> T:
 
     ``wait(address, seconds)`` waits for a byte to be set, without the GIL and without a look at signals.
     """
-    interval, over = sys.getswitchinterval(), array.array("b", [0])
-    sys.setswitchinterval(_UNDISTURBED)
-    try:
+    with _long_turns():
         if threading.current_thread() is not threading.main_thread():
             return run()
-        made: list[T] = []
+        made, over = list[T](), array.array("b", [0])
 
         def work(_: object) -> None:
             try:
@@ -257,8 +256,21 @@ def undisturbed(run: Callable[[], T], wait: Callable[[int, float], int]) -> T:
 
         _run_in_thread(work, lambda: wait(over.buffer_info()[0], _PATIENCE))()
         return made.pop()
+
+
+@contextmanager
+def _long_turns() -> Iterator[None]:
+    """A block in which other threads wait long for the GIL. Only one thread at a time restores the interval."""
+    if not _turns.acquire(blocking=False):
+        yield
+        return
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_UNDISTURBED)
+    try:
+        yield
     finally:
         sys.setswitchinterval(interval)
+        _turns.release()
 
 
 def immortal(value: Any) -> Any:
