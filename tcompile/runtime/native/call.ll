@@ -38,7 +38,6 @@ declare ptr @_PyObject_MakeTpCall(ptr, ptr, ptr, i64, ptr) nounwind
 declare ptr @PyArray_NewFromDescr(ptr, ptr, i32, ptr, ptr, ptr, i32, ptr) nounwind
 declare ptr @PyArray_Scalar(ptr, ptr, ptr) nounwind
 declare i32 @tc_parallel(ptr, ptr, i64, i64) nounwind
-declare i64 @tc_now() nounwind
 declare ptr @llvm.frameaddress.p0(i32)
 declare i64 @llvm.abs.i64(i64, i1)
 declare { i64, i1 } @llvm.sadd.with.overflow.i64(i64, i64)
@@ -48,6 +47,7 @@ declare { i64, i1 } @llvm.smul.with.overflow.i64(i64, i64)
 @PyExc_RecursionError = external global ptr
 @PyArray_Type = external global i8
 
+; tc_now is that of this system (system/*_clock.ll).
 ; Provided by Python: words of other modules that each call reads, and immortal objects.
 @generation = external global i64
 @departed = external global i64

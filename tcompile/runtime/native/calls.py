@@ -19,7 +19,7 @@ import numpy as np
 
 from tcompile import stance, system
 from tcompile.backends import helpers
-from tcompile.backends.llvm.native import abi, interrupts, memory, target, threads
+from tcompile.backends.llvm.native import abi, memory, target, threads
 from tcompile.callers import raise_if_callers
 from tcompile.config import Config, config
 from tcompile.observe import bus
@@ -69,12 +69,11 @@ def machine() -> _Machine | str:
     }  # fmt: skip
     try:
         ir = abi.c_string("full_text", _FULL) + abi.method_def("check_method", "check_stack", "check_stack()")
-        ir += target.source("call.ll", values, __package__)
+        ir += target.source("call.ll", values, __package__) + system.text("clock")
         symbols = {name: target.immortal(held).buffer_info()[0] for name, held in words.items()}
         symbols["debugger"] = layout.debugger_name() or target.immortal(array.array("q", [0])).buffer_info()[0]
         symbols |= {name: id(target.immortal(held)) for name, held in objects.items()}
         symbols["tc_parallel"] = threads.code()["tc_parallel"]
-        symbols["tc_now"] = interrupts.functions()["tc_now"]
         symbols |= abi.symbols(ir)
         # More effort in instruction selection takes ten times as long, and makes a call a tenth faster.
         names = ["call", "enter", "rebound", "check_method", *OPERATIONS]
