@@ -336,6 +336,25 @@ def test_deep_recursion():
     broken(lambda a: count(a, 200), x, "recursion", "count(a, n - 1)")
 
 
+def halves(a):
+    if len(a) == 1:
+        return a
+    even, odd = halves(a[::2]), halves(a[1::2])
+    return np.concatenate([even + odd * 0.5, even - odd * 0.5])
+
+
+def test_a_recursion_that_doubles_is_not_followed_to_its_end():
+    """A tree of calls would be one graph of thousands of operations."""
+    a = np.arange(256.0)
+    compiled = tcompile.compile(halves)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(a), halves(a))
+    assert "recursion" in {broke.reason.id for broke in compiled.cache.breaks}
+    assert max(len(graph.nodes) for graph in compiled.graphs) < 200
+    followed = tcompile.compile(halves, fullgraph=True)  # which asks for one graph
+    np.testing.assert_array_equal(followed(a[:16]), halves(a[:16]))
+
+
 def test_star_recursion():
     def f(*args):
         return args[0] if len(args) == 1 else args[0] + f(*args[1:])

@@ -12,6 +12,7 @@ better than another entry.
 from __future__ import annotations
 
 import types
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from inspect import getattr_static
@@ -35,6 +36,9 @@ class Profile:
     needed: set[str] = field(default_factory=set)  # the places of floats and NumPy ints whose values captures need,
     fixed: dict[str, set[Any]] = field(default_factory=dict)  # and the values with entries of their own
     results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and their contents
+    deep: weakref.WeakSet[types.CodeType] = field(
+        default_factory=weakref.WeakSet
+    )  # recursion that is not followed again
 
     def axes(
         self, place: str, shape: tuple[int, ...], dynamic: bool | None, marks: Mapping[int, AxisMark] = NO_MARKS

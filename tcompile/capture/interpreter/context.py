@@ -11,7 +11,6 @@ import itertools
 import math
 import re
 import types
-import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
 from typing import Any, Protocol, TypeAlias
@@ -77,7 +76,6 @@ from tcompile.strict import strict
 
 MAX_DEPTH = 64
 MOST_OF_RECURSION = 1_000  # instructions of a capture, beyond which it follows no function that calls itself
-_deep: weakref.WeakSet[types.CodeType] = weakref.WeakSet()  # functions that went beyond, and are not tried again
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # constant folding of these raises no warning
 _FIXED_MODULES = ("math", "operator", "builtins", "itertools")
@@ -768,8 +766,8 @@ class Capture:
         if not limited or all(frame.code is not code for frame in self.frames):
             return
         if self.instructions > MOST_OF_RECURSION:
-            _deep.add(code)
-        if code in _deep:
+            self.profile.deep.add(code)
+        if code in self.profile.deep:
             raise CannotCapture("recursion", f"{function.describe()} calls itself many times.")
 
     # -- where we are ------------------------------------------------------------------------------------------------
