@@ -216,6 +216,23 @@ def of_flags(d):
     return found
 
 
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.uint8, np.bool_, float, bool])
+def test_items_keep_their_kinds(kind):
+    items = (kind(1), kind(0))
+
+    def f(x):
+        found = None
+        for i in range(len(x)):
+            found = items[i % 2]
+            x[i] = found
+        return found, x
+
+    compiled = tcompile.compile(f)
+    for n in (30, 31):
+        assert repr(compiled(np.zeros(n))) == repr(f(np.zeros(n)))
+    assert ("scalar_loop" in ops(compiled)) == (kind not in (np.int32, np.uint8, np.bool_))  # constants of NumPy's
+
+
 @pytest.mark.parametrize("function", [walks, lambda d: kept_in_a_tuple(d, 1.5, 2.0), of_flags])
 def test_items_of_tuples_and_lists_by_an_index_that_varies(function):
     (compiled,) = check(function, lambda: [np.arange(40) * 7 % 4], ulp=0, backends=["llvm"])

@@ -376,7 +376,7 @@ class Translator(Instructions):
             array = self.around.table(column)
             kind, dtype = column[0].kind, self.around.array_type(array).dtype
             found = self.add("load", f"np.{dtype.name}", array, *self.indices(array, key))
-            columns.append(self.add(kind, kind, found.register))
+            columns.append(found if is_numpy(kind) else self.add(kind, kind, found.register))
         self.accesses += 1
         return self.pack(columns) if items[0].kind[0] == "tuple" else columns[0]
 
