@@ -1,8 +1,8 @@
 """Call overhead beside NumPy's own: of functions, methods, and four arguments of mixed kinds.
 
 Input: the peers that were loaded.
-Output: for each kind of call, µs of the plain function and of the compiled one, on 8 elements, and of the compiled form
-of a function that returns an attribute: the call alone.
+Output: for each kind of call, µs of the plain function and of the compiled one, on 8 elements, of the compiled form of a
+function that returns an attribute: the call alone, and of one that is left to plain Python.
 Why: on small arrays the call dominates.
 """
 
@@ -32,6 +32,10 @@ def relu(x):
 
 def mixed(x, scale, shift=0.5, *, other):
     return x * scale + shift * other
+
+
+def at_rest(x):
+    return x + 1
 
 
 class Layer:
@@ -69,6 +73,7 @@ def measure(peers: Sequence[Peer], rounds: int) -> list[dict[str, Any]]:
     pair("np.maximum(x + 1, 0) * 2", relu, x)
     pairs.append(("method: x * self.weight", lambda: layer.plain(x), lambda: layer.method(x)))
     pair("four arguments: x * scale + shift * other", mixed, x, 2.0, 0.25, other=y)
+    pair("at rest: objects + 1", at_rest, np.array([1, 2.5, 3], dtype=object))
     for title, plain, fast in pairs:
         for run in (plain, fast):
             _batch(run, 200)
