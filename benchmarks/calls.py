@@ -1,8 +1,8 @@
 """Call overhead beside NumPy's own: of functions, methods, and four arguments of mixed kinds.
 
 Input: the peers that were loaded.
-Output: for each kind of call, µs of the plain function and of the compiled one, on 8 elements, of the compiled form of a
-function that returns an attribute: the call alone, and of one that is left to plain Python.
+Output: for each kind of call, µs of the plain function and of the compiled one, on 8 elements; the same of a function
+that returns an attribute: the call alone, and of one that is left to plain Python.
 Why: on small arrays the call dominates.
 """
 

@@ -38,7 +38,7 @@ from tcompile.capture.loops.scalar_code import LoopCode
 from tcompile.capture.loops.scalar_lists import Lists
 from tcompile.capture.loops.scalar_members import Members, Sets
 from tcompile.capture.loops.scalar_values import Values
-from tcompile.capture.scalar_loops import opcodes, python_math  # noqa: F401  # fill the translator's tables
+from tcompile.capture.scalar_loops import library_functions, opcodes, python_math  # noqa: F401  # fill the tables
 from tcompile.capture.scalar_loops.builder import LETTER
 from tcompile.capture.scalar_loops.extent import extent, stored
 from tcompile.capture.scalar_loops.kinds import is_held, is_kept, without_numbers, words_of_all

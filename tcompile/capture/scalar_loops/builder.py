@@ -61,6 +61,13 @@ def is_number(value: V) -> bool:
     return isinstance(value.kind, str)
 
 
+def numbers_of(arguments: Sequence[V], fewest: int = 1, most: int | None = None) -> list[V]:
+    """Returns so many arguments, which have to be numbers."""
+    if not fewest <= len(arguments) <= (most or fewest) or not all(map(is_number, arguments)):
+        raise Refused("a call with other arguments")
+    return list(arguments)
+
+
 def is_none(value: V) -> bool:
     """Whether it is None, which its kind tells."""
     return value.kind[0] == "object" and value.known is None
@@ -239,4 +246,15 @@ class Instructions:
         self.block.lines.append(("require", -1, condition.register))
 
 
-__all__ = ["LETTER", "NUMBERS", "Block", "Instructions", "Refused", "V", "is_none", "is_number", "parts_of"]
+__all__ = [
+    "LETTER",
+    "NUMBERS",
+    "Block",
+    "Instructions",
+    "Refused",
+    "V",
+    "is_none",
+    "is_number",
+    "numbers_of",
+    "parts_of",
+]

@@ -1,4 +1,4 @@
-"""Handlers of bytecode instructions and known functions in scalar code.
+"""Handlers of bytecode instructions and of Python's built-in functions in scalar code.
 
 Input: a ``Translator`` at an instruction, its stack, and for calls the arguments.
 Output: operations in the open block, or ``Refused``.
@@ -14,32 +14,22 @@ from typing import TypeAlias
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.scalar_loops import slices
-from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_none, is_number
-from tcompile.capture.scalar_loops.rng import Drawing, as_float, draw, in_order
-from tcompile.capture.scalar_loops.translator import CALLS, LIBRARY_CALLS, METHODS, NULL, STEPS, Room, Translator
+from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_none, is_number, numbers_of
+from tcompile.capture.scalar_loops.rng import Drawing, draw, in_order
+from tcompile.capture.scalar_loops.translator import CALLS, METHODS, NULL, STEPS, Room, Translator
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.random_generator import is_drawing
-from tcompile.graph.dtypes import named
 from tcompile.graph.ops.draws import DRAWS, method_of
 from tcompile.graph.ops.scalar_loop import (
     ARITHMETIC,
     COMPARISONS,
-    UFUNCS,
-    common,
     dtype_of,
     is_numpy,
-    operand_count,
 )
 
 _MOST_ITEMS = 16  # items of a tuple in a loop, each unrolled
 
 # -- calls -------------------------------------------------------------------------------------------------------------
-
-
-def _one(arguments: Sequence[V]) -> V:
-    if len(arguments) != 1 or not is_number(arguments[0]):
-        raise Refused("a call with other arguments")
-    return arguments[0]
 
 
 def _chosen(sign: str) -> Callable[[Translator, list[V]], V]:
@@ -65,7 +55,7 @@ def _chosen(sign: str) -> Callable[[Translator, list[V]], V]:
 
 
 def _abs(t: Translator, arguments: list[V]) -> V:
-    value = _one(arguments)
+    (value,) = numbers_of(arguments)
     if value.kind in ("np.bool",) or (is_numpy(value.kind) and dtype_of(value.kind).kind == "u"):
         return value
     return t.add("abs", "int" if value.kind == "bool" else value.kind, value.register)
@@ -73,7 +63,7 @@ def _abs(t: Translator, arguments: list[V]) -> V:
 
 def _converted(kind: str) -> Callable[[Translator, list[V]], V]:
     def run(t: Translator, arguments: list[V]) -> V:
-        value = _one(arguments)
+        (value,) = numbers_of(arguments)
         return value if value.kind == kind else t.add(kind, kind, value.register, known=None)
 
     return run
@@ -100,102 +90,6 @@ def _ordinal(t: Translator, arguments: list[V]) -> V:
     if value.kind != LETTER:
         raise Refused("ord of something else than a character")
     return V("int", value.registers)
-
-
-def _root(t: Translator, arguments: list[V]) -> V:
-    value = _one(arguments)
-    if value.kind == "int":  # NumPy takes no root of an int beyond 64 bits
-        value = t.add("np.int64", "np.int64", value.register)
-    if value.kind in ("float", "np.int64", "np.int32", "np.uint32"):
-        value = t.add("np.float64", "np.float64", as_float(t, value).register)
-    if value.kind not in ("np.float64", "np.float32"):
-        raise Refused(f"np.sqrt of {value.kind}")
-    return t.add("np.sqrt", value.kind, value.register)
-
-
-def _magnitude(t: Translator, arguments: list[V]) -> V:
-    value = _one(arguments)
-    if value.kind == "float":
-        value = t.add("np.float64", "np.float64", value.register)
-    if value.kind not in ("np.float64", "np.float32"):
-        raise Refused(f"np.abs of {value.kind}")
-    return t.add("abs", value.kind, value.register)
-
-
-def _ufunc(name: str) -> Callable[[Translator, list[V]], V]:
-    """Emits a ufunc of floats; for integers some give integers, or narrower floats."""
-    whole = () if name in ("floor", "ceil", "trunc", "rint") else ("int", "np.int64", "np.int32", "np.uint32")
-    count = operand_count(name)
-
-    def run(t: Translator, arguments: list[V]) -> V:
-        floats = sum(value.kind in ("float", "np.float64") for value in arguments)
-        known = all(value.kind in ("float", "np.float64", *whole) for value in arguments)
-        if len(arguments) != count or not known or (count > 1 and not floats):
-            raise Refused(f"np.{name} with other arguments")
-        return t.add(f"np.{name}", "np.float64", *(as_float(t, value).register for value in arguments))
-
-    return run
-
-
-def _float64(t: Translator, arguments: Sequence[V]) -> V:
-    value = _one(arguments)
-    if value.kind not in ("float", "np.float64"):
-        raise Refused("a ufunc of something else than a float64")
-    return value if value.kind == "np.float64" else t.add("np.float64", "np.float64", value.register)
-
-
-def _square(t: Translator, arguments: list[V]) -> V:
-    value = _float64(t, arguments)
-    return t.binary("*", value, value)
-
-
-def _sign(t: Translator, arguments: list[V]) -> V:
-    found = value = _float64(t, arguments)
-    zero = t.add("const", "np.float64", 0.0)
-    for sign, other in ((">", 1.0), ("<", -1.0), ("==", 0.0)):
-        holds, known = t.truth(t.binary(sign, value, zero)), t.add("const", "np.float64", other)
-        found = t.add("select", "np.float64", holds.register, known.register, found.register)
-    return found
-
-
-def _size_is(sign: str) -> Callable[[Translator, list[V]], V]:
-    """A comparison of a number's size with infinity."""
-
-    def run(t: Translator, arguments: list[V]) -> V:
-        size = t.add("abs", "np.float64", _float64(t, arguments).register)
-        return t.binary(sign, size, t.add("const", "np.float64", float("inf")))
-
-    return run
-
-
-def _is_nan(t: Translator, arguments: list[V]) -> V:
-    value = _float64(t, arguments)
-    return t.binary("!=", value, value)
-
-
-def _of_vector(function: Callable[..., V], count: int) -> Callable[[Translator, list[V]], V]:
-    def run(t: Translator, arguments: list[V]) -> V:
-        if len(arguments) != count or not all(map(slices.is_vector, arguments)):
-            raise Refused("a reduction of something else than a slice")
-        return function(t, *arguments)
-
-    return run
-
-
-def _scalar(name: str) -> Callable[[Translator, list[V]], V]:
-    kind = f"np.{name}"
-
-    def run(t: Translator, arguments: list[V]) -> V:
-        value = _one(arguments)
-        to = named(name)
-        if value.kind == kind:
-            return value
-        exact = common(value.kind, kind) == to if to.kind == "f" else value.kind in ("int", "bool")
-        if not exact:
-            raise Refused(f"np.{name} of {value.kind}")
-        return t.add(kind, kind, value.register)
-
-    return run
 
 
 def _draw(t: Translator, method: V, arguments: list[V]) -> V:
@@ -256,14 +150,6 @@ CALLS |= {
     id(min): _chosen("<"), id(max): _chosen(">"), id(abs): _abs, id(len): _length, id(ord): _ordinal,
     id(int): _converted("int"), id(float): _converted("float"), id(bool): _converted("bool"),
     id(range): lambda t, items: t.range(items),
-}  # fmt: skip
-LIBRARY_CALLS |= {
-    "np.sqrt": _root, "np.absolute": _magnitude, "np.fabs": _magnitude,
-    "np.square": _square, "np.sign": _sign, "np.isnan": _is_nan, "np.isinf": _size_is("=="),
-    "np.sum": _of_vector(slices.sum_of, 1), "np.dot": _of_vector(slices.product, 2),
-    "np.mean": _of_vector(lambda t, value: slices.sum_of(t, value, is_mean=True), 1),
-    "np.isfinite": _size_is("<"), "np.float64": _scalar("float64"), "np.int64": _scalar("int64"),
-    **{f"np.{name}": _ufunc(name) for name in UFUNCS},
 }  # fmt: skip
 
 # -- instructions ------------------------------------------------------------------------------------------------------

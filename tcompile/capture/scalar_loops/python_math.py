@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
-from tcompile.capture.scalar_loops.builder import Refused, V, is_number
+from tcompile.capture.scalar_loops.builder import Refused, V, numbers_of
 from tcompile.capture.scalar_loops.rng import as_float
 from tcompile.capture.scalar_loops.translator import CALLS, Translator
 from tcompile.graph.ops.scalar_loop import LIBRARY, LIBRARY_OF_TWO, dtype_of
@@ -21,14 +21,8 @@ from tcompile.graph.ops.scalar_loop import LIBRARY, LIBRARY_OF_TWO, dtype_of
 _DIGITS = range(23)  # of ``round``: the powers of ten that are floats
 
 
-def _numbers(arguments: Sequence[V], fewest: int, most: int | None = None) -> list[V]:
-    if not fewest <= len(arguments) <= (most or fewest) or not all(map(is_number, arguments)):
-        raise Refused("a function of math with other arguments")
-    return list(arguments)
-
-
 def _ints(t: Translator, arguments: Sequence[V], count: int) -> list[V]:
-    given = _numbers(arguments, count)
+    given = numbers_of(arguments, count)
     if any(dtype_of(value.kind).kind not in "biu" for value in given):
         raise Refused("a function of ints with other arguments")
     return [V("int", t.as_ints(value.registers), value.known) for value in given]
@@ -36,7 +30,7 @@ def _ints(t: Translator, arguments: Sequence[V], count: int) -> list[V]:
 
 def _of_floats(name: str, count: int, kind: str = "float") -> Callable[[Translator, list[V]], V]:
     def run(t: Translator, arguments: list[V]) -> V:
-        given = _numbers(arguments, count)
+        given = numbers_of(arguments, count)
         return t.add(f"math.{name}", kind, *(as_float(t, value).register for value in given))
 
     return run
@@ -44,7 +38,7 @@ def _of_floats(name: str, count: int, kind: str = "float") -> Callable[[Translat
 
 def _to_int(name: str) -> Callable[[Translator, list[V]], V]:
     def run(t: Translator, arguments: list[V]) -> V:
-        (value,) = _numbers(arguments, 1)
+        (value,) = numbers_of(arguments, 1)
         if value.kind in ("int", "bool"):
             return V("int", t.as_ints(value.registers))
         if name == "trunc" and value.kind not in ("float", "np.float64"):
@@ -55,28 +49,28 @@ def _to_int(name: str) -> Callable[[Translator, list[V]], V]:
 
 
 def _log(t: Translator, arguments: list[V]) -> V:
-    value, *base = (as_float(t, given) for given in _numbers(arguments, 1, 2))
+    value, *base = (as_float(t, given) for given in numbers_of(arguments, 1, 2))
     found = t.add("math.log", "float", value.register)
     return t.binary("/", found, t.add("math.log", "float", base[0].register)) if base else found
 
 
 def _times(factor: float) -> Callable[[Translator, list[V]], V]:
     def run(t: Translator, arguments: list[V]) -> V:
-        (value,) = _numbers(arguments, 1)
+        (value,) = numbers_of(arguments, 1)
         return t.binary("*", as_float(t, value), t.constant(factor))
 
     return run
 
 
 def _hypot(t: Translator, arguments: list[V]) -> V:
-    given = _numbers(arguments, 1, 4)
+    given = numbers_of(arguments, 1, 4)
     return t.add("math.hypot", "float", *(as_float(t, value).register for value in given))
 
 
 def _dist(t: Translator, arguments: list[V]) -> V:
     if len(arguments) != 2 or any(value.kind[0] != "tuple" for value in arguments):
         raise Refused("math.dist of something else than tuples")
-    one, two = (_numbers(t.items(value), 1, 4) for value in arguments)
+    one, two = (numbers_of(t.items(value), 1, 4) for value in arguments)
     if len(one) != len(two):
         raise Refused("math.dist of tuples of other lengths")
     return _hypot(t, [t.binary("-", as_float(t, a), as_float(t, b)) for a, b in zip(one, two, strict=True)])
@@ -84,7 +78,7 @@ def _dist(t: Translator, arguments: list[V]) -> V:
 
 def _is_close(t: Translator, arguments: list[V]) -> V:
     """Emits ``math.isclose`` of two finite numbers with its default tolerances."""
-    a, b = (as_float(t, value) for value in _numbers(arguments, 2))
+    a, b = (as_float(t, value) for value in numbers_of(arguments, 2))
     tolerance, infinity = t.constant(1e-9), t.constant(math.inf)
     for value in (a, b):
         t.require(t.binary("<", t.add("abs", "float", value.register), infinity))
@@ -97,7 +91,7 @@ def _is_close(t: Translator, arguments: list[V]) -> V:
 
 
 def _round(t: Translator, arguments: list[V]) -> V:
-    value, *digits = _numbers(arguments, 1, 2)
+    value, *digits = numbers_of(arguments, 1, 2)
     if value.kind == "np.bool":
         raise Refused("a bool of NumPy's rounded")
     if not digits:
@@ -111,12 +105,12 @@ def _round(t: Translator, arguments: list[V]) -> V:
 
 
 def _divided(t: Translator, arguments: list[V]) -> V:
-    a, b = _numbers(arguments, 2)
+    a, b = numbers_of(arguments, 2)
     return t.pack([t.binary("//", a, b), t.binary("%", a, b)])
 
 
 def _power(t: Translator, arguments: list[V]) -> V:
-    a, b = _numbers(arguments, 2)
+    a, b = numbers_of(arguments, 2)
     return t.binary("**", a, b)
 
 
