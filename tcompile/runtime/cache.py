@@ -76,12 +76,12 @@ class CallChooser(Protocol):
     Attributes:
         alone: the function is one graph; machine code answers its calls directly after the trial.
         inside: whether the call being timed is a compiled one; None if none is being timed.
-        native_calls: the plan with which machine code calls the plain function, while plain calls are faster.
+        resting_plan: the plan with which machine code calls the plain function, while plain calls are faster.
     """
 
     alone: bool
     inside: bool | None
-    native_calls: CallPlan | None
+    resting_plan: CallPlan | None
 
     def choose(self, plain: Run, timed: Run, compiled: Callable[..., Any]) -> Run | None:
         """Returns what one call is to run; None if that is not for the trial to say."""

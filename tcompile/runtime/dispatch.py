@@ -186,8 +186,8 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         trial = cache.trial
         if trial is not None and not trial.inside:  # a call inside a timed compiled call runs as usual
             run = trial.choose(self.__plain, self.__timed, self)
-            if trial.native_calls is not None:
-                self._attach_resting(trial.native_calls)
+            if trial.resting_plan is not None:
+                self._attach_resting(trial.resting_plan)
             if run is not None:
                 return run
         rewritten = cache.rewritten

@@ -58,8 +58,8 @@ class Trial:
     """
 
     __slots__ = (
-        "alone", "cache", "compiled", "excess", "hits", "inside", "iterations", "limit", "native_calls",
-        "plain", "sample", "trial_number",
+        "alone", "cache", "compiled", "excess", "hits", "inside", "iterations", "limit", "plain", "resting_plan",
+        "sample", "trial_number",
     )  # fmt: skip
 
     def __init__(self, cache: FunctionCache, alone: bool, trial_number: int = 1) -> None:
@@ -72,7 +72,7 @@ class Trial:
         self.plain: list[float] = []
         self.limit = 0.0  # in a fallback period: a plain call beyond these seconds may be worth compiling
         self.excess = 0.0  # the sum by which calls have exceeded the limit
-        self.native_calls: CallPlan | None = None  # of a fallback period, which machine code times
+        self.resting_plan: CallPlan | None = None  # of a fallback period, which machine code times
         # whether a timed call is in progress, and a compiled one; nested calls follow it
         self.inside: bool | None = None
         self.sample = _Sample(self, is_compiled=False)  # times plain calls, one at a time
@@ -86,7 +86,7 @@ class Trial:
         """
         if self.inside is not None:
             return plain
-        if self.native_calls is not None and native.excess_of(self.native_calls) > self.patience:
+        if self.resting_plan is not None and native.excess_of(self.resting_plan) > self.patience:
             self._end(again=True)
             return Run(compiled)
         if self.limit and config.rest_when_slower:
@@ -167,7 +167,7 @@ class Trial:
             self.limit = LARGER * max(self.plain) + NOISE
             detail = f"{compiled * 1e6:.0f} us compiled, {plain * 1e6:.0f} us plain"
             bus.emit(FellBack(**self.cache.about, reason="plain Python takes less time", detail=detail))
-            self.native_calls = native.resting_plan(self.limit, self.patience)
+            self.resting_plan = native.resting_plan(self.limit, self.patience)
 
     def _end(self, again: bool = False) -> None:
         if self.cache.trial is self:

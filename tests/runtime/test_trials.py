@@ -216,17 +216,17 @@ def test_machine_code_calls_what_rests_until_calls_take_much_longer(monkeypatch)
     for _ in range(10 + 2 * trials.SAMPLES):
         compiled(np.ones(4))
     trial = compiled.cache.trial
-    assert trial.native_calls is not None
-    before, hits = len(called), trial.native_calls.hits
+    assert trial.resting_plan is not None
+    before, hits = len(called), trial.resting_plan.hits
     for _ in range(50):
         np.testing.assert_array_equal(compiled(x=np.ones(4)), [2, 2, 2, 2])
     with pytest.raises(TypeError, match="unexpected keyword"):
         compiled(y=1)
-    assert trial.native_calls.hits == hits + 50
+    assert trial.resting_plan.hits == hits + 50
     assert len(called) == before + 50
     with tcompile.config.patch(rest_when_slower=False):
         compiled(np.ones(4))
-        assert trial.native_calls.hits == hits + 50
+        assert trial.resting_plan.hits == hits + 50
 
 
 def halves(x):

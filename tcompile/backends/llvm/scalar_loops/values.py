@@ -104,7 +104,7 @@ class Values:
         return self._extreme(name, *values) if name in _EXTREMES else self._loop_for_one(name, values)
 
     def _extreme(self, name: str, a: str, b: str) -> str:
-        """The larger or smaller of two floats. Which zero or NaN it is, NumPy's own code says."""
+        """The larger or smaller of two floats. NumPy's own code chooses among equal ones and NaNs."""
         w, other, join, found = self.w, self.w.label("equal"), self.w.label("join"), self.w.name("extreme")
         less = w.get(f"fcmp {_EXTREMES[name]} double {a}, {b}")
         chosen = w.get(f"select i1 {less}, double {a}, double {b}")
