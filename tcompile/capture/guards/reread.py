@@ -11,8 +11,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tcompile.callers import raise_if_callers
 from tcompile.capture.guards.prologue import LoadStep, Prologue
+from tcompile.capture.guards.sources import ComputedSource
 
 _NUMBERS = (bool, int, float, complex, str, bytes)
 _MISSING = object()
@@ -28,7 +31,9 @@ class Reread:
 
     def __init__(self, prologue: Prologue, arity: int, names: Mapping[str, Any]) -> None:
         self.arity = arity
-        self.variables = [step.variable for step in prologue.steps if isinstance(step, LoadStep)]
+        loads = [step for step in prologue.steps if isinstance(step, LoadStep)]
+        self.variables = [step.variable for step in loads]
+        self._made = {place for place, step in enumerate(loads) if isinstance(step.source, ComputedSource)}
         body = [
             f"{step.variable} = {step.code}" if isinstance(step, LoadStep) else f"if not ({step.code}): return None"
             for step in prologue.steps
@@ -54,11 +59,19 @@ class Reread:
         if now is None:
             return True
         held = [known.get(variable, _MISSING) for variable in self.variables]
-        others = [place for place, (one, two) in enumerate(zip(held, now, strict=True)) if not is_same(one, two)]
+        pairs = enumerate(zip(held, now, strict=True))
+        others = [place for place, (one, two) in pairs if not (is_same(one, two) or self._is_equal(place, one, two))]
         if not others:
             return False
         again = self.load(parameters)  # an object that is made by each load tells nothing
-        return again is None or any(is_same(now[place], again[place]) for place in others)
+        return again is None or any(
+            is_same(now[place], again[place]) or self._is_equal(place, now[place], again[place]) for place in others
+        )
+
+    def _is_equal(self, place: int, one: Any, two: Any) -> bool:
+        """Whether two arrays that the loads have made of other objects, as of a list, have the same bits."""
+        arrays = place in self._made and type(one) is type(two) is np.ndarray
+        return arrays and one.dtype == two.dtype and one.shape == two.shape and one.tobytes() == two.tobytes()
 
 
 def is_same(one: Any, two: Any) -> bool:

@@ -34,9 +34,9 @@ from tcompile.capture.loops.continuation import (
     go_to_next_iteration,
     is_wanted,
 )
-from tcompile.capture.loops.scalar_code import LoopCode
+from tcompile.capture.loops.scalar_code import Changes, LoopCode
 from tcompile.capture.loops.scalar_lists import Lists
-from tcompile.capture.loops.scalar_members import Members, Sets
+from tcompile.capture.loops.scalar_members import Members
 from tcompile.capture.loops.scalar_values import Values
 from tcompile.capture.scalar_loops import library_functions, opcodes, python_math  # noqa: F401  # fill the tables
 from tcompile.capture.scalar_loops.builder import LETTER
@@ -75,7 +75,7 @@ _MOVES = (
 )  # fmt: skip
 FEW_ITERATIONS = 4  # of straight code: trip counts up to this one are unrolled
 MANY_INSIDE = 16  # trip counts of outer loops over numbers alone: up to this one, iterations are traced
-MOST_MEMBERS = 8  # names of attributes that a loop sets
+MOST_CHANGED = 8  # names of attributes that a loop sets, and lists whose items it replaces
 FEW_APPENDING = 16  # trip counts of loops that append to lists: up to this one, arrays of items cost more
 
 
@@ -106,23 +106,23 @@ def enter(f: Frame, header: Header) -> bool:
 
 
 def _translate(f: Frame, found: Analysis, at: int, header: Header) -> None:
-    names: set[str] = set()
-    while len(names) <= MOST_MEMBERS:
-        stretch = _Stretch(f, found, at, header, names)
+    changed: set[str | int] = set()
+    while len(changed) <= MOST_CHANGED:
+        stretch = _Stretch(f, found, at, header, changed)
         try:
             stretch.run()
             return
-        except Sets as wish:
-            names.add(wish.name)
+        except Changes as wish:
+            changed.add(wish.what)
         finally:
             stretch.close()
-    raise Refused("it sets many attributes")
+    raise Refused("it sets many attributes, or changes many lists")
 
 
 class _Stretch:
     """One loop on its way to become a node, with the code up to where its exits meet."""
 
-    def __init__(self, f: Frame, found: Analysis, start: int, header: Header, names: Set[str]) -> None:
+    def __init__(self, f: Frame, found: Analysis, start: int, header: Header, changed: Set[str | int]) -> None:
         self.f, self.tx, self.found, self.start, self.header = f, f.tx, found, start, header
         if len(f.decoded.instructions) != found.stream.size:
             raise Refused("its code is not understood")
@@ -140,11 +140,11 @@ class _Stretch:
         bound = {name for at in inside for name in stored(f.decoded.instructions[at]) if name in found.fast_bit}
         self.code = LoopCode(f, found, start, header, inside)
         values = self.values = Values(self.tx)
-        members, lists = self.members, self.lists = Members(values, names), Lists(values, self.code)
+        members, lists = self.members, self.lists = Members(values, changed), Lists(values, self.code, changed)
         self.around = Surroundings(
             values.array_type, self._callee, values.generator, values.spare, values.known_text, values.table,
-            lists.items, values.attribute, members.load, members.store, lists.room, lists.length, lists.space,
-            self.tx.scalar_instruction, values.read_only, values.scratch,
+            lists.items, lists.cells, values.attribute, members.load, members.store, lists.room, lists.length,
+            lists.space, self.tx.scalar_instruction, values.read_only, values.scratch,
             lambda form: FunctionValue.of(self.tx, form, None), lambda: self.tx.options.exact,
         )  # fmt: skip
         self.t = values.top = Translator(
@@ -176,7 +176,7 @@ class _Stretch:
         computed = any(isinstance(o, Node) and isinstance(o.type, TensorType) for _, o in self.t.numbers)
         if not t.accesses and not computed and not self._is_long(items):
             raise Refused("it reads no elements")
-        held = self.lists.rooms or self.members.members
+        held = self.lists.rooms or self.lists.cells_of or self.members.members
         if held and any(array.traced.type.device != "cpu" for array in self.values.arrays):
             raise Refused("lists or attributes beside arrays on a GPU")  # each element would be a store of its own
         if self.lists.rooms:
@@ -447,6 +447,7 @@ class _Stretch:
         self._tell(str(items.left) if items is not None else "any number of")
         tx.touch()
         self.members.keep()
+        self.lists.keep()
         self.lists.fill()
         if items is not None:
             items.decided = True
@@ -512,6 +513,7 @@ class _Stretch:
         tx.late_kinds += [part for kind in (*above, *held.values()) for part in parts_of(kind)]
         advanced = None if items is None else LateIterator(tx, items, absolute=True)
         self.members.keep()
+        self.lists.keep()
         self.lists.fill(advanced, version < 0)
         go_to_next_iteration(f, at, advanced)
 

@@ -18,6 +18,17 @@ if TYPE_CHECKING:
     from tcompile.capture.interpreter.loop_info import Header
 
 
+class Changes(Exception):
+    """The loop changes ``what``, which must be known before the first read of it.
+
+    It is the name of attributes that the loop sets, or the identity of a list whose items it replaces.
+    """
+
+    def __init__(self, what: str | int) -> None:
+        super().__init__(what)
+        self.what = what
+
+
 @dataclass(eq=False)
 class LoopCode:
     """The instructions ``inside`` of a loop, which begins at ``start``; ``items`` is the iterator, if it has one."""

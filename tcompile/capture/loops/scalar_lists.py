@@ -1,41 +1,57 @@
-"""Lists that scalar loops append to: arrays hold their items until the loop ends.
+"""Lists in scalar loops: arrays hold their items until the loop ends.
 
-Input: a list that a loop appends to, and the kinds of its items.
-Output: the arrays for the items, and the array with their count; after the loop, the list with its items.
-Why: a loop may append thousands of numbers, in some iterations only.
+Input: a list that a loop reads, whose items it replaces, or that it appends to.
+Output: the arrays for the items, and the array with the count of those appended; after the loop, the list with its
+items.
+Why: dynamic programming and simulations without NumPy keep their numbers in lists (``best = [0] * n``), and a loop may
+append thousands, in some iterations only.
 """
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 from tcompile.bytecode.dialect import D
+from tcompile.capture.guards.list_numbers import numbers_in
+from tcompile.capture.guards.sources import ComputedSource, Source
 from tcompile.capture.loops.continuation import LateIterator, LateSpan
 from tcompile.capture.loops.list_accumulators import is_own_list
-from tcompile.capture.loops.scalar_code import LoopCode
+from tcompile.capture.loops.scalar_code import Changes, LoopCode
 from tcompile.capture.loops.scalar_values import Values
 from tcompile.capture.scalar_loops.node import number_of
-from tcompile.capture.scalar_loops.translator import Refused, Room, Translator, V
-from tcompile.capture.values.base import settled
+from tcompile.capture.scalar_loops.translator import Cells, Refused, Room, Translator, V, is_number
+from tcompile.capture.values.array import ArrayValue
+from tcompile.capture.values.base import LazyValue, settled
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
-from tcompile.capture.values.span import CountedSpan, ListSlice
+from tcompile.capture.values.span import CountedSpan, ListSlice, RepeatedSpan
 from tcompile.frontends.base import Traced
-from tcompile.graph.ops.scalar_loop import PYTHON, dtype_of
+from tcompile.graph.ops.scalar_loop import PYTHON, dtype_of, is_numpy
 
 # The most items of a list in a loop without a trip count, and in a loop where only some iterations append. If there
 # are more, plain Python goes on.
 ROOM, MOST_ROOM = 1 << 18, 1 << 22
 MOST_READ = 256  # items of a list that a loop reads: each is guarded
+FEW_READ = 8  # the same where an array could hold them: up to this number, guards take less time
 
 
 class Lists:
-    """The lists of one loop; ``rooms`` are their arrays, by the lists' numbers."""
+    """The lists of one loop; ``changed`` has the identities of those whose items it replaces.
 
-    def __init__(self, values: Values, code: LoopCode) -> None:
-        self.values, self.tx, self.code = values, values.tx, code
+    Attributes:
+        rooms: the arrays of lists that it appends to, by the lists' numbers.
+        cells_of: the arrays of lists whose length stays, where their items are in arrays.
+        read: the items of other lists, which it does not change.
+        before: where the arrays of lists from outside are found.
+    """
+
+    def __init__(self, values: Values, code: LoopCode, changed: Set[str | int]) -> None:
+        self.values, self.tx, self.code, self.changed = values, values.tx, code, changed
         self.rooms: dict[int, Room] = {}
-        self.read: dict[int, list[V]] = {}  # the items of lists that the loop reads, and does not change
+        self.cells_of: dict[int, Cells] = {}
+        self.read: dict[int, list[V]] = {}
+        self.before: dict[int, Source] = {}
 
     def below(self, depth: int) -> V:
         """The list of a comprehension whose loop this is."""
@@ -61,8 +77,83 @@ class Lists:
                 top.block = block
         return self.read[number]
 
+    def cells(self, number: int, to_replace: bool) -> Cells | None:
+        """The array of a list's items, which the loop may replace where that is asked; None if there is none.
+
+        Raises Changes where it was not known that it replaces items.
+        """
+        found = self.values.lists[number]
+        changes = id(found) in self.changed
+        if to_replace and not changes:
+            raise Changes(id(found))
+        if number not in self.cells_of:
+            if number in self.rooms:
+                return None
+            made = self._cells_of_span(found, changes) or self._cells_from_outside(number, changes)
+            made = made or (self._cells_of_items(number) if changes else None)
+            if made is None:
+                return None
+            self.cells_of[number] = made
+        return self.cells_of[number]
+
+    def _cells_of_span(self, found: SequenceValue, changes: bool) -> Cells | None:
+        """The array of a list that the function has made of many equal numbers, or of an array."""
+        span = found.held[0] if found.spans and len(found.held) == 1 else None
+        if not isinstance(span, ListSlice) or isinstance(span, CountedSpan | LateSpan) or span.final is not None:
+            return None
+        if span.kind == "array":
+            return None
+        tx, rows = self.tx, span.rows
+        if changes and not isinstance(span, RepeatedSpan):
+            rows = Traced(tx.builder.op("copy_c", rows.node))
+        kind = f"np.{rows.type.dtype.name}" if span.kind == "scalar" else span.kind.__name__
+        return self._of_array(tx.new_array(rows), kind)
+
+    def _cells_from_outside(self, number: int, changes: bool) -> Cells | None:
+        """The array that plain Python makes of a list's items before the graph runs."""
+        found = self.values.lists[number]
+        items = found.found
+        if found.source is None or id(found) in self.tx.mutated or (len(items) <= FEW_READ and not changes):
+            return None
+        if found.held != list(items) or not all(isinstance(item, LazyValue) for item in items):
+            return None
+        made = numbers_in([item.value for item in items if isinstance(item, LazyValue)])
+        if made is None:
+            return None
+        source = self.before[number] = ComputedSource("{1}({0})", (found.source,), (numbers_in,))
+        array = self.tx.wrap(made, source)
+        assert isinstance(array, ArrayValue)
+        found.loosen()
+        rows = Traced(self.tx.builder.op("copy_c", array.traced.node)) if changes else array.traced
+        return self._of_array(
+            self.tx.new_array(rows), next(k for k in PYTHON if dtype_of(k) == array.traced.type.dtype)
+        )
+
+    def _cells_of_items(self, number: int) -> Cells | None:
+        """An array that the program fills before the loop."""
+        items = self.items(number)
+        del self.read[number]
+        if not items or not is_number(items[0]) or any(item.kind != items[0].kind for item in items):
+            return None
+        return Cells(self.values.filled(items), items[0].kind)
+
+    def _of_array(self, array: ArrayValue, kind: str) -> Cells:
+        self.values.arrays.append(array)
+        return Cells(len(self.values.arrays) - 1, kind)
+
+    def keep(self) -> None:
+        """Gives lists the items that have replaced theirs."""
+        for number, cells in self.cells_of.items():
+            found = self.values.lists[number]
+            if id(found) in self.changed:
+                self.tx.mutate(found)
+                found.before = self.before.get(number)
+                kind = "scalar" if is_numpy(cells.kind) else PYTHON[cells.kind]
+                found.held[:] = [ListSlice(self.tx, self.values.arrays[cells.array], kind, None)]
+                found.spans = True
+
     def _room_of(self, number: int) -> Room:
-        if number in self.read or not is_own_list(self.values.lists[number]):
+        if number in self.read or number in self.cells_of or not is_own_list(self.values.lists[number]):
             raise Refused("a list that it reads, or that others have, changes")
         if number not in self.rooms:
             self.rooms[number] = Room(self.values.new_array("full", 1, "int64", fill_value=0))

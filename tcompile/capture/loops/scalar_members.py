@@ -14,6 +14,7 @@ import types
 from collections.abc import Set
 from typing import Any
 
+from tcompile.capture.loops.scalar_code import Changes
 from tcompile.capture.loops.scalar_values import Values
 from tcompile.capture.scalar_loops.node import number_of
 from tcompile.capture.scalar_loops.translator import Refused, Translator, V, is_number
@@ -27,14 +28,6 @@ from tcompile.graph.ops.scalar_loop import dtype_of, is_numpy
 from tcompile.records import dataclass
 
 
-class Sets(Exception):
-    """The loop sets attributes with this name, which must be known before the first one is read."""
-
-    def __init__(self, name: str) -> None:
-        super().__init__(name)
-        self.name = name
-
-
 @dataclass(eq=False)
 class _Member:
     """An attribute that the loop sets: the element of an array holds it meanwhile."""
@@ -46,10 +39,10 @@ class _Member:
 
 
 class Members:
-    """The attributes that a loop reads and sets; ``names`` are those that it sets, of whichever object."""
+    """The attributes that a loop reads and sets; ``changed`` has the names that it sets, of whichever object."""
 
-    def __init__(self, values: Values, names: Set[str]) -> None:
-        self.values, self.tx, self.names = values, values.tx, names
+    def __init__(self, values: Values, changed: Set[str | int]) -> None:
+        self.values, self.tx, self.names = values, values.tx, changed
         self.members: dict[tuple[int, str], _Member] = {}
 
     def load(self, t: Translator, owner: ObjectValue | DictValue, name: str) -> tuple[V, bool]:
@@ -76,9 +69,9 @@ class Members:
         return self.values.value(t, settled(tx, owner.attribute(tx, name))), False
 
     def store(self, t: Translator, owner: ObjectValue, name: str, value: V) -> None:
-        """Sets an attribute. Raises Sets where that was not known."""
+        """Sets an attribute. Raises Changes where that was not known."""
         if name not in self.names:
-            raise Sets(name)
+            raise Changes(name)
         member = self._member_of(t, owner, name)
         if value.kind != member.kind:
             raise Refused(f"the attribute {name} gets another kind")
@@ -123,4 +116,4 @@ def _is_plain(found: Any) -> bool:
     return type(found) in (types.FunctionType, types.MemberDescriptorType) or not hasattr(type(found), "__get__")
 
 
-__all__ = ["Members", "Sets"]
+__all__ = ["Members"]

@@ -90,7 +90,7 @@ class Values:
         key = tuple(repr(item.known) if type(item.known) in NUMBERS else item.register for item in items)
         if key not in self.tables:
             known = all(type(part) is str for part in key)
-            self.tables[key] = self._constant_table(items) if known else self._filled_table(items)
+            self.tables[key] = self._constant_table(items) if known else self.filled(items)
         return self.tables[key]
 
     def _constant_table(self, items: Sequence[V]) -> int:
@@ -100,7 +100,7 @@ class Values:
         self.arrays.append(array)
         return len(self.arrays) - 1
 
-    def _filled_table(self, items: Sequence[V]) -> int:
+    def filled(self, items: Sequence[V]) -> int:
         """An array that the program fills before the loop."""
         top = self.top
         held = {register for register, _ in top.numbers} | {line[1] for line in top.entry.lines}

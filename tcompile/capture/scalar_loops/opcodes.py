@@ -74,7 +74,8 @@ def _length(t: Translator, arguments: list[V]) -> V:
     if value.kind[0] == "tuple":
         return t.constant(len(value.kind[1]))
     if value.kind[0] == "list":
-        return _count(t, t.around.length(value.kind[1]))
+        cells = t.around.cells(value.kind[1], False)
+        return _count(t, t.around.length(value.kind[1])) if cells is None else t.add("size", "int", cells.array, 0)
     if slices.is_vector(value):
         return slices.length(t, value)
     value = t.text(value)
@@ -438,6 +439,9 @@ def _binary_slice(t: Translator, i: Instruction) -> None:
 @_step("STORE_SUBSCR")
 def _store_subscript(t: Translator, i: Instruction) -> None:
     value, target, key = t.pop(3)
+    if target.kind[0] == "list":
+        _store_in_list(t, target.kind[1], key, value)
+        return
     if target.kind[0] not in ("array", "row"):
         raise Refused("an item of something else than an array is stored")
     array = target.kind[1]
@@ -454,6 +458,14 @@ def _store_subscript(t: Translator, i: Instruction) -> None:
             raise Refused("something else than a number is stored")
         t.accesses += 1
         t.block.lines.append(("store", -1, array, item.register, *places))
+
+
+def _store_in_list(t: Translator, number: int, key: V, value: V) -> None:
+    cells = t.around.cells(number, True)
+    if cells is None or value.kind != cells.kind:
+        raise Refused("an item of a list is replaced by something else than a number of the same kind")
+    t.accesses += 1
+    t.block.lines.append(("store", -1, cells.array, value.register, *t.indices(cells.array, key)))
 
 
 def _iterator(t: Translator, value: V) -> V:

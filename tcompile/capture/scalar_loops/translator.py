@@ -91,6 +91,14 @@ class Room:
         return self.kind is not None and not isinstance(self.kind, str)
 
 
+@dataclass(frozen=True)
+class Cells:
+    """The array that has the items of a list meanwhile, by its number, and what kind of numbers they are to Python."""
+
+    array: int
+    kind: str
+
+
 @dataclass
 class Exit:
     """An exit: the kinds of its variables, and the blocks that take it, with the values."""
@@ -118,6 +126,7 @@ class Surroundings:
         text: the array of a str's code points.
         table: an array of numbers from before the loop.
         items_of_list: the items of a list, which the loop then may not change.
+        cells: the array of a list's items, which the loop may replace where that is asked; None if there is none.
         attribute: an attribute of a library's module.
         member: an attribute of an object of the user's, or an item of a dict; or a property's getter, and True.
         set_member: sets an attribute.
@@ -138,6 +147,7 @@ class Surroundings:
     text: Callable[[str], V]
     table: Callable[[Sequence[V]], int]
     items_of_list: Callable[[int], list[V]]
+    cells: Callable[[int, bool], Cells | None]
     attribute: Callable[[Any, str], Any]
     member: Callable[[Translator, Any, str], tuple[V, bool]]
     set_member: Callable[[Translator, Any, str, V], None]
@@ -360,7 +370,11 @@ class Translator(Instructions):
         return self.add("load", f"np.{type_.dtype.name}", array, *found)
 
     def _item(self, value: V, key: V) -> V:
-        """``value[key]`` of a tuple, or of a list that the loop does not change."""
+        """``value[key]`` of a tuple or a list."""
+        cells = self.around.cells(value.kind[1], False) if value.kind[0] == "list" else None
+        if cells is not None:
+            self.accesses += 1
+            return self.of_array(cells, self.indices(cells.array, key))
         items = self.items(value) if value.kind[0] == "tuple" else self.around.items_of_list(value.kind[1])
         if type(key.known) is int:
             if not -len(items) <= key.known < len(items):
@@ -374,11 +388,15 @@ class Translator(Instructions):
             if not all(map(is_number, column)):
                 raise Refused("an item of a tuple of other objects than numbers")
             array = self.around.table(column)
-            kind, dtype = column[0].kind, self.around.array_type(array).dtype
-            found = self.add("load", f"np.{dtype.name}", array, *self.indices(array, key))
-            columns.append(found if is_numpy(kind) else self.add(kind, kind, found.register))
+            columns.append(self.of_array(Cells(array, column[0].kind), self.indices(array, key)))
         self.accesses += 1
         return self.pack(columns) if items[0].kind[0] == "tuple" else columns[0]
+
+    def of_array(self, cells: Cells, indices: Sequence[int]) -> V:
+        """An element, as the number that it is to Python."""
+        dtype = self.around.array_type(cells.array).dtype
+        found = self.add("load", f"np.{dtype.name}", cells.array, *indices)
+        return found if is_numpy(cells.kind) else self.add(cells.kind, cells.kind, found.register)
 
     def text(self, value: V) -> V:
         """Returns the value; a known str as the array of its code points."""
@@ -488,6 +506,6 @@ class Translator(Instructions):
 
 
 __all__ = [
-    "CALLS", "LIBRARY_CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Exit", "Iteration", "Raising",
-    "Refused", "Room", "Surroundings", "Translator", "V", "is_number", "parts_of",
+    "CALLS", "LIBRARY_CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Cells", "Exit", "Iteration",
+    "Raising", "Refused", "Room", "Surroundings", "Translator", "V", "is_number", "parts_of",
 ]  # fmt: skip

@@ -32,6 +32,7 @@ from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, combine
 from tcompile.capture.values.signs import BINARY, COMPARE, UNARY
 from tcompile.capture.values.slices import RangeValue, SliceValue, count_of
+from tcompile.capture.values.span import RepeatedSpan
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 
@@ -44,6 +45,7 @@ INPLACE = {sign: f"__i{_NAMES[sign]}__" for sign in BINARY}
 _SYMBOLIC = ("+", "-", "*", "//", "%")
 _NUMBERS = (int, float, bool, complex)
 _COPIED = (int, float, complex, str, bytes, tuple, frozenset)  # equal ones may or may not be one object
+_FEW_ITEMS = 16  # of a list that is repeated: up to this number each is a value of its own
 _NEVER_NUMBERS = (str, bytes, type(None), type(Ellipsis), type)  # equal to no number and to no container
 
 
@@ -262,6 +264,9 @@ def _sequences(tx: Context, sign: str, left: Value, right: Value) -> Value:
         repeated = isinstance(sequence, SequenceValue) and sequence.cls in (list, tuple)
         if sign == "*" and repeated and isinstance(count, Constant | IntegerValue):
             assert isinstance(sequence, SequenceValue)
+            span = _repeated_span(tx, sequence, count)
+            if span is not None:
+                return span
             times = count_of(count)
             if sequence.cls is tuple and (times == 1 or not len(sequence)):
                 return sequence  # no new tuple
@@ -277,6 +282,21 @@ def _sequences(tx: Context, sign: str, left: Value, right: Value) -> Value:
     if sign == "%" and isinstance(left, Constant):
         return tx.fold(operator.mod, [left, right], {})
     raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
+
+
+def _repeated_span(tx: Context, sequence: SequenceValue, count: Constant | IntegerValue) -> SequenceValue | None:
+    """``[number] * count``, whose items are not there one by one; None where they are few, or no such list."""
+    size = count.size if isinstance(count, IntegerValue) else count.value
+    if sequence.cls is not list or sequence.spans or len(sequence) != 1 or type(size) not in (int, SymInt):
+        return None
+    (item,) = sequence.items
+    if not isinstance(item, Constant) or type(item.value) not in (bool, int, float) or not size > _FEW_ITEMS:
+        return None
+    if type(item.value) is int and abs(item.value) >= 1 << 62:
+        return None
+    made = SequenceValue([RepeatedSpan(tx, item, size, {})], list)
+    made.spans = True
+    return made
 
 
 def _constant_sequence(value: SequenceValue) -> Constant:

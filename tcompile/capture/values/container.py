@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tcompile.capture.guards.list_numbers import replace_numbers
 from tcompile.capture.guards.sources import ItemSource, Source, VaryingItemSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Context, Deferred, LazyValue, Rebuilder, Value, named, settled
@@ -39,6 +40,7 @@ class SequenceValue(Value):
         self.found: tuple[Value, ...] = ()
         self._loosen: Callable[[], None] | None = None  # until anything depends on the length
         self.spans = False
+        self.before: Source | None = None  # of the array of the items from outside, before those that are now there
         self.collecting: list[Value] | None = None
 
     @staticmethod
@@ -236,7 +238,8 @@ class SequenceValue(Value):
             if self.cls is tuple and len(items) == len(self) and key.constant().step in (None, 1):
                 return self  # no new tuple
             return SequenceValue(items, list if self.cls is list else tuple)
-        found = self._at_any_place(tx, key)
+        whole = self._whole_span()
+        found = self._at_any_place(tx, key) if whole is None else whole.at(tx, key)
         if found is not None:
             return found
         position = index_of(key)
@@ -246,6 +249,11 @@ class SequenceValue(Value):
         if not -len(self) <= position < len(self):
             raise CannotCapture("operation-raises", f"{self.cls.__name__} index out of range")
         return self.at(position)
+
+    def _whole_span(self) -> ListSlice | None:
+        """The span that all items are, if they are one."""
+        whole = self._items[0] if self.spans and len(self._items) == 1 and self.collecting is None else None
+        return whole if isinstance(whole, ListSlice) else None
 
     def _at_any_place(self, tx: Context, key: Value) -> Value | None:
         """The item at an index that varies, of a list from outside as it was there; None of any other container."""
@@ -291,6 +299,12 @@ class SequenceValue(Value):
                 raise CannotCapture("operation-raises", "attempt to assign a sequence of another size to a slice")
             tx.mutate(self)
             self.items[where] = values
+            return
+        whole = self._whole_span()
+        span = None if whole is None else whole.replaced(tx, key, value)
+        if span is not None:
+            tx.mutate(self)
+            self._items[0] = span
             return
         position = index_of(key)
         if not -len(self) <= position < len(self):
@@ -374,6 +388,13 @@ class SequenceValue(Value):
         assert self.source is not None
         self.loosen()
         name, old, new = program.load(self.source), self.found, self._items
+        if self.spans and self.before is not None:
+            (span,) = new
+            assert isinstance(span, ListSlice)
+            arrays = f"{program.load(self.before)}, {program.rebuild(span.array)}"
+            return [f"{program.constant(replace_numbers)}({name}, {arrays})"]
+        if self.spans:
+            return [f"{name}[:] = [{', '.join(self._display(program))}]"]
         changed = [i for i, (a, b) in enumerate(zip(old, new, strict=False)) if not same_object(a, b)]
         if changed and len(old) != len(new):
             return [f"{name}[:] = [{', '.join(program.rebuild(item) for item in new)}]"]

@@ -1,21 +1,23 @@
-"""Items that a loop appended to a list, as the rows of one array.
+"""Items of a list that are held together: the rows of an array, or one number many times.
 
-Input: the array, and what its rows are to Python.
-Output: ``ListSlice``, which represents the items until they are read one by one, and ``CountedSpan`` for a number of
-items known only at run time.
-Why: a loop may append thousands, and most lists are made into an array or returned.
+Input: the array, and what its rows are to Python; or the number.
+Output: ``ListSlice``, which represents the items until they are read one by one, ``CountedSpan`` for a number of
+items known only at run time, and ``RepeatedSpan`` for ``[0.0] * n``.
+Why: a list may have thousands of items, and most lists are made into an array, returned, or indexed by loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import Context, Rebuilder, Value
-from tcompile.capture.values.scalar import ScalarValue, of_kind
+from tcompile.capture.values.base import MAX_ITEMS, Context, Rebuilder, Value
+from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
+from tcompile.capture.values.scalar import ScalarValue, number_value, of_kind
 from tcompile.frontends.base import CannotCapture, Traced
-from tcompile.graph.ops.scalar_loop import is_numpy
+from tcompile.graph import Node
+from tcompile.graph.ops.scalar_loop import DTYPES, is_numpy
 from tcompile.graph.sizes import Size
 
 _MOST = 1024  # items that are read one by one
@@ -58,6 +60,22 @@ class ListSlice(Value):
         node = self.tx.builder.op("index", self.array.traced.node, key=(position,))
         return of_kind(self.tx, self.kind, self.tx.builder.op("copy_c", node) if self.kind == "array" else node)
 
+    def at(self, tx: Context, key: Value) -> Value | None:
+        """The item at an int; None where the items have to be read one by one."""
+        if self.kind == "array" or self.final is not None or not _is_place(key):
+            return None
+        found = self.array.item(tx, key)
+        assert isinstance(found, ArrayValue)
+        return found if self.kind == "scalar" else number_value(tx, found.traced.node, self.kind)
+
+    def replaced(self, tx: Context, key: Value, value: Value) -> ListSlice | None:
+        """The same items but for the one at ``key``; None where they have to be read one by one."""
+        if tx.open_loops or self.final is not None or not _is_place(key) or number_kind(value) is not self.kind:
+            return None
+        array = _new_array(tx, tx.builder.op("copy_c", self.array.traced.node))
+        array.store_item(tx, key, value)
+        return ListSlice(tx, array, self.kind, None)
+
     def starred(self, program: Rebuilder) -> list[str]:
         """The items in a list's display."""
         return self.displayed(program, program.rebuild(self.array))
@@ -98,6 +116,14 @@ class CountedSpan(ListSlice):
         """They are Python's to read."""
         raise self._refusal("the items of")
 
+    def at(self, tx: Context, key: Value) -> Value | None:
+        """They are Python's to read."""
+        return None
+
+    def replaced(self, tx: Context, key: Value, value: Value) -> ListSlice | None:
+        """They are Python's to write."""
+        return None
+
     @staticmethod
     def _refusal(what: str) -> CannotCapture:
         return CannotCapture(
@@ -114,4 +140,96 @@ class CountedSpan(ListSlice):
         return [f"*{program.constant(zip)}({', '.join(columns)})" if self.is_tuple else f"*{columns[0]}"]
 
 
-__all__ = ["CountedSpan", "ListSlice"]
+class RepeatedSpan(ListSlice):
+    """The items of ``[value] * count``; those that were ``others`` since are numbers of the same class."""
+
+    def __init__(self, tx: Context, value: Constant, count: Size, others: Mapping[int, Value]) -> None:
+        self.tx, self.value, self.count, self.others = tx, value, count, others
+        self.kind, self.final = type(value.value), None
+
+    @property
+    def size(self) -> Size:
+        """How many items there are."""
+        return self.count
+
+    @property
+    def rows(self) -> Traced:
+        """A new array of them."""
+        tx, fill = self.tx, self.value.value
+        node = tx.builder.op("full", shape=(self.count,), fill_value=fill, dtype=DTYPES[self.kind.__name__])
+        array = _new_array(tx, node)
+        for position, other in self.others.items():
+            array.store_item(tx, Constant(position), other)
+        rows: Traced = array.traced
+        return rows
+
+    def items(self) -> list[Value]:
+        """Each item as a value of its own."""
+        count = self.count if isinstance(self.count, int) else self.count.specialise()
+        if count > MAX_ITEMS:
+            raise CannotCapture("too-long", f"{count} items of a list are read one by one.")
+        return [self.others.get(i, self.value) for i in range(count)]
+
+    def at(self, tx: Context, key: Value) -> Value | None:
+        """The item at a known place."""
+        place = self._place(key)
+        return None if place is None else self.others.get(place, self.value)
+
+    def replaced(self, tx: Context, key: Value, value: Value) -> ListSlice | None:
+        """The same items but for the one at a known place."""
+        place = self._place(key)
+        if place is None or number_kind(value) is not self.kind:
+            return None
+        return RepeatedSpan(tx, self.value, self.count, {**self.others, place: value})
+
+    def _place(self, key: Value) -> int | None:
+        """The position of a known index from the start; None of any other index, or outside of the list."""
+        if not isinstance(key, Constant) or type(key.value) is not int:
+            return None
+        place: int = key.value
+        if place < 0:
+            if not isinstance(self.count, int):
+                return None
+            place += self.count
+        return place if place >= 0 and bool(self.count > place) else None
+
+    def starred(self, program: Rebuilder) -> list[str]:
+        """The items in a list's display."""
+        value, count = program.rebuild(self.value), f"({self.count})"
+        if not self.others:
+            return [f"*([{value}] * {count})"]
+        others = ", ".join(f"{place}: {program.rebuild(other)}" for place, other in self.others.items())
+        return [f"*{program.constant(_repeated)}({value}, {count}, {{{others}}})"]
+
+
+def _repeated(value: Any, count: int, others: Mapping[int, Any]) -> list[Any]:
+    """``[value] * count`` with some other items.
+
+    >>> _repeated(0, 3, {1: 5})
+    [0, 5, 0]
+    """
+    made = [value] * count
+    for place, other in others.items():
+        made[place] = other
+    return made
+
+
+def number_kind(value: Value) -> type | None:
+    """The class of one of Python's numbers, whether known or computed; None of any other value."""
+    kind = type(value.value) if isinstance(value, Constant) else None
+    if isinstance(value, FloatValue | IntegerValue | ScalarValue):
+        kind = value.python_type
+    return kind if kind in (bool, int, float) else None
+
+
+def _new_array(tx: Context, node: Node) -> ArrayValue:
+    made = tx.new_array(Traced(node))
+    assert isinstance(made, ArrayValue)
+    return made
+
+
+def _is_place(key: Value) -> bool:
+    return isinstance(key, IntegerValue) or number_kind(key) is int
+
+
+__all__ = ["CountedSpan", "ListSlice", "RepeatedSpan", "number_kind"]
