@@ -34,7 +34,7 @@ from tcompile.observe.events import CompileStarted
 from .async_programs import NEVER, program
 from .language_check import Difference, checks
 
-HANGS = 20.0  # seconds for one try
+HANGS = 60.0  # seconds for one try: a compiled twin that breaks in each iteration takes long
 LATER = 0.05  # seconds by which a compiled loop may see a change later than plain Python
 MOST_APPENDING = 12_000_000  # iterations of a loop whose bound is a constant
 ITEM = 1e-7  # seconds for each item of a list that the loop appended to, which is made after the loop
