@@ -7,11 +7,15 @@ Why: loops over lists of numbers run in machine code, which reads arrays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-_DTYPES: dict[type, type] = {float: np.float64, int: np.int64, bool: np.bool_}
+from tcompile.backends.llvm.native import list_numbers
+
+_DTYPES: dict[type, str] = {float: "float64", int: "int64", bool: "bool"}
+_FEW = 24  # items that take less time one by one
 
 
 def numbers_in(items: list[Any]) -> np.ndarray[Any, Any] | None:
@@ -20,9 +24,14 @@ def numbers_in(items: list[Any]) -> np.ndarray[Any, Any] | None:
     >>> numbers_in([1, 2]), numbers_in([1, 2.0]), numbers_in([])
     (array([1, 2]), None, None)
     """
-    classes = set(map(type, items))
-    dtype = _DTYPES.get(classes.pop()) if len(classes) == 1 else None
+    dtype = _DTYPES.get(type(items[0])) if items else None
     if dtype is None:
+        return None
+    fill = list_numbers.filler(dtype) if len(items) > _FEW else None
+    if fill is not None:
+        made = np.empty(len(items), dtype)
+        return made if fill(items, made) else None
+    if len(set(map(type, items))) > 1:
         return None
     try:
         return np.fromiter(items, dtype, len(items))
@@ -30,8 +39,16 @@ def numbers_in(items: list[Any]) -> np.ndarray[Any, Any] | None:
         return None
 
 
-def replace_numbers(items: list[Any], before: np.ndarray[Any, Any], after: np.ndarray[Any, Any]) -> None:
+def replace_numbers(
+    items: list[Any],
+    before: np.ndarray[Any, Any],
+    after: np.ndarray[Any, Any],
+    tags: np.ndarray[Any, Any] | None = None,
+    mixed: Sequence[Any] = (),
+) -> None:
     """Replaces the items that a loop has changed, and keeps all other objects.
+
+    Where ``tags`` are given, those other than 0 tell which items have become others of the ``mixed`` ones.
 
     >>> items = [1, 2, 3]
     >>> replace_numbers(items, np.array([1, 2, 3]), np.array([1, 5, 3]))
@@ -39,7 +56,12 @@ def replace_numbers(items: list[Any], before: np.ndarray[Any, Any], after: np.nd
     [1, 5, 3]
     """
     bits = f"u{before.itemsize}"
-    changed = np.flatnonzero(before.view(bits) != after.view(bits))
+    changes = before.view(bits) != after.view(bits)
+    if tags is not None:
+        for place in np.flatnonzero(changes | (tags != 0)).tolist():
+            items[place] = mixed[place]
+        return
+    changed = np.flatnonzero(changes)
     for place, value in zip(changed.tolist(), after[changed].tolist(), strict=True):
         items[place] = value
 

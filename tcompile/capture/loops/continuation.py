@@ -23,7 +23,15 @@ from tcompile.capture.values.base import Context, FrameView, Null, Rebuilder, Va
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator, Zipped
+from tcompile.capture.values.counted import (
+    Counted,
+    Enumerated,
+    ListIterator,
+    RangeIterator,
+    RowIterator,
+    TextIterator,
+    Zipped,
+)
 from tcompile.capture.values.scalar import ScalarValue
 from tcompile.capture.values.span import ListSlice
 from tcompile.graph.sizes import Size
@@ -236,6 +244,23 @@ class LateItems(Value):
         return f"{program.constant(items_from)}({position}, {items}, False)"
 
 
+class LateZipped(Value):
+    """``zip`` inside a scalar loop: iterators of items, and first numbers of ranges; the position, and the end."""
+
+    def __init__(self, columns: Sequence[Value], position: LateNumber, end: LateNumber) -> None:
+        self.columns, self.position, self.end = columns, position, end
+
+    def rebuild(self, program: Rebuilder) -> str:
+        """A new one over the remaining items."""
+        at, end = program.rebuild(self.position), program.rebuild(self.end)
+        each = []
+        for column in self.columns:
+            found = program.rebuild(column)
+            is_range = isinstance(column, LateNumber)
+            each.append(f"{program.constant(range)}({found} + {at}, {found} + {end})" if is_range else found)
+        return f"{program.constant(zip)}({', '.join(each)})"
+
+
 class LateEnumerated(Value):
     """``enumerate`` of such an iterator, and its next number."""
 
@@ -273,7 +298,7 @@ class LateIterator(Value):
         return _advanced(program, self.items, self.taken(program))
 
 
-_LATE = LateInt | LateNumber | LateRange | LateLetter | LateItems | LateEnumerated | LateIterator
+_LATE = LateInt | LateNumber | LateRange | LateLetter | LateItems | LateZipped | LateEnumerated | LateIterator
 
 
 class LateSpan(ListSlice):
@@ -282,6 +307,11 @@ class LateSpan(ListSlice):
     def __init__(self, whole: ListSlice, count: int, items: LateIterator | None) -> None:
         super().__init__(whole.tx, whole.array, whole.kind, whole.final)
         self.count, self.items_given, self.iterations = count, items, iterations_of(whole.tx)
+
+    @property
+    def is_indexed(self) -> bool:
+        """The number of items is not known."""
+        return False
 
     def starred(self, program: Rebuilder) -> list[str]:
         """The items in a list's display."""
@@ -302,6 +332,8 @@ def _advanced(program: Rebuilder, items: Counted, taken: str) -> str:
             return f"{program.constant(items_from)}({taken}, {program.rebuild(array)}, {backwards})"
         case TextIterator(text=text):
             return f"{program.constant(items_from)}({taken}, {program.rebuild(text)}, False)"
+        case ListIterator(items=listed):
+            return f"{program.constant(items_from)}({taken}, {program.rebuild(listed)}, False)"
         case Enumerated(items=inner, start=start):
             both = f"{_advanced(program, inner, taken)}, ({start}) + {taken}"
             return f"{program.constant(enumerate)}({both})"
@@ -360,5 +392,6 @@ def _as_it_is(value: Value, made: dict[int, LateIterator]) -> Value:
 
 __all__ = [
     "LateEnumerated", "LateInt", "LateItems", "LateIterator", "LateLetter", "LateNumber", "LateRange", "LateSpan",
-    "NoContinuation", "Reached", "go_back_to_call", "go_to_next_iteration", "go_to_resume_point", "is_wanted",
+    "LateZipped", "NoContinuation", "Reached", "go_back_to_call", "go_to_next_iteration", "go_to_resume_point",
+    "is_wanted",
 ]  # fmt: skip

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence, Set
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from tcompile.bytecode.analysis import Analysis
@@ -30,6 +30,7 @@ from tcompile.capture.loops.continuation import (
     LateLetter,
     LateNumber,
     LateRange,
+    LateZipped,
     NoContinuation,
     go_to_next_iteration,
     is_wanted,
@@ -59,7 +60,15 @@ from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.callable import BuiltinMethod, FunctionValue, value_of
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
-from tcompile.capture.values.counted import Counted, Enumerated, RangeIterator, RowIterator, TextIterator
+from tcompile.capture.values.counted import (
+    Counted,
+    Enumerated,
+    ListIterator,
+    RangeIterator,
+    RowIterator,
+    TextIterator,
+    Zipped,
+)
 from tcompile.capture.values.phi import PhiValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt, TensorType, ops
@@ -75,7 +84,7 @@ _MOVES = (
 )  # fmt: skip
 FEW_ITERATIONS = 4  # of straight code: trip counts up to this one are unrolled
 MANY_INSIDE = 16  # trip counts of outer loops over numbers alone: up to this one, iterations are traced
-MOST_CHANGED = 8  # names of attributes that a loop sets, and lists whose items it replaces
+MOST_CHANGED = 8  # names of attributes that a loop sets, and kinds of items that it gives to lists
 FEW_APPENDING = 16  # trip counts of loops that append to lists: up to this one, arrays of items cost more
 
 
@@ -106,14 +115,14 @@ def enter(f: Frame, header: Header) -> bool:
 
 
 def _translate(f: Frame, found: Analysis, at: int, header: Header) -> None:
-    changed: set[str | int] = set()
+    changed: dict[Any, None] = {}
     while len(changed) <= MOST_CHANGED:
         stretch = _Stretch(f, found, at, header, changed)
         try:
             stretch.run()
             return
         except Changes as wish:
-            changed.add(wish.what)
+            changed[wish.what] = None
         finally:
             stretch.close()
     raise Refused("it sets many attributes, or changes many lists")
@@ -122,7 +131,7 @@ def _translate(f: Frame, found: Analysis, at: int, header: Header) -> None:
 class _Stretch:
     """One loop on its way to become a node, with the code up to where its exits meet."""
 
-    def __init__(self, f: Frame, found: Analysis, start: int, header: Header, changed: Set[str | int]) -> None:
+    def __init__(self, f: Frame, found: Analysis, start: int, header: Header, changed: Collection[Any]) -> None:
         self.f, self.tx, self.found, self.start, self.header = f, f.tx, found, start, header
         if len(f.decoded.instructions) != found.stream.size:
             raise Refused("its code is not understood")
@@ -202,6 +211,18 @@ class _Stretch:
         bounds = (self.values.size(t, iterations).register, self.values.size(t, items.count).register)
         if isinstance(items, RowIterator) and len(items.array.traced.type.shape) == 1 and not items.backwards:
             return V(("rows", self.values.value(t, items.array).kind[1]), bounds)
+        if isinstance(items, ListIterator):
+            number = self.values.value(t, items.items).kind[1]
+            cells = self.lists.cells(number, None)
+            if cells is None or len(cells.kinds) > 1:
+                raise Refused("a loop over a list that gets items of other kinds")
+            return V(("listed", number), bounds)
+        if isinstance(items, Zipped):
+            columns = [self._iterator(column, 0) for column in items.columns]
+            if not all(c.kind[0] in ("rows", "letters", "listed") or c.kind == ("range", 1) for c in columns):
+                raise Refused("zip of something else")
+            starts = [column.registers[0] for column in columns if column.kind[0] == "range"]
+            return V(("zipped", tuple(column.kind for column in columns)), (*bounds, *starts))
         if isinstance(items, TextIterator):
             return V(("letters", t.text(self.values.read(t, items.text)).kind[1]), bounds)
         if isinstance(items, Enumerated):
@@ -387,7 +408,7 @@ class _Stretch:
         The loop may be left at the start of such an iteration, because an object that it reads has changed.
         """
         t = self.t
-        remade = RangeIterator | RowIterator | TextIterator | Enumerated
+        remade = RangeIterator | RowIterator | ListIterator | TextIterator | Zipped | Enumerated
         if self.code.items is not None and not isinstance(self.code.items, remade):
             return []
         found: list[dict[str, Any]] = []
@@ -529,9 +550,12 @@ class _Stretch:
             return BuiltinMethod(self.values.lists[kind[1]], "append")
         if kind == LETTER:
             return LateLetter(LateNumber(self.tx, place, name))
-        if kind[0] in ("rows", "letters"):
-            items = (self.values.arrays if kind[0] == "rows" else self.values.texts)[kind[1]]
-            return LateItems(items, LateNumber(self.tx, place, name))
+        if kind[0] in ("rows", "letters", "listed"):
+            return LateItems(self._items_of(kind), LateNumber(self.tx, place, name))
+        if kind[0] == "zipped":
+            at, stop, *starts = (LateNumber(self.tx, place + part, name) for part in range(len(parts_of(kind))))
+            columns = [starts.pop(0) if c[0] == "range" else LateItems(self._items_of(c), at) for c in kind[1]]
+            return LateZipped(columns, at, stop)
         if kind[0] == "counted":
             number = LateNumber(self.tx, place + len(parts_of(kind[1])), name)
             return LateEnumerated(self._late(kind[1], place, name), number)
@@ -543,6 +567,12 @@ class _Stretch:
             values = SequenceValue(parts, tuple)
             return values if kind[0] == "tuple" else LateItems(values, Constant(kind[2]))
         return self._result(kind, [])
+
+    def _items_of(self, kind: Any) -> Value:
+        """What an iterator inside the loop goes along."""
+        held: dict[str, Any] = {"rows": self.values.arrays, "letters": self.values.texts, "listed": self.values.lists}
+        items: Value = held[kind[0]][kind[1]]
+        return items
 
     def _tell(self, iterations: str) -> None:
         """Notes the loop's outcome for reports."""

@@ -9,23 +9,21 @@ append thousands, in some iterations only.
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from tcompile.bytecode.dialect import D
-from tcompile.capture.guards.list_numbers import numbers_in
-from tcompile.capture.guards.sources import ComputedSource, Source
+from tcompile.capture.guards.sources import Source
 from tcompile.capture.loops.continuation import LateIterator, LateSpan
 from tcompile.capture.loops.list_accumulators import is_own_list
 from tcompile.capture.loops.scalar_code import Changes, LoopCode
 from tcompile.capture.loops.scalar_values import Values
 from tcompile.capture.scalar_loops.node import number_of
-from tcompile.capture.scalar_loops.translator import Cells, Refused, Room, Translator, V, is_number
-from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import LazyValue, settled
+from tcompile.capture.scalar_loops.translator import NONE, Cells, Refused, Room, Translator, V, is_number
+from tcompile.capture.values.base import settled
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
-from tcompile.capture.values.span import CountedSpan, ListSlice, RepeatedSpan
+from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan, RepeatedSpan
 from tcompile.frontends.base import Traced
 from tcompile.graph.ops.scalar_loop import PYTHON, dtype_of, is_numpy
 
@@ -36,8 +34,12 @@ MOST_READ = 256  # items of a list that a loop reads: each is guarded
 FEW_READ = 8  # the same where an array could hold them: up to this number, guards take less time
 
 
+def _is_of_list(what: Any) -> bool:
+    return isinstance(what, tuple)
+
+
 class Lists:
-    """The lists of one loop; ``changed`` has the identities of those whose items it replaces.
+    """The lists of one loop; ``changed`` has the identities of those that get items, and the items' kinds.
 
     Attributes:
         rooms: the arrays of lists that it appends to, by the lists' numbers.
@@ -46,7 +48,7 @@ class Lists:
         before: where the arrays of lists from outside are found.
     """
 
-    def __init__(self, values: Values, code: LoopCode, changed: Set[str | int]) -> None:
+    def __init__(self, values: Values, code: LoopCode, changed: Collection[Any]) -> None:
         self.values, self.tx, self.code, self.changed = values, values.tx, code, changed
         self.rooms: dict[int, Room] = {}
         self.cells_of: dict[int, Cells] = {}
@@ -77,57 +79,48 @@ class Lists:
                 top.block = block
         return self.read[number]
 
-    def cells(self, number: int, to_replace: bool) -> Cells | None:
-        """The array of a list's items, which the loop may replace where that is asked; None if there is none.
+    def cells(self, number: int, gets: str | None) -> Cells | None:
+        """The arrays of a list's items, which may get one of a kind; None if there are none.
 
-        Raises Changes where it was not known that it replaces items.
+        Raises Changes where it was not known that it gets such items.
         """
         found = self.values.lists[number]
-        changes = id(found) in self.changed
-        if to_replace and not changes:
-            raise Changes(id(found))
+        if gets is not None and (id(found), gets) not in self.changed:
+            raise Changes((id(found), gets))
         if number not in self.cells_of:
             if number in self.rooms:
                 return None
-            made = self._cells_of_span(found, changes) or self._cells_from_outside(number, changes)
-            made = made or (self._cells_of_items(number) if changes else None)
+            kinds = [kind for what, kind in filter(_is_of_list, self.changed) if what == id(found)]
+            made = self._cells_of_span(found, kinds) or self._cells_from_outside(number, kinds)
+            made = made or (self._cells_of_items(number) if kinds else None)
             if made is None:
                 return None
-            self.cells_of[number] = made
+            self.cells_of[number] = self._with_kinds(made, kinds)
         return self.cells_of[number]
 
-    def _cells_of_span(self, found: SequenceValue, changes: bool) -> Cells | None:
-        """The array of a list that the function has made of many equal numbers, or of an array."""
+    def _cells_of_span(self, found: SequenceValue, changes: Collection[str]) -> Cells | None:
+        """The arrays of a list that the function has made of many equal items, or of an array."""
         span = found.held[0] if found.spans and len(found.held) == 1 else None
-        if not isinstance(span, ListSlice) or isinstance(span, CountedSpan | LateSpan) or span.final is not None:
+        if not isinstance(span, ListSlice) or not span.is_indexed:
             return None
-        if span.kind == "array":
-            return None
-        tx, rows = self.tx, span.rows
-        if changes and not isinstance(span, RepeatedSpan):
-            rows = Traced(tx.builder.op("copy_c", rows.node))
+        if isinstance(span, RepeatedSpan) and span.value.value is None:
+            return Cells((NONE,), (-1,), self.values.new_array("full", span.count, "int8", fill_value=0))
+        rows = span.rows if isinstance(span, RepeatedSpan) else self._own(span.rows, changes)
         kind = f"np.{rows.type.dtype.name}" if span.kind == "scalar" else span.kind.__name__
-        return self._of_array(tx.new_array(rows), kind)
+        return Cells((kind,), (self._number_of(rows),))
 
-    def _cells_from_outside(self, number: int, changes: bool) -> Cells | None:
+    def _cells_from_outside(self, number: int, changes: Collection[str]) -> Cells | None:
         """The array that plain Python makes of a list's items before the graph runs."""
         found = self.values.lists[number]
-        items = found.found
-        if found.source is None or id(found) in self.tx.mutated or (len(items) <= FEW_READ and not changes):
+        if len(found.found) <= FEW_READ and not changes and found.source not in self.tx.symbols.measured:
             return None
-        if found.held != list(items) or not all(isinstance(item, LazyValue) for item in items):
+        outside = found.numbers_outside(self.tx)
+        if outside is None:
             return None
-        made = numbers_in([item.value for item in items if isinstance(item, LazyValue)])
-        if made is None:
-            return None
-        source = self.before[number] = ComputedSource("{1}({0})", (found.source,), (numbers_in,))
-        array = self.tx.wrap(made, source)
-        assert isinstance(array, ArrayValue)
-        found.loosen()
-        rows = Traced(self.tx.builder.op("copy_c", array.traced.node)) if changes else array.traced
-        return self._of_array(
-            self.tx.new_array(rows), next(k for k in PYTHON if dtype_of(k) == array.traced.type.dtype)
-        )
+        array, kind = outside
+        assert array.source is not None
+        self.before[number] = array.source
+        return Cells((kind.__name__,), (self._number_of(self._own(array.traced, changes)),))
 
     def _cells_of_items(self, number: int) -> Cells | None:
         """An array that the program fills before the loop."""
@@ -135,22 +128,49 @@ class Lists:
         del self.read[number]
         if not items or not is_number(items[0]) or any(item.kind != items[0].kind for item in items):
             return None
-        return Cells(self.values.filled(items), items[0].kind)
+        return Cells((items[0].kind,), (self.values.filled(items),))
 
-    def _of_array(self, array: ArrayValue, kind: str) -> Cells:
-        self.values.arrays.append(array)
-        return Cells(len(self.values.arrays) - 1, kind)
+    def _own(self, rows: Traced, changes: Collection[str]) -> Traced:
+        """A copy, where the loop changes it."""
+        return Traced(self.tx.builder.op("copy_c", rows.node)) if changes else rows
+
+    def _number_of(self, rows: Traced) -> int:
+        self.values.arrays.append(self.tx.new_array(rows))
+        return len(self.values.arrays) - 1
+
+    def _with_kinds(self, cells: Cells, kinds: Sequence[str]) -> Cells:
+        """The same with arrays for the kinds of items that the list may get."""
+        size = self.values.array_type(cells.any).shape[0]
+        more = [kind for kind in kinds if kind not in cells.kinds]
+        arrays = {self.values.array_type(n).dtype: n for n in cells.arrays if n >= 0}
+        for kind in more:
+            if kind != NONE and dtype_of(kind) not in arrays:
+                # All elements are defined, as those of a list of one kind.
+                number = self.values.new_array("full", size, dtype_of(kind).name, fill_value=dtype_of(kind).type(0))
+                arrays[dtype_of(kind)] = number
+        tags = self.values.new_array("full", size, "int8", fill_value=0) if more and cells.tags < 0 else cells.tags
+        numbers = (arrays[dtype_of(kind)] if kind != NONE else -1 for kind in more)
+        return Cells((*cells.kinds, *more), (*cells.arrays, *numbers), tags)
 
     def keep(self) -> None:
         """Gives lists the items that have replaced theirs."""
+        changed = {what for what, _ in filter(_is_of_list, self.changed)}
         for number, cells in self.cells_of.items():
             found = self.values.lists[number]
-            if id(found) in self.changed:
+            if id(found) in changed:
                 self.tx.mutate(found)
                 found.before = self.before.get(number)
-                kind = "scalar" if is_numpy(cells.kind) else PYTHON[cells.kind]
-                found.held[:] = [ListSlice(self.tx, self.values.arrays[cells.array], kind, None)]
+                found.held[:] = [self._span(cells)]
                 found.spans = True
+
+    def _span(self, cells: Cells) -> ListSlice:
+        """The items after the loop."""
+        arrays = [None if number < 0 else self.values.arrays[number] for number in cells.arrays]
+        if cells.tags >= 0:
+            return MixedSpan(self.tx, cells.kinds, arrays, self.values.arrays[cells.tags])
+        ((kind,), (array,)) = cells.kinds, arrays
+        assert array is not None
+        return ListSlice(self.tx, array, "scalar" if is_numpy(kind) else PYTHON[kind], None)
 
     def _room_of(self, number: int) -> Room:
         if number in self.read or number in self.cells_of or not is_own_list(self.values.lists[number]):

@@ -11,7 +11,7 @@ loop sets one, the element of an array holds it meanwhile.
 from __future__ import annotations
 
 import types
-from collections.abc import Set
+from collections.abc import Collection
 from typing import Any
 
 from tcompile.capture.loops.scalar_code import Changes
@@ -41,7 +41,7 @@ class _Member:
 class Members:
     """The attributes that a loop reads and sets; ``changed`` has the names that it sets, of whichever object."""
 
-    def __init__(self, values: Values, changed: Set[str | int]) -> None:
+    def __init__(self, values: Values, changed: Collection[Any]) -> None:
         self.values, self.tx, self.names = values, values.tx, changed
         self.members: dict[tuple[int, str], _Member] = {}
 

@@ -42,8 +42,8 @@ class V:
     ``("list", number)``, and its method, ``("append", number)``; a random generator,
     ``("generator", number of its state, family, class, identity)``, and a method of one,
     ``("draw", number, family, what, numbers of what else it keeps)``; iterators ``("range", step)``,
-    ``("rows", array)``, ``("letters", text)``, ``("items", kinds, place)`` of a tuple, and ``("counted", iterator)`` of
-    ``enumerate``.
+    ``("rows", array)``, ``("letters", text)``, ``("listed", list)``, ``("items", kinds, place)`` of a tuple,
+    ``("zipped", iterators)`` with one position for all, and ``("counted", iterator)`` of ``enumerate``.
     """
 
     kind: Any
@@ -87,8 +87,10 @@ def parts_of(kind: Any) -> tuple[str, ...]:
         return parts_of(kind[2])
     if kind[0] == "range":
         return ("int", "int", "int") if kind[1] is None else ("int", "int")
-    if kind[0] in ("rows", "letters"):
+    if kind[0] in ("rows", "letters", "listed"):
         return ("int", "int")
+    if kind[0] == "zipped":
+        return ("int", "int", *("int" for column in kind[1] if column[0] == "range"))
     if kind[0] == "counted":
         return (*parts_of(kind[1]), "int")
     return ("int",) if kind == LETTER else ()

@@ -26,7 +26,7 @@ def is_held(kind: Any) -> bool:
     >>> is_held(("counted", ("rows", 0))), is_held(("draw", 0))
     (True, False)
     """
-    if is_kept(kind) or kind[0] in ("append", "letter", "letters", "null", "range", "rows"):
+    if is_kept(kind) or kind[0] in ("append", "letter", "letters", "listed", "null", "range", "rows", "zipped"):
         return True
     if kind[0] == "items":
         return all(map(is_held, kind[1]))

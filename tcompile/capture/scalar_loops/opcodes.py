@@ -8,15 +8,15 @@ Why: the tables beside ``translator``, which goes from block to block.
 from __future__ import annotations
 
 import types
-from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.scalar_loops import slices
 from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_none, is_number, numbers_of
 from tcompile.capture.scalar_loops.rng import Drawing, draw, in_order
-from tcompile.capture.scalar_loops.translator import CALLS, METHODS, NULL, STEPS, Room, Translator
+from tcompile.capture.scalar_loops.translator import CALLS, METHODS, NONE, NULL, STEPS, Room, Translator
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.random_generator import is_drawing
 from tcompile.graph.ops.draws import DRAWS, method_of
@@ -74,8 +74,8 @@ def _length(t: Translator, arguments: list[V]) -> V:
     if value.kind[0] == "tuple":
         return t.constant(len(value.kind[1]))
     if value.kind[0] == "list":
-        cells = t.around.cells(value.kind[1], False)
-        return _count(t, t.around.length(value.kind[1])) if cells is None else t.add("size", "int", cells.array, 0)
+        cells = t.around.cells(value.kind[1], None)
+        return _count(t, t.around.length(value.kind[1])) if cells is None else t.add("size", "int", cells.any, 0)
     if slices.is_vector(value):
         return slices.length(t, value)
     value = t.text(value)
@@ -461,11 +461,17 @@ def _store_subscript(t: Translator, i: Instruction) -> None:
 
 
 def _store_in_list(t: Translator, number: int, key: V, value: V) -> None:
-    cells = t.around.cells(number, True)
-    if cells is None or value.kind != cells.kind:
-        raise Refused("an item of a list is replaced by something else than a number of the same kind")
+    kind = NONE if is_none(value) else value.kind
+    cells = t.around.cells(number, kind) if isinstance(kind, str) else None
+    if cells is None:
+        raise Refused("an item of a list is replaced by something else than a number")
     t.accesses += 1
-    t.block.lines.append(("store", -1, cells.array, value.register, *t.indices(cells.array, key)))
+    place = t.indices(cells.any, key)
+    which = cells.kinds.index(kind)
+    if kind != NONE:
+        t.block.lines.append(("store", -1, cells.arrays[which], value.register, *place))
+    if cells.tags >= 0:
+        t.block.lines.append(("store", -1, cells.tags, t.constant(which).register, *place))
 
 
 def _iterator(t: Translator, value: V) -> V:
@@ -479,9 +485,37 @@ def _iterator(t: Translator, value: V) -> V:
         return V(("rows", kind[1]), items.registers)
     if kind[0] == "tuple" and len(kind[1]) <= _MOST_ITEMS:
         return V(("items", kind[1], 0), items.registers)
-    if kind[0] not in ("range", "counted"):
+    if kind[0] == "list":
+        cells = t.around.cells(kind[1], None)
+        if cells is None or len(cells.kinds) > 1:
+            raise Refused("a loop over a list of few items, or of others than numbers of one kind")
+        return V(("listed", kind[1]), (t.constant(0).register, t.add("size", "int", cells.any, 0).register))
+    if kind[0] not in ("range", "counted", "zipped"):
         raise Refused("a loop over something else than a range, a text, or the elements of an array")
     return items
+
+
+def _zipped(t: Translator, arguments: list[V]) -> V:
+    """``zip`` of ranges, arrays, texts and lists, with one position for all."""
+    if t.instructions[t.at + 1].opname != "GET_ITER" and not any(v.known is enumerate for v in t.stack[-2:]):
+        raise Refused("an iterator that is kept")
+    kinds, starts, shortest = [], [], None
+    for column in arguments:
+        items = _iterator(t, column)
+        if items.kind[0] not in ("rows", "letters", "listed") and items.kind != ("range", 1):
+            raise Refused("zip of something else")
+        kinds.append(items.kind)
+        first, count = (V("int", (register,)) for register in items.registers)
+        if items.kind[0] == "range":
+            starts.append(first.register)
+            count = t.binary("-", count, first)
+        if shortest is not None:
+            less = t.binary("<", count, shortest)
+            count = t.add("select", "int", less.register, count.register, shortest.register)
+        shortest = count
+    if shortest is None:
+        raise Refused("zip of nothing")
+    return V(("zipped", tuple(kinds)), (t.constant(0).register, shortest.register, *starts))
 
 
 def _counted(t: Translator, arguments: list[V]) -> V:
@@ -495,7 +529,18 @@ def _counted(t: Translator, arguments: list[V]) -> V:
     return V(("counted", items.kind), (*items.registers, start.register))
 
 
-CALLS[id(enumerate)] = _counted
+CALLS |= {id(enumerate): _counted, id(zip): _zipped}
+
+
+def _item_at(t: Translator, kind: Any, at: V, starts: Iterator[int]) -> V:
+    """The item of an iterator at a position; ``starts`` are the first numbers of ranges."""
+    if kind[0] == "zipped":
+        return t.pack([_item_at(t, column, at, starts) for column in kind[1]])
+    if kind[0] == "range":
+        return t.binary("+", V("int", (next(starts),)), at)
+    if kind[0] == "listed":
+        return t.subscript(V(("list", kind[1])), at)
+    return t.subscript(V(({"rows": "array", "letters": "text"}[kind[0]], kind[1])), at)
 
 
 @_step("GET_ITER")
@@ -518,7 +563,7 @@ def _for_iter(t: Translator, i: Instruction) -> None:
         return
     number = V("int", items.registers[-1:]) if items.kind[0] == "counted" else None
     inner = items if number is None else V(items.kind[1], items.registers[:-1])
-    if inner.kind[0] not in ("range", "rows", "letters"):
+    if inner.kind[0] not in ("range", "rows", "letters", "listed", "zipped"):
         raise Refused("a loop over something else than a range, a text, or the elements of an array")
     known = inner.kind[1] if inner.kind[0] == "range" else 1
     at, stop = (V("int", (r,)) for r in inner.registers[:2])
@@ -530,8 +575,7 @@ def _for_iter(t: Translator, i: Instruction) -> None:
     t.block.end = ("branch", more.register, body.number, (), *done)
     t.block = body
     following = t.add("step", "int", at.register, step.register)
-    shown = {"rows": "array", "letters": "text"}.get(inner.kind[0])
-    item = at if shown is None else t.subscript(V((shown, inner.kind[1])), at)
+    item = at if inner.kind[0] == "range" else _item_at(t, inner.kind, at, iter(inner.registers[2:]))
     counts: tuple[int, ...] = ()
     if number is not None:
         item, counts = t.pack([number, item]), t.binary("+", number, t.constant(1)).registers

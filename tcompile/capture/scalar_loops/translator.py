@@ -42,6 +42,7 @@ _QUIET = ("bool", "np.bool", "int", "float")  # kinds of numbers whose arithmeti
 RETURNED = -3  # the target of exits that return
 
 NULL = V(("null",))
+NONE = "None"  # the kind of None among the items of a list
 State: TypeAlias = "tuple[int, tuple[Any, ...], tuple[tuple[str, Any], ...]]"
 
 
@@ -93,10 +94,20 @@ class Room:
 
 @dataclass(frozen=True)
 class Cells:
-    """The array that has the items of a list meanwhile, by its number, and what kind of numbers they are to Python."""
+    """The arrays that have the items of a list meanwhile, by their numbers.
 
-    array: int
-    kind: str
+    There is one for each of the ``kinds`` that an item may have; -1 for None. Where there are several, the elements of
+    the array ``tags`` tell which kind an item has.
+    """
+
+    kinds: tuple[str, ...]
+    arrays: tuple[int, ...]
+    tags: int = -1
+
+    @property
+    def any(self) -> int:
+        """One of the arrays: all have the list's length."""
+        return self.arrays[0] if self.tags < 0 else self.tags
 
 
 @dataclass
@@ -126,7 +137,7 @@ class Surroundings:
         text: the array of a str's code points.
         table: an array of numbers from before the loop.
         items_of_list: the items of a list, which the loop then may not change.
-        cells: the array of a list's items, which the loop may replace where that is asked; None if there is none.
+        cells: the arrays of a list's items, which may get one of a kind; None if there are none.
         attribute: an attribute of a library's module.
         member: an attribute of an object of the user's, or an item of a dict; or a property's getter, and True.
         set_member: sets an attribute.
@@ -147,7 +158,7 @@ class Surroundings:
     text: Callable[[str], V]
     table: Callable[[Sequence[V]], int]
     items_of_list: Callable[[int], list[V]]
-    cells: Callable[[int, bool], Cells | None]
+    cells: Callable[[int, str | None], Cells | None]
     attribute: Callable[[Any, str], Any]
     member: Callable[[Translator, Any, str], tuple[V, bool]]
     set_member: Callable[[Translator, Any, str, V], None]
@@ -371,10 +382,10 @@ class Translator(Instructions):
 
     def _item(self, value: V, key: V) -> V:
         """``value[key]`` of a tuple or a list."""
-        cells = self.around.cells(value.kind[1], False) if value.kind[0] == "list" else None
+        cells = self.around.cells(value.kind[1], None) if value.kind[0] == "list" else None
         if cells is not None:
             self.accesses += 1
-            return self.of_array(cells, self.indices(cells.array, key))
+            return self._item_of(cells, self.indices(cells.any, key))
         items = self.items(value) if value.kind[0] == "tuple" else self.around.items_of_list(value.kind[1])
         if type(key.known) is int:
             if not -len(items) <= key.known < len(items):
@@ -388,15 +399,33 @@ class Translator(Instructions):
             if not all(map(is_number, column)):
                 raise Refused("an item of a tuple of other objects than numbers")
             array = self.around.table(column)
-            columns.append(self.of_array(Cells(array, column[0].kind), self.indices(array, key)))
+            columns.append(self._element(array, column[0].kind, self.indices(array, key)))
         self.accesses += 1
         return self.pack(columns) if items[0].kind[0] == "tuple" else columns[0]
 
-    def of_array(self, cells: Cells, indices: Sequence[int]) -> V:
-        """An element, as the number that it is to Python."""
-        dtype = self.around.array_type(cells.array).dtype
-        found = self.add("load", f"np.{dtype.name}", cells.array, *indices)
-        return found if is_numpy(cells.kind) else self.add(cells.kind, cells.kind, found.register)
+    def _element(self, array: int, kind: str, indices: Sequence[int]) -> V:
+        """An element, as the object of such a kind that it is to Python."""
+        if kind == NONE:
+            return self.constant(None)
+        found = self.add("load", f"np.{self.around.array_type(array).dtype.name}", array, *indices)
+        return found if is_numpy(kind) else self.add(kind, kind, found.register)
+
+    def _item_of(self, cells: Cells, indices: Sequence[int]) -> V:
+        """An item of a list. Where it may have several kinds, each continues in a block of its own."""
+        *others, last = zip(cells.arrays, cells.kinds, strict=True)
+        if cells.kinds == (NONE,):
+            self.check_index(cells.tags, 0, *indices)
+        if others:
+            tag = V("int", self.as_ints(self.add("load", "np.int8", cells.tags, *indices).registers))
+        for number, other in enumerate(others):
+            is_this = self.truth(self.binary("==", tag, self.constant(number)))
+            self.block, no = self.split(is_this)
+            self.hand_back(self._element(*other, indices))
+            self.block = no
+        found = self._element(*last, indices)
+        if others:
+            self.hand_back(found)
+        return found
 
     def text(self, value: V) -> V:
         """Returns the value; a known str as the array of its code points."""
@@ -506,6 +535,6 @@ class Translator(Instructions):
 
 
 __all__ = [
-    "CALLS", "LIBRARY_CALLS", "METHODS", "NULL", "NUMBERS", "RETURNED", "STEPS", "Cells", "Exit", "Iteration",
+    "CALLS", "LIBRARY_CALLS", "METHODS", "NONE", "NULL", "NUMBERS", "RETURNED", "STEPS", "Cells", "Exit", "Iteration",
     "Raising", "Refused", "Room", "Surroundings", "Translator", "V", "is_number", "parts_of",
 ]  # fmt: skip

@@ -322,7 +322,7 @@ def _enumerate(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) 
 @handles(zip)
 def _zip(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
     strict = constant_of(kwargs["strict"], "zip's strict") if "strict" in kwargs else False
-    found = zipped(tx, args)
+    found = zipped(tx, args, bool(strict))
     if found is not None:
         return found
     sources = [arg.iterate(tx) for arg in args]

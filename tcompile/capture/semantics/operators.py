@@ -285,12 +285,16 @@ def _sequences(tx: Context, sign: str, left: Value, right: Value) -> Value:
 
 
 def _repeated_span(tx: Context, sequence: SequenceValue, count: Constant | IntegerValue) -> SequenceValue | None:
-    """``[number] * count``, whose items are not there one by one; None where they are few, or no such list."""
+    """``[number] * count`` or ``[None] * count``, whose items are held together; None of few items or another list."""
     size = count.size if isinstance(count, IntegerValue) else count.value
     if sequence.cls is not list or sequence.spans or len(sequence) != 1 or type(size) not in (int, SymInt):
         return None
     (item,) = sequence.items
-    if not isinstance(item, Constant) or type(item.value) not in (bool, int, float) or not size > _FEW_ITEMS:
+    if (
+        not isinstance(item, Constant)
+        or type(item.value) not in (bool, int, float, type(None))
+        or not size > _FEW_ITEMS
+    ):
         return None
     if type(item.value) is int and abs(item.value) >= 1 << 62:
         return None

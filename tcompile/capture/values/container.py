@@ -11,16 +11,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tcompile.capture.guards.list_numbers import replace_numbers
-from tcompile.capture.guards.sources import ItemSource, Source, VaryingItemSource
+from tcompile.capture.guards.list_numbers import numbers_in, replace_numbers
+from tcompile.capture.guards.sources import ComputedSource, ItemSource, Source, VaryingItemSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Context, Deferred, LazyValue, Rebuilder, Value, named, settled
 from tcompile.capture.values.callable import BuiltinMethod
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.slices import SliceValue, count_of, index_of
-from tcompile.capture.values.span import CountedSpan, ListSlice
+from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan
 from tcompile.frontends.base import CannotCapture, Stacked, Traced
+
+_FEW_ITEMS = 16  # of a list: loops over up to this many are unrolled, with a guard for each
 
 
 class SequenceValue(Value):
@@ -42,6 +44,7 @@ class SequenceValue(Value):
         self.spans = False
         self.before: Source | None = None  # of the array of the items from outside, before those that are now there
         self.collecting: list[Value] | None = None
+        self._others: tuple[Value, ...] | None = None  # items that are no numbers of one class
 
     @staticmethod
     def outside(
@@ -234,6 +237,8 @@ class SequenceValue(Value):
     def item(self, tx: Context, key: Value) -> Value:
         """One item, or a new container for a slice."""
         if isinstance(key, SliceValue):
+            if self.has_many_numbers(tx):
+                return self._cut(tx, key)
             items = self.items[key.constant()]
             if self.cls is tuple and len(items) == len(self) and key.constant().step in (None, 1):
                 return self  # no new tuple
@@ -250,10 +255,51 @@ class SequenceValue(Value):
             raise CannotCapture("operation-raises", f"{self.cls.__name__} index out of range")
         return self.at(position)
 
+    def _cut(self, tx: Context, key: SliceValue) -> Value:
+        """A slice of a list of numbers."""
+        whole = self._whole_span()
+        if whole is None:
+            found = self.numbers_outside(tx)
+            assert found is not None
+            whole = ListSlice(tx, *found, None)
+        cut = whole.cut(tx, key)
+        made = SequenceValue([cut], list)
+        made.spans = True
+        return made
+
     def _whole_span(self) -> ListSlice | None:
         """The span that all items are, if they are one."""
         whole = self._items[0] if self.spans and len(self._items) == 1 and self.collecting is None else None
         return whole if isinstance(whole, ListSlice) else None
+
+    def has_many_numbers(self, tx: Context) -> bool:
+        """Whether it is a list of more than a few numbers of a class, held together or from outside."""
+        if self.cls is not list or self.collecting is not None:
+            return False
+        if self.spans:
+            whole = self._whole_span()
+            return whole is not None and whole.is_indexed and whole.kind is not type(None)
+        return len(self.found) > _FEW_ITEMS and self.numbers_outside(tx) is not None
+
+    def numbers_outside(self, tx: Context) -> tuple[ArrayValue, type] | None:
+        """The items of a list from outside as an array that plain Python makes before the graph runs, and their class.
+
+        None where they are no numbers of one class, or have changed.
+        """
+        if self.source is None or self.cls is not list or id(self) in tx.mutated or not self.found:
+            return None
+        first = self.found[0]
+        kind = type(first.value) if isinstance(first, LazyValue) else None
+        if kind not in (bool, int, float) or self.found is self._others:
+            return None
+        made = numbers_in([item.value for item in self.found if isinstance(item, LazyValue)])
+        if made is None:
+            self._others = self.found
+            return None
+        array = tx.wrap(made, ComputedSource("{1}({0})", (self.source,), (numbers_in,)))
+        assert isinstance(array, ArrayValue)
+        self.loosen()
+        return array, kind
 
     def _at_any_place(self, tx: Context, key: Value) -> Value | None:
         """The item at an index that varies, of a list from outside as it was there; None of any other container."""
@@ -391,8 +437,12 @@ class SequenceValue(Value):
         if self.spans and self.before is not None:
             (span,) = new
             assert isinstance(span, ListSlice)
-            arrays = f"{program.load(self.before)}, {program.rebuild(span.array)}"
-            return [f"{program.constant(replace_numbers)}({name}, {arrays})"]
+            before, first, mixed = program.load(self.before), span.array, ""
+            if isinstance(span, MixedSpan):
+                mixed = f", {program.rebuild(first)}, {span.built(program)}"
+                assert span.arrays[0] is not None
+                first = span.arrays[0]
+            return [f"{program.constant(replace_numbers)}({name}, {before}, {program.rebuild(first)}{mixed})"]
         if self.spans:
             return [f"{name}[:] = [{', '.join(self._display(program))}]"]
         changed = [i for i, (a, b) in enumerate(zip(old, new, strict=False)) if not same_object(a, b)]

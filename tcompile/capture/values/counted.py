@@ -15,7 +15,7 @@ from tcompile.capture.values.base import Context, LazyValue, Value, settled
 from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue, constant_of
-from tcompile.capture.values.slices import RangeValue
+from tcompile.capture.values.slices import RangeValue, index_of
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.ops.creation import arange_length
 from tcompile.graph.sizes import Size, same
@@ -31,12 +31,17 @@ class Counted(IteratorValue):
 
     def __init__(self, tx: Context, count: Size, decided: bool = False) -> None:
         super().__init__(tx, iter(()))
-        self.count = count
+        self._count = count
         self.iterations: Size = 0  # those that are done
         self.plan: LoopPlan | None = None
         self.decided = decided
         self.scalar = False  # whether it has to be scalar code
         self.unknown = ""  # why its position is unknown, where it is: no further item is taken then
+
+    @property
+    def count(self) -> Size:
+        """How many items there are."""
+        return self._count
 
     def at(self, position: Size) -> Value:
         """The item with this number, from 0."""
@@ -142,6 +147,26 @@ class TextIterator(Counted):
         return settled(self.tx, self.text).item(self.tx, integer(position))
 
 
+class ListIterator(Counted):
+    """The items of a list of many numbers, as they are when they are taken."""
+
+    is_symbolic = False
+
+    def __init__(self, tx: Context, items: SequenceValue) -> None:
+        super().__init__(tx, 0)
+        self.items = items
+
+    @property
+    def count(self) -> Size:
+        """How many items there are now."""
+        length = self.items.length(self.tx)
+        return length.size if isinstance(length, IntegerValue) else index_of(length)
+
+    def at(self, position: Size) -> Value:
+        """The item."""
+        return self.items.item(self.tx, integer(position))
+
+
 class Enumerated(Counted):
     """``enumerate`` of such an iterator without another reference."""
 
@@ -160,11 +185,12 @@ class Enumerated(Counted):
 
 
 class Zipped(Counted):
-    """``zip`` of such iterators of equal length, without other references."""
+    """``zip`` of such iterators, the shortest of which has ``count`` items, without other references."""
 
-    def __init__(self, tx: Context, columns: Sequence[Counted]) -> None:
-        super().__init__(tx, columns[0].count)
+    def __init__(self, tx: Context, columns: Sequence[Counted], count: Size) -> None:
+        super().__init__(tx, count)
         self.columns = columns
+        self.is_symbolic = all(column.is_symbolic for column in columns)
 
     def at(self, position: Size) -> Value:
         """The items."""
@@ -186,19 +212,43 @@ def counted(tx: Context, value: Value) -> Counted | None:
         return RangeIterator(tx, value)
     if isinstance(value, ArrayValue):
         return RowIterator(tx, value)
+    if _is_list(tx, value):
+        assert isinstance(value, SequenceValue)
+        return ListIterator(tx, value)
     if isinstance(value, Counted) and not value.unknown and same(value.iterations, 0):
         value.unknown = "something else goes along"
         return value
     return None
 
 
-def zipped(tx: Context, values: Sequence[Value]) -> Zipped | None:
-    """``zip`` of such values; None where they are others, or of lengths that may differ."""
+def _is_list(tx: Context, value: Value) -> bool:
+    return isinstance(value, SequenceValue) and value.has_many_numbers(tx)
+
+
+def zipped(tx: Context, values: Sequence[Value], strict: bool = False) -> Zipped | None:
+    """``zip`` of such values; None where they are others, or where it raises."""
     values = [settled(tx, value) for value in values]
-    if not values or not all(isinstance(value, RangeValue | ArrayValue) for value in values):
+    if not values or not all(isinstance(value, RangeValue | ArrayValue) or _is_list(tx, value) for value in values):
         return None
     columns = [found for value in values if (found := counted(tx, value)) is not None]
-    return Zipped(tx, columns) if all(same(c.count, columns[0].count) for c in columns) else None
+    shortest = columns[0].count
+    for column in columns[1:]:
+        count = column.count
+        if not same(count, shortest):
+            if strict:
+                return None
+            shortest = count if count < shortest else shortest
+    return Zipped(tx, columns, shortest)
 
 
-__all__ = ["Counted", "Enumerated", "RangeIterator", "RowIterator", "TextIterator", "Zipped", "counted", "zipped"]
+__all__ = [
+    "Counted",
+    "Enumerated",
+    "ListIterator",
+    "RangeIterator",
+    "RowIterator",
+    "TextIterator",
+    "Zipped",
+    "counted",
+    "zipped",
+]

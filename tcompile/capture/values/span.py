@@ -46,6 +46,11 @@ class ListSlice(Value):
             raise CannotCapture("loop-mismatch", "an item of a list was written to")
         return self.array.traced
 
+    @property
+    def is_indexed(self) -> bool:
+        """Whether an array has the items, which are numbers, one by one."""
+        return self.kind != "array" and self.final is None
+
     def items(self) -> list[Value]:
         """Each item as a value of its own; an open number of them is fixed with a guard."""
         size = self.size
@@ -62,7 +67,7 @@ class ListSlice(Value):
 
     def at(self, tx: Context, key: Value) -> Value | None:
         """The item at an int; None where the items have to be read one by one."""
-        if self.kind == "array" or self.final is not None or not _is_place(key):
+        if not self.is_indexed or not _is_place(key):
             return None
         found = self.array.item(tx, key)
         assert isinstance(found, ArrayValue)
@@ -70,11 +75,20 @@ class ListSlice(Value):
 
     def replaced(self, tx: Context, key: Value, value: Value) -> ListSlice | None:
         """The same items but for the one at ``key``; None where they have to be read one by one."""
-        if tx.open_loops or self.final is not None or not _is_place(key) or number_kind(value) is not self.kind:
+        if tx.open_loops or not self.is_indexed or not _is_place(key) or number_kind(value) is not self.kind:
             return None
         array = _new_array(tx, tx.builder.op("copy_c", self.array.traced.node))
         array.store_item(tx, key, value)
         return ListSlice(tx, array, self.kind, None)
+
+    def cut(self, tx: Context, key: Value) -> ListSlice:
+        """The items of a slice."""
+        rows = self.rows
+        array = tx.new_array(rows)
+        assert isinstance(array, ArrayValue)
+        found = array.item(tx, key)
+        assert isinstance(found, ArrayValue)
+        return ListSlice(tx, _new_array(tx, tx.builder.op("copy_c", found.traced.node)), self.kind, None)
 
     def starred(self, program: Rebuilder) -> list[str]:
         """The items in a list's display."""
@@ -112,6 +126,11 @@ class CountedSpan(ListSlice):
         """No array of a known size."""
         raise self._refusal("an array of")
 
+    @property
+    def is_indexed(self) -> bool:
+        """The number of items is not known."""
+        return False
+
     def items(self) -> list[Value]:
         """They are Python's to read."""
         raise self._refusal("the items of")
@@ -140,8 +159,83 @@ class CountedSpan(ListSlice):
         return [f"*{program.constant(zip)}({', '.join(columns)})" if self.is_tuple else f"*{columns[0]}"]
 
 
+class MixedSpan(ListSlice):
+    """Items of several ``kinds`` (``graph.ops.scalar_loop``, and None): ``tags`` tells for each which one it has.
+
+    There is an array for each kind but None, with a length of its own for each.
+    """
+
+    def __init__(
+        self, tx: Context, kinds: Sequence[str], arrays: Sequence[ArrayValue | None], tags: ArrayValue
+    ) -> None:
+        super().__init__(tx, tags, None, None)
+        self.kinds, self.arrays = kinds, arrays
+
+    @property
+    def is_indexed(self) -> bool:
+        """An item may be of several kinds."""
+        return False
+
+    @property
+    def rows(self) -> Traced:
+        """The array, where all kinds have the same."""
+        first = self.arrays[0]
+        if first is None or any(array is not first for array in self.arrays):
+            raise self._refusal()
+        return first.traced
+
+    def items(self) -> list[Value]:
+        """They are Python's to read."""
+        raise self._refusal()
+
+    def at(self, tx: Context, key: Value) -> Value | None:
+        """They are Python's to read."""
+        return None
+
+    def replaced(self, tx: Context, key: Value, value: Value) -> ListSlice | None:
+        """They are Python's to write."""
+        return None
+
+    @staticmethod
+    def _refusal() -> CannotCapture:
+        return CannotCapture("loop-mismatch", "a loop has given a list items of several kinds, which are read")
+
+    def built(self, program: Rebuilder) -> str:
+        """Code for a list of the items."""
+        columns = [
+            "None" if array is None else f"{program.rebuild(array)}{'' if is_numpy(kind) else '.tolist()'}"
+            for array, kind in zip(self.arrays, self.kinds, strict=True)
+        ]
+        return f"{program.constant(_mixed)}({program.rebuild(self.array)}, ({', '.join(columns)}))"
+
+    def starred(self, program: Rebuilder) -> list[str]:
+        """The items in a list's display."""
+        return [f"*{self.built(program)}"]
+
+
+def _mixed(tags: Any, columns: Sequence[Any]) -> list[Any]:
+    """The items whose columns ``tags`` tells.
+
+    >>> import numpy as np
+    >>> _mixed(np.array([1, 0]), ([1, 2], None))
+    [None, 2]
+    """
+    counts = [int((tags == number).sum()) for number in range(len(columns))]
+    most = counts.index(max(counts))
+    column = columns[most]
+    items = [None] * len(tags) if column is None else list(column)
+    for number, column in enumerate(columns):
+        if number != most and counts[number]:
+            for place in (tags == number).nonzero()[0].tolist():
+                items[place] = None if column is None else column[place]
+    return items
+
+
 class RepeatedSpan(ListSlice):
-    """The items of ``[value] * count``; those that were ``others`` since are numbers of the same class."""
+    """The items of ``[value] * count``; those that were ``others`` since are numbers of the same class.
+
+    The value is a number, or None.
+    """
 
     def __init__(self, tx: Context, value: Constant, count: Size, others: Mapping[int, Value]) -> None:
         self.tx, self.value, self.count, self.others = tx, value, count, others
@@ -156,6 +250,8 @@ class RepeatedSpan(ListSlice):
     def rows(self) -> Traced:
         """A new array of them."""
         tx, fill = self.tx, self.value.value
+        if fill is None:
+            raise CannotCapture("unsupported-object", "an array of a list of None")
         node = tx.builder.op("full", shape=(self.count,), fill_value=fill, dtype=DTYPES[self.kind.__name__])
         array = _new_array(tx, node)
         for position, other in self.others.items():
@@ -192,6 +288,12 @@ class RepeatedSpan(ListSlice):
                 return None
             place += self.count
         return place if place >= 0 and bool(self.count > place) else None
+
+    def cut(self, tx: Context, key: Value) -> ListSlice:
+        """The items of a slice: the same number, where all are it."""
+        found = RepeatedSpan(tx, Constant(0), self.count, {}) if self.value.value is None else self
+        cut = super(RepeatedSpan, found).cut(tx, key)
+        return cut if self.others else RepeatedSpan(tx, self.value, cut.size, {})
 
     def starred(self, program: Rebuilder) -> list[str]:
         """The items in a list's display."""
@@ -232,4 +334,4 @@ def _is_place(key: Value) -> bool:
     return isinstance(key, IntegerValue) or number_kind(key) is int
 
 
-__all__ = ["CountedSpan", "ListSlice", "RepeatedSpan", "number_kind"]
+__all__ = ["CountedSpan", "ListSlice", "MixedSpan", "RepeatedSpan", "number_kind"]

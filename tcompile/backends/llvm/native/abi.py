@@ -21,13 +21,15 @@ import numpy as np
 from tcompile import system
 from tcompile.backends.llvm.native import target
 
-# Offsets in bytes: PyObject, PyVarObject, PyTypeObject, bytes; then NumPy's PyArrayObject.
+# Offsets in bytes: PyObject, PyVarObject, PyTypeObject, bytes, float, list; then NumPy's PyArrayObject.
 # The names are those that the IR texts use.
 OFFSETS = {
     "OB_TYPE": 8,
     "OB_SIZE": 16,
     "TYPE_NAME": 24,
     "BYTES_TEXT": 32,
+    "FLOAT_VALUE": 16,
+    "LIST_ITEMS": 24,
     "ARRAY_DATA": 16,
     "ARRAY_NDIM": 24,
     "ARRAY_DIMS": 32,
@@ -143,6 +145,14 @@ def knows_owners() -> bool:
         and _word(id(sample) + OFFSETS["ARRAY_HANDLER"]) == (id(handler) if owns else 0)
         for sample, owns in ((whole, True), (whole[1:], False), (np.frombuffer(b"some", np.int8), False))
     )
+
+
+def knows_lists() -> bool:
+    """Whether the items of a list, and the value of a float, are at the known offsets."""
+    items = [1.5, -2.25]
+    held = (ctypes.c_uint64 * 2).from_address(_word(id(items) + OFFSETS["LIST_ITEMS"]))
+    values = [ctypes.c_double.from_address(at + OFFSETS["FLOAT_VALUE"]).value for at in map(id, items)]
+    return list.__basicsize__ == 40 and list(held) == [*map(id, items)] and values == items
 
 
 def allocator(domain: int) -> ctypes.Array[ctypes.c_uint64]:
