@@ -12,6 +12,7 @@ from random import Random
 from .lines import Lines
 
 ARRAYS = {"a": 1, "b": 1, "m": 2, "q": 1, "h": 1, "v": 1}
+LISTS = ("xs", "la", "lb", "lb")
 INTS, FLOATS = ("k", "n", "c"), ("s", "t")
 
 
@@ -24,6 +25,7 @@ class Writer(Lines):
         self.item = self.pick("{}", "int({})", "float({})", "np.float64({})", "({}, 2 * {})", "(int({}), a[{}])")
         self.appends = False
         self.letters: list[str] = []
+        self.of_lists = self.pick(0.0, 0.2, 0.5)  # how many of the elements are items of lists of numbers
 
     def index(self, size: int) -> str:
         forms = ["0", "-1", "2", *self.counters * 3]
@@ -34,6 +36,8 @@ class Writer(Lines):
         return self.pick(text, text, text, text, "k % 4", "b[0] % 3")
 
     def element(self) -> str:
+        if self.random.random() < self.of_lists:
+            return f"{self.pick(*LISTS)}[{self.index(8)}]"
         name = self.pick(*ARRAYS)
         if ARRAYS[name] == 1:
             return f"{name}[{self.index(8)}]"
@@ -112,7 +116,7 @@ class Writer(Lines):
         return text
 
     def statement(self) -> None:
-        kind = self.random.randrange(22)
+        kind = self.random.randrange(24)
         if kind < 4:
             self.add(f"{self.element()} = {self.number()}")
         elif kind < 6:
@@ -155,7 +159,19 @@ class Writer(Lines):
         elif kind == 15:
             self.row()
         elif kind == 20:
-            self.add(f"z = {self.pick('None', 'None', *INTS, *self.counters, 's')}")
+            self.add(f"z = {self.pick('None', 'None', *INTS, *self.counters, 's', f'lc[{self.index(8)}]')}")
+        elif kind == 22 and self.of_lists:
+            item = self.pick(self.number(1), self.number(1), "None", "z")
+            self.add(self.pick(f"lc[{self.index(8)}] = {item}", "xs, lb = lb, xs", f"k = len({self.pick(*LISTS)})",
+                               f"{self.element()} = {self.number()}"))  # fmt: skip
+        elif kind == 23 and self.depth < 4 and self.counters and self.of_lists:
+            if self.pick(True, False):
+                self.add(f"for y, d in zip(a, {self.pick(*LISTS)}):")
+                self.add("    k += d > y")
+            self.add(f"for y in {self.pick(*LISTS)}:")
+            self.counters.append("y")
+            self.block()
+            self.counters.remove("y")
         elif kind == 21 and self.depth < 4 and self.counters:
             self.add(f"for y in {self.part()}:")
             self.counters.append("y")
@@ -216,10 +232,15 @@ class Writer(Lines):
         if form < 0.8:
             self.add(f"for {counter} in range({bounds}):")
         elif form < 0.9:
-            what = self.pick("w", "w", "a", "q", "range(9, 1, -2)", "m[2]", "m[1:, 0]")
+            what = self.pick("w", "w", "a", "q", "range(9, 1, -2)", "m[2]", "m[1:, 0]", "xs", "xs[1:]", "lb")
             start = self.pick("", "", ", 1", ", k", f", {self.pick('c', *self.counters)}")
             self.add(f"for {counter}, {more} in enumerate({what}{start}):")
             (self.letters if what == "w" else self.counters).append(more)
+        elif form < 0.95 and self.of_lists:
+            columns = (self.pick("a", "xs", "b", "la", "lb", "range(2, 11)", "xs[k % 3:]") for _ in range(2))
+            self.add(f"for {counter}, {more} in zip({', '.join(columns)}):")
+            self.add(f"    {counter} = int({counter}) % 8")
+            self.counters.append(more)
         else:
             self.add(f"for {more} in w:")
             self.add(f"    {counter} = ord({more}) % {self.pick(8, 4)}")
@@ -252,9 +273,14 @@ class Writer(Lines):
         self.add(f"found.append({self.pick('{}', 'len({})', 'np.array({})', '{}[-1:]').format(text)})")
 
     def program(self) -> str:
-        self.lines = ["def f(a, b, m, q, h, size, w):"]
+        self.lines = ["def f(a, b, m, q, h, size, w, xs):"]
         self.add("k, n, c, s, t, v, z = 0, 5, 1, 0.5, a[1], a[::-1], None")
         self.add("steps, weights = [(0, 1), (1, 0), (0, -1)], (s, 0.25, a[0] * 2)")
+        number, count = self.pick("0", "0", "0.0", "True"), self.pick("18", "(size + 17)")
+        self.add(f"la, lb, lc = [{number}] * {count}, xs[:], [None] * 20")
+        if self.pick(True, False, False):
+            made = "lb = la", "lb = [0.5] * (size + 20); lb[0] = 2.5; lb[3] = t", "lc = [3] * 30; lc[-1] = 5"
+            self.add(self.pick(*made))
         self.add(f"found = [{self.pick('', '', '', 'k')}]")
         for _ in range(self.random.randint(1, 3)):
             for _ in range(self.pick(0, 0, 1, 2)):
@@ -264,9 +290,8 @@ class Writer(Lines):
             self.comprehension()
         if self.pick(True, False):
             self.whole()
-        self.add(
-            f"return {self.pick('s, t, k', 's', 'k, c', 'a, s, n, t', 't', 'v', 'v[2:], m[1]')}, n, a[0], found, z"
-        )
+        given = self.pick("s, t, k", "s", "k, c", "a, s, n, t", "t", "v", "v[2:], m[1]")
+        self.add(f"return {given}, n, a[0], found, z, la, lb, lc")
         return "\n".join(self.lines) + "\n"
 
 

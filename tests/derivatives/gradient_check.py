@@ -100,7 +100,7 @@ def _in_c_order(source: str, names: dict[str, Any], random: np.random.Generator)
     text = "".join(random.choice(list("abcde"), 8))
     return [
         random.standard_normal(8), random.integers(-3, 9, 8), random.standard_normal((4, 5)), random.random(8) < 0.5,
-        random.integers(-5, 5, 8).astype("int16"), 8, text,
+        random.integers(-5, 5, 8).astype("int16"), 8, text, random.standard_normal(20).tolist(),
     ]  # fmt: skip
 
 

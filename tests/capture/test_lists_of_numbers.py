@@ -1,0 +1,332 @@
+"""Lists of numbers in scalar loops: read and replaced by index, gone along, sliced; from inside and from outside."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+import numpy as np
+import pytest
+from differential import check
+
+import tcompile
+from tcompile.capture.guards.list_numbers import numbers_in, replace_numbers
+from tests.capture.test_scalar_loops import ops
+
+X = np.random.default_rng(3).random(60)
+
+
+def convolved(n):
+    a = [0.0] * (n + 1)
+    a[0] = 1.0
+    for k in range(1, n + 1):
+        s = 0.0
+        for j in range(k):
+            s += a[k - 1 - j] * a[j]
+        a[k] = s / 4
+    return a
+
+
+def knapsack(values, weights, n):
+    best = [0] * (n + 1)
+    for i in range(len(values)):
+        for room in range(n, weights[i] - 1, -1):
+            best[room] = max(best[room], best[room - weights[i]] + values[i])
+    return best[n], best
+
+
+def sieve(n):
+    prime = [True] * (n + 1)
+    prime[0] = prime[1] = False
+    for i in range(2, int(n**0.5) + 1):
+        if prime[i]:
+            for j in range(i * i, n + 1, i):
+                prime[j] = False
+    return [i for i in range(n + 1) if prime[i]]
+
+
+def filtered(x):
+    for i in range(1, len(x)):
+        x[i] = x[i - 1] * 0.5 + x[i]
+
+
+def sorted_in_place(x):
+    n = len(x)
+    for i in range(n):
+        for j in range(n - 1 - i):
+            if x[j] > x[j + 1]:
+                x[j], x[j + 1] = x[j + 1], x[j]
+    return x
+
+
+def spread(x):
+    low = high = x[0]
+    for y in x[1:]:
+        low, high = min(low, y), max(high, y)
+    return high - low
+
+
+def weighted(x, y, n):
+    s = 0.0
+    for i, (a, b, k) in enumerate(zip(x, y, range(2, n), strict=False)):
+        s += a * b * k - i
+    return s
+
+
+def nearest(x, y):
+    best = 1e9
+    for a in x:
+        for b in y:
+            best = min(best, abs(a - b))
+    return best
+
+
+def two_rows(n):
+    before, now = [0] * (n + 1), [1] * (n + 1)
+    for _ in range(5):
+        for j in range(1, n + 1):
+            now[j] = before[j] + now[j - 1]
+        before, now = now, before
+    return before, now
+
+
+def floats(*sizes):
+    return [X[:size].tolist() for size in sizes]
+
+
+def ints(*sizes):
+    return [(X[:size] * 30).astype(int).tolist() for size in sizes]
+
+
+PROGRAMS = {
+    convolved: lambda n: [n], knapsack: lambda n: [*ints(n), [w + 1 for w in ints(n)[0]], 3 * n], sieve: lambda n: [9 * n],
+    filtered: floats, sorted_in_place: ints, spread: ints, weighted: lambda n: [*floats(n, n - 5), 60],
+    nearest: lambda n: floats(n, 20), two_rows: lambda n: [n],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("function", PROGRAMS, ids=lambda function: function.__name__)
+def test_loops_over_lists_are_scalar_loops_of_any_length(function):
+    sizes = iter([40, 40, 45, 45, 50, 50, 24, 24] * 2)
+    for compiled in check(function, lambda: PROGRAMS[function](next(sizes)), calls=4, ulp=0):
+        assert "scalar_loop" in ops(compiled)
+        assert len(compiled.graphs) == 2
+
+
+# -- items of other kinds ----------------------------------------------------------------------------------------------
+def doubled(x, fill):
+    out = [fill] * len(x)
+    for i in range(len(x)):
+        if x[i] > 0.3:
+            out[i] = x[i] * 2
+    return out
+
+
+def numbered(x, fill):
+    out = [fill] * len(x)
+    for i in range(len(x)):
+        if x[i] > 0.3:
+            out[i] = i
+        elif x[i] > 0.2:
+            out[i] = None
+    return out
+
+
+def distances(x, fill):
+    seen, best = [fill] * 20, 0
+    for i in range(len(x)):
+        k = int(x[i] * 20)
+        if seen[k] is not None and i - seen[k] > best:
+            best = i - seen[k]
+        seen[k] = i
+    return best, seen
+
+
+def as_array(x, fill):
+    out = [fill] * len(x)
+    for i in range(1, len(x)):
+        out[i] = out[i - 1] * 0.5 + x[i]
+    return np.array(out)
+
+
+@pytest.mark.parametrize("fill", [0, 0.0, False, None])
+@pytest.mark.parametrize("function", [doubled, numbered, distances, as_array])
+def test_a_list_gets_items_of_several_kinds(function, fill):
+    def outcome(x, fill):
+        try:
+            return function(x, fill)
+        except TypeError as error:  # None + 0.5
+            return repr(error)
+
+    compiled = check(outcome, lambda: [X, fill], ulp=0)
+    if function is doubled:
+        assert all("scalar_loop" in ops(each) for each in compiled)
+
+
+def test_a_list_from_outside_gets_other_items_and_keeps_the_rest():
+    def f(values, x):
+        for i in range(len(values)):
+            if x[i] > 0.7:
+                values[i] = x[i]
+            elif x[i] > 0.6:
+                values[i] = i
+
+    compiled = tcompile.compile(f)
+    for size in (40, 50):
+        values = floats(size)[0]
+        before, want = list(values), list(values)
+        f(want, X)
+        compiled(values, X)
+        assert repr(values) == repr(want)
+        assert all(one is two for one, two, x in zip(values, before, X, strict=False) if x <= 0.6)
+
+
+# -- aliases, errors, other objects --------------------------------------------------------------------------------------
+def test_two_names_of_a_list():
+    def f(x, n):
+        a = [0] * n
+        b = a
+        for i in range(n):
+            a[i] = i
+            b[i] += 1
+            x[0][i] += x[1][i]
+        return a, b, a is b
+
+    def args():
+        values = floats(30)[0]
+        return [(values, values), 30]
+
+    check(f, args, ulp=0)
+
+
+def test_an_index_that_is_not_there():
+    def f(x, n):
+        try:
+            for i in range(n):
+                x[i] = x[i - 3] + 1.0
+        except IndexError as error:
+            return str(error)
+
+    check(f, lambda: [*floats(30), 31])
+    check(f, lambda: [*floats(30), 29])
+
+
+def test_none_at_an_index_that_is_not_there():
+    def f(n):
+        a = [None] * 20
+        for i in range(n):
+            if a[i] is not None:
+                return i
+        return -1
+
+    for n in (20, 21):
+        try:
+            want = f(n)
+        except IndexError as error:
+            want = str(error)
+        try:
+            got = tcompile.compile(f)(n)
+        except IndexError as error:
+            got = str(error)
+        assert got == want
+
+
+@pytest.mark.parametrize(
+    "other", [1, True, 1 << 70, np.float64(0.5), None, "a"], ids=lambda other: type(other).__name__
+)
+def test_a_list_that_is_not_of_one_kind(other):
+    def f(x):
+        s = 0
+        for i in range(len(x)):
+            if i % 2 == 0:
+                s = s + x[i]
+        return s
+
+    compiled = tcompile.compile(f)
+    for values in (floats(40)[0], [*floats(39)[0], other], floats(44)[0], [], [*floats(39)[0][::-1], other]):
+        assert repr(compiled(values)) == repr(f(values))
+
+
+def test_lists_are_read_as_arrays():
+    for values in ([1.5, -2.0] * 20, [3, -(1 << 62)] * 20, [True, False] * 20):
+        assert numbers_in(values).tolist() == values
+        for other in (1, 1.0, True, None, np.float64(1), 1 << 63):
+            if type(other) is not type(values[0]) or other == 1 << 63:
+                assert numbers_in([*values, other]) is None
+    assert numbers_in([]) is None
+
+
+def test_only_items_that_changed_are_replaced():
+    items = [float(i) + 1000 for i in range(5)]
+    before = list(items)
+    replace_numbers(items, np.array(items), np.array([1000.0, 1001.0, -0.0, 1003.0, 2.0]))
+    assert repr(items) == "[1000.0, 1001.0, -0.0, 1003.0, 2.0]"
+    assert [one is two for one, two in zip(items, before, strict=True)] == [True, True, False, True, False]
+
+
+# -- changes by others -----------------------------------------------------------------------------------------------------
+LIMITS = [1e18] * 30
+
+
+def until(x, n):
+    k = 0
+    for i in range(n):
+        x[i % 30] += 1.0
+        if x[i % 30] > LIMITS[i % 30]:
+            k = i
+            break
+    return k
+
+
+@pytest.mark.parametrize("place", [0, 29])
+def test_a_handler_replaces_an_item(monkeypatch, place):
+    monkeypatch.setattr("tests.capture.test_lists_of_numbers.LIMITS", [1e18] * 30)
+    compiled = tcompile.compile(until)
+    for n in (300, 400):
+        compiled([0.0] * 30, n)
+
+    def handler(*_):
+        LIMITS[place] = 0.0
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        x = [0.0] * 30
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        began = time.perf_counter()
+        k = compiled(x, 1 << 40)
+        assert time.perf_counter() - began < 60
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert k % 30 == place
+    assert k > 1000
+    assert sum(x) == k + 1
+
+
+def test_a_handler_replaces_another_item_of_the_list_that_is_written():
+    def f(x, n):
+        for i in range(n):
+            x[i % 20] += 1.0
+            if x[25] > 0.0:
+                return i
+        return -1
+
+    compiled = tcompile.compile(f)
+    for n in (300, 400):
+        compiled([0.0] * 30, n)
+    x = [0.0] * 30
+
+    def handler(*_):
+        x[25] = 5.0
+        x[26] = 7.0
+
+    before = signal.signal(signal.SIGALRM, handler)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.1)
+        found = compiled(x, 1 << 40)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert found > 1000
+    assert sum(x[:20]) == found + 1
+    assert x[25:27] == [5.0, 7.0]
