@@ -87,6 +87,10 @@ class FlagReport:
     arrays: tuple[Node, ...] = ()
 
 
+def _is_loop(step: Step) -> bool:
+    return step.kind == "loop" or (step.node is not None and step.node.op in LOOPS)
+
+
 @dataclass
 class HostProgram:
     """The program under construction: its text and the names it uses."""
@@ -187,8 +191,7 @@ class HostProgram:
                         self.arrays[node] = self._name(node)
                         self._allocate(node)
         for position, step in enumerate(steps, first):
-            is_loop = step.kind == "loop" or (step.node is not None and step.node.op in LOOPS)
-            if is_loop and any(map(self.launches, self.schedule.steps[:position])):
+            if _is_loop(step) and any(map(self.launches, self.schedule.steps[:position])):
                 self.lines += ["if status:", "    report(status)"]  # the frame may go on from the middle of the loop
             if step.kind == "kernel":
                 self._launch(step)
@@ -316,7 +319,10 @@ class HostProgram:
             for node in [*step.reads, *step.writes]:
                 last[node] = position
         dead: dict[int, list[Node]] = {}
+        last_loop = max((at for at, step in enumerate(self.schedule.steps) if _is_loop(step)), default=-1)
         for node, position in last.items():
+            if node.op is ops.GET and node.inputs[0].op in LOOPS and not node.tensor.ndim:
+                position = max(position, last_loop)  # a frame that goes on in the middle of that loop may need it
             if node not in outputs and node.op is not ops.INPUT:
                 dead.setdefault(position, []).append(node)
         return dead

@@ -338,7 +338,7 @@ def explained(compiled: Program, run: Run, limit: int, base: Run | None) -> tupl
     long = plain_cost * progress(ks[0], limit, names["STEP"]) > REPLAY
     if long:
         twin = tcompile.compile(twin)
-        for size in (SMALL, 2 * SMALL):  # where it is quick, plain Python says what it is
+        for size in () if compiled.constant else (SMALL, 2 * SMALL):  # where it is quick, plain Python says what it is
             half = [size // 2, *ks[1:]]
             got, want = (called(names, function, size, half) for function in (twin, names["twin"]))
             if picture(got) != picture(want):
