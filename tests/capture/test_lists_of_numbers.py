@@ -183,6 +183,37 @@ def test_a_list_from_outside_gets_other_items_and_keeps_the_rest():
         assert all(one is two for one, two, x in zip(values, before, X, strict=False) if x <= 0.6)
 
 
+def test_a_list_from_outside_that_changes_several_times():
+    def f(values, more):
+        for i in range(len(values)):
+            values[i] = values[i] * 2
+        if more == 2:
+            for i in range(len(values)):
+                values[i] = values[i] + i
+        if more == 3:
+            values.append(3.0)
+        if more == 4:
+            values[3] = 7.0
+        if more == 5:
+            values[3] = None
+        return len(values)
+
+    for more in range(1, 6):
+        check(f, lambda more=more: [*floats(30), more], ulp=0)
+
+
+def test_a_slice_has_the_same_objects():
+    def f(values):
+        part, s = values[1:], 0.0
+        for x in part:
+            s += x
+        return part, s
+
+    values = [float("nan"), *floats(30)[0], float("nan")]
+    part, _ = tcompile.compile(f)(values)
+    assert all(one is two for one, two in zip(part, values[1:], strict=True))
+
+
 # -- aliases, errors, other objects ------------------------------------------------------------------------------------
 def test_two_names_of_a_list():
     def f(x, n):

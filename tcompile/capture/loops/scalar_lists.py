@@ -85,6 +85,8 @@ class Lists:
         Raises Changes where it was not known that it gets such items.
         """
         found = self.values.lists[number]
+        if gets is not None and self.tx.builder.graph is not self.tx.graph:
+            raise Refused("an item of a list is replaced inside a loop over arrays")
         if gets is not None and (id(found), gets) not in self.changed:
             raise Changes((id(found), gets))
         if number not in self.cells_of:
@@ -159,7 +161,7 @@ class Lists:
             found = self.values.lists[number]
             if id(found) in changed:
                 self.tx.mutate(found)
-                found.before = self.before.get(number)
+                found.before = self.before.get(number, found.before)
                 found.held[:] = [self._span(cells)]
                 found.spans = True
 

@@ -19,7 +19,7 @@ from tcompile.capture.values.callable import BuiltinMethod
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.slices import SliceValue, count_of, index_of
-from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan
+from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan, RepeatedSpan
 from tcompile.frontends.base import CannotCapture, Stacked, Traced
 
 _FEW_ITEMS = 16  # of a list: loops over up to this many are unrolled, with a guard for each
@@ -237,8 +237,9 @@ class SequenceValue(Value):
     def item(self, tx: Context, key: Value) -> Value:
         """One item, or a new container for a slice."""
         if isinstance(key, SliceValue):
-            if self.has_many_numbers(tx):
-                return self._cut(tx, key)
+            cut = self._cut(tx, key)
+            if cut is not None:
+                return cut
             items = self.items[key.constant()]
             if self.cls is tuple and len(items) == len(self) and key.constant().step in (None, 1):
                 return self  # no new tuple
@@ -255,15 +256,18 @@ class SequenceValue(Value):
             raise CannotCapture("operation-raises", f"{self.cls.__name__} index out of range")
         return self.at(position)
 
-    def _cut(self, tx: Context, key: SliceValue) -> Value:
-        """A slice of a list of numbers."""
-        whole = self._whole_span()
-        if whole is None:
-            found = self.numbers_outside(tx)
-            assert found is not None
+    def _cut(self, tx: Context, key: SliceValue) -> Value | None:
+        """A slice of a list of many ints or bools, or of one number many times.
+
+        None of other lists: a slice of floats has the very same objects, by which NaNs compare as equal.
+        """
+        whole = self._whole_span() if self.has_many_numbers(tx) else None
+        found = self.numbers_outside(tx) if whole is None and self.has_many_numbers(tx) else None
+        if found is not None:
             whole = ListSlice(tx, *found, None)
-        cut = whole.cut(tx, key)
-        made = SequenceValue([cut], list)
+        if whole is None or not (whole.kind in (bool, int) or (isinstance(whole, RepeatedSpan) and not whole.others)):
+            return None
+        made = SequenceValue([whole.cut(tx, key)], list)
         made.spans = True
         return made
 
@@ -434,9 +438,8 @@ class SequenceValue(Value):
         assert self.source is not None
         self.loosen()
         name, old, new = program.load(self.source), self.found, self._items
-        if self.spans and self.before is not None:
-            (span,) = new
-            assert isinstance(span, ListSlice)
+        span = self._whole_span()
+        if span is not None and self.before is not None:
             before, first, mixed = program.load(self.before), span.array, ""
             if isinstance(span, MixedSpan):
                 mixed = f", {program.rebuild(first)}, {span.built(program)}"
