@@ -527,41 +527,46 @@ def test_what_changes_while_the_continuation_is_captured_does_not_begin_the_loop
     assert x.sum() == k
 
 
+BOX = [7, True]
+
+
+def peeled(u, w, limit, box=BOX):
+    s, n, how = 0.0, 0, 0
+    for _ in range(limit // 1000 + 1):
+        for _ in range(1000):
+            now = not box[-1]
+            u = u * 0.75 + w
+            s = u.max()
+            if now:
+                how = 1
+                break
+            n += 1
+            if s > 1e9:
+                how = 2
+                break
+    return (n if how == 1 else -1), how, s, u.copy()
+
+
+def calls_peeled(x, u, w, limit, box=BOX):
+    x[7] = 0.5
+    found = peeled(u, w, limit, box)
+    return found
+
+
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="there are no such signals")
 def test_numbers_of_an_inner_loop_that_was_peeled():
     """The first iteration of the outer loop is a loop of its own, whose numbers the next one begins with."""
-    box = [7, True]
-
-    def work(u, w, limit, box):
-        s, n, how = 0.0, 0, 0
-        for _ in range(limit // 1000 + 1):
-            for _ in range(1000):
-                now = not box[-1]
-                u = u * 0.75 + w
-                s = u.max()
-                if now:
-                    how = 1
-                    break
-                n += 1
-                if s > 1e9:
-                    how = 2
-                    break
-        return n, how, s, u.copy()
-
-    def f(x, u, w, limit, box):
-        x[7] = 0.5
-        return work(u, w, limit, box)
-
-    compiled = tcompile.compile(f)
+    compiled = tcompile.compile(calls_peeled)
     u, w = np.linspace(0.0, 1.0, 64), np.linspace(1.0, 2.0, 64)
-    for limit in (300, 300, 4000, 4000):
-        assert alike(compiled(np.zeros(8), u, w, limit, box), f(np.zeros(8), u, w, limit, box))
-    before = signal.signal(signal.SIGALRM, lambda *_: box.__setitem__(-1, False))
+    for limit in (300, 300, 300, 4000, 4000, 20000):
+        assert alike(compiled(np.zeros(8), u, w, limit), calls_peeled(np.zeros(8), u, w, limit))
+    before = signal.signal(signal.SIGALRM, lambda *_: BOX.__setitem__(-1, False))
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.1)
-        n, how, *_ = compiled(np.zeros(8), u, w, 4_000_000, box)
+        n, how, *_ = compiled(np.zeros(8), u, w, 4_000_000)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        BOX[-1] = True
     assert how == 1
     assert n > 1000
