@@ -158,6 +158,11 @@ def difference(source: str, plan: Plan) -> str | None:
         return None
 
 
+def _moved(x: Any, by: Any) -> Any:
+    """The sum, in the memory order of ``x``: whether ``reshape`` gives a view depends on it."""
+    return np.asfortranarray(x + by) if isinstance(x, np.ndarray) and np.isfortran(x) else x + by
+
+
 def _difference(
     source: str, plan: Plan, names: dict[str, Any], args: list[Any], total: Callable[..., Any]
 ) -> str | None:
@@ -188,7 +193,7 @@ def _difference(
         value = float(run(*floats))
         slopes = []
         for step in STEPS:
-            more, less = ([x + s * d for x, d in zip(floats, along, strict=True)] for s in (step, -step))
+            more, less = ([_moved(x, s * d) for x, d in zip(floats, along, strict=True)] for s in (step, -step))
             ends = []
             for end in (more, less):
                 renewed()
