@@ -202,6 +202,18 @@ def test_a_list_from_outside_that_changes_several_times():
         check(f, lambda more=more: [*floats(30), more], ulp=0)
 
 
+def test_a_copy_of_a_list_of_any_length():
+    def f(values):
+        s = 0.0
+        for x in values:
+            s += x
+        return values[:], s
+
+    compiled = tcompile.compile(f)
+    for size in (30, 35, 40, 45):
+        assert compiled(floats(size)[0]) == f(floats(size)[0])
+
+
 def test_a_slice_has_the_same_objects():
     def f(values):
         part, s = values[1:], 0.0

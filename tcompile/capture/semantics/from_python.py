@@ -13,7 +13,7 @@ import functools
 import math
 import operator
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tcompile.annotations.marks import marks_of, not_dynamic
@@ -233,9 +233,11 @@ def _sequence(tx: Context, value: Any, source: Source) -> Value:
     tx.prologue.guard(source, code, f"{source.text} is {sized(value)}", sized(value), "length")
     items: list[Value] = [LazyValue(item, ItemSource(source, i)) for i, item in enumerate(value)]
 
-    def loosen() -> None:
+    def loosen() -> Callable[[], None]:
         text = f"type({source.text}) is {cls.__qualname__}"
         tx.prologue.loosen(source, code, looser, text, cls.__qualname__, "type")
+        length, shown = f"len({{}}) == {len(value)}", f"{source.text} is {sized(value)}"
+        return lambda: tx.prologue.guard(source, length, shown, sized(value), "length")
 
     return SequenceValue.outside(tx, items, cls, source, loosen)
 

@@ -263,8 +263,8 @@ def state_of(tx: Context) -> tuple[dict[int, Any], list[Any], list[Any]]:
 
 _STATE = (Value, ClosureCell, Effect, Memory)
 NOT_STATE = (
-    "_shown", "_place", "_version", "_asked", "_loosen", "known", "builder", "frontend", "source", "globals", "home",
-    "code", "rows", "kept_before",
+    "_shown", "_place", "_version", "_asked", "_loosen", "_tighten", "known", "builder", "frontend", "source",
+    "globals", "home", "code", "rows", "kept_before",
 )  # fmt: skip
 
 

@@ -40,7 +40,8 @@ class SequenceValue(Value):
         self.original: tuple[Any, ...] | None = None  # the object itself, where it is a constant of the code
         self._tx: Context | None = None  # where items may be unread
         self.found: tuple[Value, ...] = ()
-        self._loosen: Callable[[], None] | None = None  # until anything depends on the length
+        self._loosen: Callable[[], Callable[[], None]] | None = None  # until anything depends on the length
+        self._tighten: Callable[[], None] | None = None  # guards the length again
         self.spans = False
         self.before: Source | None = None  # of the array of the items from outside, before those that are now there
         self.collecting: list[Value] | None = None
@@ -48,11 +49,11 @@ class SequenceValue(Value):
 
     @staticmethod
     def outside(
-        tx: Context, items: list[Value], cls: type, source: Source, loosen: Callable[[], None]
+        tx: Context, items: list[Value], cls: type, source: Source, loosen: Callable[[], Callable[[], None]]
     ) -> SequenceValue:
         """A container found at ``source``; ``items`` are read, and guarded, when they are asked for.
 
-        ``loosen`` gives up the guard on the length, where a list was only appended to.
+        ``loosen`` gives up the guard on the length, where a list was only appended to; it returns what guards it again.
         """
         value = SequenceValue(items, cls, source)
         value._tx, value.found, value._loosen = tx, tuple(items), loosen
@@ -83,6 +84,9 @@ class SequenceValue(Value):
     def _read(self) -> None:
         """Something depends on the items, or on how many there are."""
         self._loosen = None
+        if self._tighten is not None:
+            self._tighten()
+            self._tighten = None
         if self.collecting is not None:
             raise CannotCapture("loop-mismatch", "a list is read in an iteration that appends to it")
         if self.spans:
@@ -393,7 +397,7 @@ class SequenceValue(Value):
     def loosen(self) -> None:
         """Gives up the guard on the length, where nothing has depended on it."""
         if self._loosen is not None:
-            self._loosen()
+            self._tighten = self._loosen()
 
     def iterate(self, tx: Context) -> Iterator[Value]:
         """The items, as a list iterator sees them (items added meanwhile included)."""
