@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tcompile.backends.llvm.native import list_numbers
+from tcompile.capture.guards.sources import ComputedSource, Source
 
 _DTYPES: dict[type, str] = {float: "float64", int: "int64", bool: "bool"}
 _FEW = 24  # items that take less time one by one
@@ -37,6 +38,26 @@ def numbers_in(items: list[Any]) -> np.ndarray[Any, Any] | None:
         return np.fromiter(items, dtype, len(items))
     except OverflowError:
         return None
+
+
+def has_numbers(items: Sequence[Any]) -> bool:
+    """Whether the items are numbers of one class, of ints those of any size.
+
+    >>> has_numbers([1.0, 2.5]), has_numbers([1, True]), has_numbers([])
+    (True, False, False)
+    """
+    classes = set(map(type, items))
+    return len(classes) == 1 and classes <= _DTYPES.keys()
+
+
+def source_of_numbers(items: Source) -> ComputedSource:
+    """Where the array of a list's numbers is found."""
+    return ComputedSource("{1}({0})", (items,), (numbers_in,))
+
+
+def is_of_list(source: Source) -> bool:
+    """Whether an array from there is made of a list's numbers."""
+    return isinstance(source, ComputedSource) and source.functions == (numbers_in,)
 
 
 def replace_numbers(
@@ -66,4 +87,4 @@ def replace_numbers(
         items[place] = value
 
 
-__all__ = ["numbers_in", "replace_numbers"]
+__all__ = ["has_numbers", "is_of_list", "numbers_in", "replace_numbers", "source_of_numbers"]

@@ -22,6 +22,7 @@ from tcompile.bytecode.analysis import Analysis
 from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.context.loop_plan import MANY_ITERATIONS, LoopPlan, Restart
+from tcompile.capture.guards.list_numbers import is_of_list
 from tcompile.capture.interpreter.frame import Returned
 from tcompile.capture.loops.continuation import (
     LateEnumerated,
@@ -98,6 +99,7 @@ def enter(f: Frame, header: Header) -> bool:
     key = (*((id(frame.code), frame.at) for frame in tx.frames), len(tx.open_loops))
     if key in refused:
         return False
+    inputs = len(tx.input_sources)
     try:
         found = f.analysis()
         if tx.differentiated and tx.options.follows_path:
@@ -107,6 +109,8 @@ def enter(f: Frame, header: Header) -> bool:
         _translate(f, found, at, header)
     except Refused as reason:
         refused[key] = str(reason)
+        if any(map(is_of_list, tx.input_sources[inputs:])):
+            raise Restart from reason  # without arrays of lists, which each call would make for nothing
         return False
     except CannotCapture as error:  # in the middle of changes that cannot be undone
         refused[key] = error.detail

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tcompile.capture.guards.list_numbers import numbers_in, replace_numbers
-from tcompile.capture.guards.sources import ComputedSource, ItemSource, Source, VaryingItemSource
+from tcompile.capture.guards.list_numbers import has_numbers, numbers_in, replace_numbers, source_of_numbers
+from tcompile.capture.guards.sources import ItemSource, Source, VaryingItemSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Context, Deferred, LazyValue, Rebuilder, Value, named, settled
 from tcompile.capture.values.callable import BuiltinMethod
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.slices import SliceValue, count_of, index_of
-from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan, RepeatedSpan
+from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan
 from tcompile.frontends.base import CannotCapture, Stacked, Traced
 
 _FEW_ITEMS = 16  # of a list: loops over up to this many are unrolled, with a guard for each
@@ -45,7 +45,6 @@ class SequenceValue(Value):
         self.spans = False
         self.before: Source | None = None  # of the array of the items from outside, before those that are now there
         self.collecting: list[Value] | None = None
-        self._others: tuple[Value, ...] | None = None  # items that are no numbers of one class
 
     @staticmethod
     def outside(
@@ -261,15 +260,12 @@ class SequenceValue(Value):
         return self.at(position)
 
     def _cut(self, tx: Context, key: SliceValue) -> Value | None:
-        """A slice of a list of many ints or bools, or of one number many times.
+        """A slice of many ints or bools that are held together, or of one number many times.
 
         None of other lists: a slice of floats has the very same objects, by which NaNs compare as equal.
         """
-        whole = self._whole_span() if self.has_many_numbers(tx) else None
-        found = self.numbers_outside(tx) if whole is None and self.has_many_numbers(tx) else None
-        if found is not None:
-            whole = ListSlice(tx, *found, None)
-        if whole is None or not (whole.kind in (bool, int) or (isinstance(whole, RepeatedSpan) and not whole.others)):
+        whole = self._whole_span()
+        if whole is None or not whole.has_equal_slices:
             return None
         made = SequenceValue([whole.cut(tx, key)], list)
         made.spans = True
@@ -287,27 +283,30 @@ class SequenceValue(Value):
         if self.spans:
             whole = self._whole_span()
             return whole is not None and whole.is_indexed and whole.kind is not type(None)
-        return len(self.found) > _FEW_ITEMS and self.numbers_outside(tx) is not None
+        return len(self.found) > _FEW_ITEMS and self._values_outside(tx) is not None
 
     def numbers_outside(self, tx: Context) -> tuple[ArrayValue, type] | None:
         """The items of a list from outside as an array that plain Python makes before the graph runs, and their class.
 
         None where they are no numbers of one class, or have changed.
         """
-        if self.source is None or self.cls is not list or id(self) in tx.mutated or not self.found:
-            return None
-        first = self.found[0]
-        kind = type(first.value) if isinstance(first, LazyValue) else None
-        if kind not in (bool, int, float) or self.found is self._others:
-            return None
-        made = numbers_in([item.value for item in self.found if isinstance(item, LazyValue)])
+        values = self._values_outside(tx)
+        made = None if values is None else numbers_in(values)
         if made is None:
-            self._others = self.found
             return None
-        array = tx.wrap(made, ComputedSource("{1}({0})", (self.source,), (numbers_in,)))
+        assert values is not None
+        assert self.source is not None
+        array = tx.wrap(made, source_of_numbers(self.source))
         assert isinstance(array, ArrayValue)
         self.loosen()
-        return array, kind
+        return array, type(values[0])
+
+    def _values_outside(self, tx: Context) -> list[Any] | None:
+        """The items of a list from outside that has not changed, where they are numbers of one class."""
+        if self.source is None or self.cls is not list or id(self) in tx.mutated:
+            return None
+        values = [item.value for item in self.found if isinstance(item, LazyValue)]
+        return values if len(values) == len(self.found) and has_numbers(values) else None
 
     def _at_any_place(self, tx: Context, key: Value) -> Value | None:
         """The item at an index that varies, of a list from outside as it was there; None of any other container."""

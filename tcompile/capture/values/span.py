@@ -51,6 +51,11 @@ class ListSlice(Value):
         """Whether an array has the items, which are numbers, one by one."""
         return self.kind != "array" and self.final is None
 
+    @property
+    def has_equal_slices(self) -> bool:
+        """Whether a slice may have other objects than the list: equal ints are alike, and NaNs are not."""
+        return self.is_indexed and self.kind in (bool, int)
+
     def items(self) -> list[Value]:
         """Each item as a value of its own; an open number of them is fixed with a guard."""
         size = self.size
@@ -258,6 +263,11 @@ class RepeatedSpan(ListSlice):
             array.store_item(tx, Constant(position), other)
         rows: Traced = array.traced
         return rows
+
+    @property
+    def has_equal_slices(self) -> bool:
+        """A slice has the same number, where all are it."""
+        return not self.others or self.kind in (bool, int)
 
     def items(self) -> list[Value]:
         """Each item as a value of its own."""
