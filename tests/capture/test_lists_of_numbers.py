@@ -226,6 +226,17 @@ def test_a_slice_has_the_same_objects():
     assert all(one is two for one, two in zip(part, values[1:], strict=True))
 
 
+def test_none_replaces_none():
+    def f(a, values):
+        last = [None] * 20
+        a *= 0.5
+        for i, _ in zip(values, values):
+            last[int(i)] = None
+        return last
+
+    check(f, lambda: [np.ones(8), *ints(20)])
+
+
 # -- aliases, errors, other objects ------------------------------------------------------------------------------------
 def test_two_names_of_a_list():
     def f(x, n):

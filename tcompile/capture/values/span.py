@@ -211,7 +211,7 @@ class MixedSpan(ListSlice):
             "None" if array is None else f"{program.rebuild(array)}{'' if is_numpy(kind) else '.tolist()'}"
             for array, kind in zip(self.arrays, self.kinds, strict=True)
         ]
-        return f"{program.constant(_mixed)}({program.rebuild(self.array)}, ({', '.join(columns)}))"
+        return f"{program.constant(_mixed)}({program.rebuild(self.array)}, ({', '.join(columns)},))"
 
     def starred(self, program: Rebuilder) -> list[str]:
         """The items in a list's display."""
