@@ -19,6 +19,13 @@ Pair = collections.namedtuple("Pair", "u v")
 FACTOR = 3
 
 
+def total(v):
+    s = 0
+    for x in v:
+        s += x
+    return s
+
+
 class Letter(enum.Enum):
     A = 1
     B = 2
@@ -196,6 +203,14 @@ CASES = {
     ),
     "class as argument": (lambda x, k: x.astype(k), [(ones(3), float), (ones(3), int)], "k is float, got int", VALUES),
     "length": (length, [([ones(3)],), ([ones(3)] * 2,)], "items is a list of length 1, got a list of length 2", LENGTH),
+    "list of numbers": (
+        total, [([1.5] * 30,), ([2] * 30,)], "v is a list of floats, got a list of ints",
+        "each class of a list's numbers is compiled by itself: keep to one",
+    ),
+    "list of several classes": (
+        total, [([1.5] * 30,), ([1.5] * 29 + [2],)], "v is a list of floats, got a list of others",
+        "each class of a list's numbers is compiled by itself: keep to one",
+    ),
     "list, then tuple": (length, [([ones(3)],), ((ones(3),),)], "items is a list of length 1, got a tuple of length 1", LENGTH),
     "list, then array": (
         length, [([ones(3)],), (ones(3),)], "items is a list of length 1, got ndarray", LENGTH,

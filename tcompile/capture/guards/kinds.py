@@ -105,6 +105,12 @@ def _layout(value: Any) -> str:
     return order or f"strides {value.strides}"
 
 
+def _numbers(value: Any) -> str:
+    """Describes a list by the array of its numbers, which is None if they are no numbers of one class."""
+    words = {"f": "floats", "i": "ints", "b": "bools"}
+    return f"a list of {words.get(value.dtype.kind, 'others')}" if hasattr(value, "dtype") else "a list of others"
+
+
 def _own_attributes(value: Any) -> str:
     return f"own attributes {sorted(map(str, vars(value)))}"
 
@@ -178,6 +184,7 @@ KINDS = {
         _of_type(float, "the function needs this float while it is compiled, so each value is compiled by itself"),
     ),
     "length": Kind(sized, _always("each class and length is compiled by itself: an array can have an open size")),
+    "numbers": Kind(_numbers, _always("each class of a list's numbers is compiled by itself: keep to one")),
     "keys": Kind(keys, _of_type(dict, "each set of keys is compiled by itself: keep to one")),
     "function": Kind(shown, _always("each function passed as `{place}` is compiled by itself: keep to a few")),
     "definition": Kind(shown, _always("`{place}` was defined anew, and the new definition is compiled")),

@@ -296,7 +296,10 @@ class SequenceValue(Value):
             return None
         assert values is not None
         assert self.source is not None
-        array = tx.wrap(made, source_of_numbers(self.source))
+        source, words = source_of_numbers(self.source), f"a list of {type(values[0]).__name__}s"
+        code = f"{{}} is not None and {{}}.dtype is {tx.prologue.constant(made.dtype)}"
+        tx.prologue.guard(source, code, f"{self.source.text} is {words}", words, "numbers")
+        array = tx.wrap(made, source)
         assert isinstance(array, ArrayValue)
         self.loosen()
         return array, type(values[0])
