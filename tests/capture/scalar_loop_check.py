@@ -70,6 +70,8 @@ def run(function: Any, numbers: int, size: int) -> Any:
     w = "".join(rng.choice(list("abcde"), 8))[: max(size, 2)]
     m, q, h = rng.integers(-4, 9, (4, 5)) * 0.25, rng.random(8) < 0.5, rng.integers(-5, 5, 8).astype("int16")
     xs = [b.tolist(), a.tolist() * 3, [*a.tolist(), *rng.random(11).tolist()], (b * 3).tolist() * 3][numbers % 4]
+    if numbers % 11 == 0:
+        xs *= 60
     if numbers % 7 == 0:
         xs[-1] = 3 if isinstance(xs[-1], float) else 2.5
     with warnings.catch_warnings(record=True) as caught:

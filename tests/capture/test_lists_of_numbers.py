@@ -14,6 +14,7 @@ from tcompile.capture.guards.list_numbers import numbers_in, replace_numbers
 from tests.capture.test_scalar_loops import ops
 
 X = np.random.default_rng(3).random(60)
+LONG = np.linspace(0.0, 1.0, 1500).tolist()
 
 
 def convolved(n):
@@ -113,6 +114,55 @@ def test_loops_over_lists_are_scalar_loops_of_any_length(function, backend):
     (compiled,) = check(function, lambda: PROGRAMS[function](next(sizes)), calls=4, backends=[backend], ulp=0)
     assert "scalar_loop" in ops(compiled)
     assert len(compiled.graphs) <= 3
+
+
+@pytest.mark.parametrize("function", [filtered, spread, nearest], ids=lambda function: function.__name__)
+def test_long_lists(function):
+    def args():
+        size = next(sizes)
+        values = (np.arange(size) * 37 % 101 * 0.5).tolist()
+        return [values] if function is not nearest else [values, values[:30]]
+
+    sizes = iter([1500, 1500, 1800, 1800, 40, 40, 2100, 2100])
+    (compiled,) = check(function, args, calls=4, backends=["llvm"], ulp=0)
+    assert "scalar_loop" in ops(compiled)
+    assert len(compiled.graphs) == 2
+
+
+def test_what_else_is_done_to_a_long_list():
+    def f(x, values, what):
+        y = np.sin(x)
+        if what == "append":
+            values.append(float(len(values)))
+        elif what == "store":
+            values[3] = 7.0
+        elif what == "slice":
+            return y, values[1490:], sum(values)
+        elif what == "array":
+            return y, np.array(values) * 2, np.sum(values)
+        elif what == "items":
+            return y, values[0], values[-1], len(values), values is LONG
+        elif what == "loop":
+            for k in values[:5]:
+                y = y * k
+            for k in values:
+                y = y + k
+        return y, values
+
+    for what in ("append", "store", "slice", "array", "items", "loop"):
+        check(f, lambda what=what: [np.ones(3), [*LONG, 2.5], what])
+    check(f, lambda: [np.ones(3), LONG, "items"], ulp=0)
+
+
+def test_a_loop_over_arrays_needs_no_array_of_a_list():
+    def horner(x, factors):
+        y = np.zeros_like(x)
+        for k in factors:
+            y = y * x + k
+        return y
+
+    (compiled,) = check(horner, lambda: [X, *floats(40)], backends=["llvm"])
+    assert all("numbers_in" not in node.name for graph in compiled.graphs for node in graph.inputs)
 
 
 # -- items of other kinds ----------------------------------------------------------------------------------------------

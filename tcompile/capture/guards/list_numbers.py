@@ -83,6 +83,12 @@ def replace_numbers(
             items[place] = mixed[place]
         return
     changed = np.flatnonzero(changes)
+    if 2 * len(changed) > len(items) == len(after):  # most of them: all at once, with the others' own objects
+        made = after.tolist()
+        for place in np.flatnonzero(~changes).tolist():
+            made[place] = items[place]
+        items[:] = made
+        return
     for place, value in zip(changed.tolist(), after[changed].tolist(), strict=True):
         items[place] = value
 

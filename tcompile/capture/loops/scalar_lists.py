@@ -23,7 +23,7 @@ from tcompile.capture.scalar_loops.translator import NONE, Cells, Refused, Room,
 from tcompile.capture.values.base import settled
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.scalar import ScalarValue
-from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan, RepeatedSpan
+from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan, OutsideSpan, RepeatedSpan
 from tcompile.frontends.base import Traced
 from tcompile.graph.ops.scalar_loop import PYTHON, dtype_of, is_numpy
 
@@ -103,7 +103,7 @@ class Lists:
     def _cells_of_span(self, found: SequenceValue, changes: Collection[str]) -> Cells | None:
         """The arrays of a list that the function has made of many equal items, or of an array."""
         span = found.held[0] if found.spans and len(found.held) == 1 else None
-        if not isinstance(span, ListSlice) or not span.is_indexed:
+        if not isinstance(span, ListSlice) or not span.is_indexed or isinstance(span, OutsideSpan):
             return None
         if isinstance(span, RepeatedSpan) and span.value.value is None:
             return Cells((NONE,), (-1,), self.values.new_array("full", span.count, "int8", fill_value=0))
@@ -114,7 +114,8 @@ class Lists:
     def _cells_from_outside(self, number: int, changes: Collection[str]) -> Cells | None:
         """The array that plain Python makes of a list's items before the graph runs."""
         found = self.values.lists[number]
-        if len(found.found) <= FEW_READ and not changes and found.source not in self.tx.symbols.measured:
+        few = len(found.found) <= FEW_READ and not found.spans
+        if few and not changes and found.source not in self.tx.symbols.measured:
             return None
         outside = found.numbers_outside(self.tx)
         if outside is None:

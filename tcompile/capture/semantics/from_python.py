@@ -20,6 +20,7 @@ from tcompile.annotations.marks import marks_of, not_dynamic
 from tcompile.annotations.policy import error_on_graph_break
 from tcompile.capture.guards.kinds import keys as keys_of
 from tcompile.capture.guards.kinds import shown, sized, type_name
+from tcompile.capture.guards.list_numbers import has_numbers
 from tcompile.capture.guards.sources import AttributeSource, CellSource, GlobalSource, ItemSource, Source, StateSource
 from tcompile.capture.semantics.special.policy import PolicyValue
 from tcompile.capture.values.array import ArrayValue
@@ -226,8 +227,11 @@ def _generator(tx: Context, value: Any, source: Source) -> Value:
 
 def _sequence(tx: Context, value: Any, source: Source) -> Value:
     cls = type(value)
-    if len(value) > _MAX_ITEMS:
+    if len(value) > _MAX_ITEMS and (cls is not list or not has_numbers(value)):
         return _object(tx, value, source)
+    if len(value) > _MAX_ITEMS:
+        tx.prologue.guard(source, "type({}) is list", f"type({source.text}) is list", "list", "type")
+        return SequenceValue.of_numbers(tx, value, source)
     held = tx.prologue.constant(cls)
     code, looser = f"type({{}}) is {held} and len({{}}) == {len(value)}", f"type({{}}) is {held}"
     tx.prologue.guard(source, code, f"{source.text} is {sized(value)}", sized(value), "length")

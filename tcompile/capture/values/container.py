@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tcompile.capture.guards.list_numbers import has_numbers, numbers_in, replace_numbers, source_of_numbers
+from tcompile.capture.guards.list_numbers import has_numbers, replace_numbers
 from tcompile.capture.guards.sources import ItemSource, Source, VaryingItemSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Context, Deferred, LazyValue, Rebuilder, Value, named, settled
@@ -19,7 +19,7 @@ from tcompile.capture.values.callable import BuiltinMethod
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.slices import SliceValue, count_of, index_of
-from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan
+from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan, OutsideSpan, array_of_numbers
 from tcompile.frontends.base import CannotCapture, Stacked, Traced
 
 _FEW_ITEMS = 16  # of a list: loops over up to this many are unrolled, with a guard for each
@@ -56,6 +56,13 @@ class SequenceValue(Value):
         """
         value = SequenceValue(items, cls, source)
         value._tx, value.found, value._loosen = tx, tuple(items), loosen
+        return value
+
+    @staticmethod
+    def of_numbers(tx: Context, values: list[Any], source: Source) -> SequenceValue:
+        """A long list found at ``source``, whose items are numbers of one class."""
+        value = SequenceValue([OutsideSpan(tx, values, source)], list, source)
+        value.spans = True
         return value
 
     @staticmethod
@@ -291,16 +298,12 @@ class SequenceValue(Value):
         None where they are no numbers of one class, or have changed.
         """
         values = self._values_outside(tx)
-        made = None if values is None else numbers_in(values)
-        if made is None:
+        if values is None:
             return None
-        assert values is not None
         assert self.source is not None
-        source, words = source_of_numbers(self.source), f"a list of {type(values[0]).__name__}s"
-        code = f"{{}} is not None and {{}}.dtype is {tx.prologue.constant(made.dtype)}"
-        tx.prologue.guard(source, code, f"{self.source.text} is {words}", words, "numbers")
-        array = tx.wrap(made, source)
-        assert isinstance(array, ArrayValue)
+        array = array_of_numbers(tx, values, self.source)
+        if array is None:
+            return None
         self.loosen()
         return array, type(values[0])
 
@@ -308,6 +311,9 @@ class SequenceValue(Value):
         """The items of a list from outside that has not changed, where they are numbers of one class."""
         if self.source is None or self.cls is not list or id(self) in tx.mutated:
             return None
+        whole = self._whole_span()
+        if isinstance(whole, OutsideSpan):
+            return whole.values()
         values = [item.value for item in self.found if isinstance(item, LazyValue)]
         return values if len(values) == len(self.found) and has_numbers(values) else None
 
@@ -452,6 +458,8 @@ class SequenceValue(Value):
                 assert span.arrays[0] is not None
                 first = span.arrays[0]
             return [f"{program.constant(replace_numbers)}({name}, {before}, {program.rebuild(first)}{mixed})"]
+        if self.spans and isinstance(new[0], OutsideSpan):
+            return [f"{name}.extend([{', '.join(self._display(program)[1:])}])"]
         if self.spans:
             return [f"{name}[:] = [{', '.join(self._display(program))}]"]
         changed = [i for i, (a, b) in enumerate(zip(old, new, strict=False)) if not same_object(a, b)]

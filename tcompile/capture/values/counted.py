@@ -16,6 +16,7 @@ from tcompile.capture.values.callable import IteratorValue
 from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.slices import RangeValue, index_of
+from tcompile.capture.values.span import MOST_READ
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.ops.creation import arange_length
 from tcompile.graph.sizes import Size, same
@@ -165,6 +166,11 @@ class ListIterator(Counted):
     def at(self, position: Size) -> Value:
         """The item."""
         return self.items.item(self.tx, integer(position))
+
+    def check_unrolled(self) -> None:
+        """Many items are not walked through in the graph."""
+        if not self.taken > 1 and self.count > MOST_READ:
+            raise CannotCapture("too-long", f"{self.count} items of a list are read one by one.")
 
 
 class Enumerated(Counted):

@@ -2,17 +2,21 @@
 
 Input: the array, and what its rows are to Python; or the number.
 Output: ``ListSlice``, which represents the items until they are read one by one, ``CountedSpan`` for a number of
-items known only at run time, and ``RepeatedSpan`` for ``[0.0] * n``.
+items known only at run time, ``RepeatedSpan`` for ``[0.0] * n``, ``MixedSpan`` for items of several kinds, and
+``OutsideSpan`` for a long list from outside.
 Why: a list may have thousands of items, and most lists are made into an array, returned, or indexed by loops.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from tcompile.capture.guards.kinds import sized
+from tcompile.capture.guards.list_numbers import numbers_in, source_of_numbers
+from tcompile.capture.guards.sources import ItemSource, Source
 from tcompile.capture.values.array import ArrayValue
-from tcompile.capture.values.base import MAX_ITEMS, Context, Rebuilder, Value
+from tcompile.capture.values.base import MAX_ITEMS, Context, LazyValue, Rebuilder, Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.scalar import ScalarValue, number_value, of_kind
 from tcompile.frontends.base import CannotCapture, Traced
@@ -20,7 +24,7 @@ from tcompile.graph import Node
 from tcompile.graph.ops.scalar_loop import DTYPES, is_numpy
 from tcompile.graph.sizes import Size
 
-_MOST = 1024  # items that are read one by one
+MOST_READ = 1024  # items that are read one by one
 
 
 class ListSlice(Value):
@@ -60,7 +64,7 @@ class ListSlice(Value):
         """Each item as a value of its own; an open number of them is fixed with a guard."""
         size = self.size
         count = size if isinstance(size, int) else size.specialise()
-        if count > _MOST:
+        if count > MOST_READ:
             raise CannotCapture("too-long", f"{count} items of a list are read one by one.")
         return [self._item(i) for i in range(count - (self.final is not None))] + (
             [] if self.final is None else [self.final]
@@ -106,6 +110,78 @@ class ListSlice(Value):
             copies = f"*map({program.constant(copy_of)}, {rows}{'' if self.final is None else '[:-1]'})"
             return [copies, *([] if self.final is None else [program.rebuild(self.final)])]
         return [f"*{rows}" if self.kind == "scalar" else f"*{rows}.tolist()"]
+
+
+class OutsideSpan(ListSlice):
+    """All items of a long list from outside, which are numbers of the class ``kind``.
+
+    An array has them where a loop goes along them or indexes them. One that is read by a known index is loaded alone.
+    """
+
+    def __init__(self, tx: Context, values: list[Any], source: Source) -> None:
+        self.tx, self.place, self.kind, self.final = tx, source, type(values[0]), None
+        self.values: Callable[[], list[Any]] = lambda: values  # in a function: what looks for values passes it over
+        self._length: Size | None = None
+
+    @property
+    def array(self) -> ArrayValue:  # type: ignore[override]  # made when it is asked for
+        """The items."""
+        found = array_of_numbers(self.tx, self.values(), self.place)
+        if found is None:
+            raise CannotCapture("unsupported-object", "a list of ints of more than 64 bits")
+        return found
+
+    @property
+    def size(self) -> Size:
+        """How many items there are. The number is guarded, or open where it has been seen to vary."""
+        if self._length is None:
+            values, source = self.values(), self.place
+            self._length = self.tx.symbols.of_length(len(values), source)
+            if self._length is None:
+                words, self._length = sized(values), len(values)
+                code = f"len({{}}) == {len(values)}"
+                self.tx.prologue.guard(source, code, f"{source.text} is {words}", words, "length")
+        return self._length
+
+    @property
+    def has_equal_slices(self) -> bool:
+        """A slice has the same objects."""
+        return False
+
+    def items(self) -> list[Value]:
+        """They are too many."""
+        raise CannotCapture("too-long", f"{len(self.values())} items of a list are read one by one.")
+
+    def at(self, tx: Context, key: Value) -> Value | None:
+        """The item at a known place."""
+        place, values = key.value if isinstance(key, Constant) else None, self.values()
+        if type(place) is not int or not -len(values) <= place < len(values):
+            return None
+        return settled(tx, LazyValue(values[place], ItemSource(self.place, place)))
+
+    def replaced(self, tx: Context, key: Value, value: Value) -> ListSlice | None:
+        """Python replaces one item without the others."""
+        return None
+
+    def starred(self, program: Rebuilder) -> list[str]:
+        """The items in a list's display."""
+        return [f"*{program.load(self.place)}"]
+
+
+def array_of_numbers(tx: Context, values: list[Any], source: Source) -> ArrayValue | None:
+    """The array that plain Python makes of the list at ``source`` before the graph runs, under guards.
+
+    ``values`` are its items, numbers of one class. None where they have too many bits.
+    """
+    made = numbers_in(values)
+    if made is None:
+        return None
+    place, words = source_of_numbers(source), f"a list of {type(values[0]).__name__}s"
+    code = f"{{}} is not None and {{}}.dtype is {tx.prologue.constant(made.dtype)}"
+    tx.prologue.guard(place, code, f"{source.text} is {words}", words, "numbers")
+    array = tx.wrap(made, place)
+    assert isinstance(array, ArrayValue)
+    return array
 
 
 class CountedSpan(ListSlice):
@@ -344,4 +420,7 @@ def _is_place(key: Value) -> bool:
     return isinstance(key, IntegerValue) or number_kind(key) is int
 
 
-__all__ = ["CountedSpan", "ListSlice", "MixedSpan", "RepeatedSpan", "number_kind"]
+__all__ = [
+    "MOST_READ", "CountedSpan", "ListSlice", "MixedSpan", "OutsideSpan", "RepeatedSpan", "array_of_numbers",
+    "number_kind",
+]  # fmt: skip
