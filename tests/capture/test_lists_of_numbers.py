@@ -370,6 +370,10 @@ def test_only_items_that_changed_are_replaced():
     replace_numbers(items, np.array(items), np.array([1000.0, 1001.0, -0.0, 1003.0, 2.0]))
     assert repr(items) == "[1000.0, 1001.0, -0.0, 1003.0, 2.0]"
     assert [one is two for one, two in zip(items, before, strict=True)] == [True, True, False, True, False]
+    items = list(before)
+    replace_numbers(items, np.array(items), np.array([1.0, 2.0, 1002.0, 3.0, 4.0]))  # most of them
+    assert repr(items) == "[1.0, 2.0, 1002.0, 3.0, 4.0]"
+    assert items[2] is before[2]
 
 
 # -- changes by others ------------------------------------------------------------------------------------------------

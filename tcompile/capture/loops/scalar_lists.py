@@ -143,7 +143,7 @@ class Lists:
 
     def _with_kinds(self, cells: Cells, kinds: Sequence[str]) -> Cells:
         """The same with arrays for the kinds of items that the list may get."""
-        size = self.values.array_type(cells.any).shape[0]
+        size = self.values.array_type(cells.indexed).shape[0]
         more = [kind for kind in kinds if kind not in cells.kinds]
         arrays = {self.values.array_type(n).dtype: n for n in cells.arrays if n >= 0}
         for kind in more:

@@ -75,7 +75,7 @@ def _length(t: Translator, arguments: list[V]) -> V:
         return t.constant(len(value.kind[1]))
     if value.kind[0] == "list":
         cells = t.around.cells(value.kind[1], None)
-        return _count(t, t.around.length(value.kind[1])) if cells is None else t.add("size", "int", cells.any, 0)
+        return _count(t, t.around.length(value.kind[1])) if cells is None else t.add("size", "int", cells.indexed, 0)
     if slices.is_vector(value):
         return slices.length(t, value)
     value = t.text(value)
@@ -466,7 +466,7 @@ def _store_in_list(t: Translator, number: int, key: V, value: V) -> None:
     if cells is None:
         raise Refused("an item of a list is replaced by something else than a number")
     t.accesses += 1
-    place = t.indices(cells.any, key)
+    place = t.indices(cells.indexed, key)
     which = cells.kinds.index(kind)
     if kind != NONE:
         t.block.lines.append(("store", -1, cells.arrays[which], value.register, *place))
@@ -489,7 +489,7 @@ def _iterator(t: Translator, value: V) -> V:
         cells = t.around.cells(kind[1], None)
         if cells is None or len(cells.kinds) > 1:
             raise Refused("a loop over a list of few items, or of others than numbers of one kind")
-        return V(("listed", kind[1]), (t.constant(0).register, t.add("size", "int", cells.any, 0).register))
+        return V(("listed", kind[1]), (t.constant(0).register, t.add("size", "int", cells.indexed, 0).register))
     if kind[0] not in ("range", "counted", "zipped"):
         raise Refused("a loop over something else than a range, a text, or the elements of an array")
     return items

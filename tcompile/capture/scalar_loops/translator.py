@@ -105,8 +105,8 @@ class Cells:
     tags: int = -1
 
     @property
-    def any(self) -> int:
-        """One of the arrays: all have the list's length."""
+    def indexed(self) -> int:
+        """An array of the list's length, which indices are checked against."""
         return self.arrays[0] if self.tags < 0 else self.tags
 
 
@@ -385,7 +385,7 @@ class Translator(Instructions):
         cells = self.around.cells(value.kind[1], None) if value.kind[0] == "list" else None
         if cells is not None:
             self.accesses += 1
-            return self._item_of(cells, self.indices(cells.any, key))
+            return self._cell(cells, self.indices(cells.indexed, key))
         items = self.items(value) if value.kind[0] == "tuple" else self.around.items_of_list(value.kind[1])
         if type(key.known) is int:
             if not -len(items) <= key.known < len(items):
@@ -410,7 +410,7 @@ class Translator(Instructions):
         found = self.add("load", f"np.{self.around.array_type(array).dtype.name}", array, *indices)
         return found if is_numpy(kind) else self.add(kind, kind, found.register)
 
-    def _item_of(self, cells: Cells, indices: Sequence[int]) -> V:
+    def _cell(self, cells: Cells, indices: Sequence[int]) -> V:
         """An item of a list. Where it may have several kinds, each continues in a block of its own."""
         *others, last = zip(cells.arrays, cells.kinds, strict=True)
         if cells.kinds == (NONE,):

@@ -32,7 +32,7 @@ from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, combine
 from tcompile.capture.values.signs import BINARY, COMPARE, UNARY
 from tcompile.capture.values.slices import RangeValue, SliceValue, count_of
-from tcompile.capture.values.span import RepeatedSpan
+from tcompile.capture.values.span import FEW_ITEMS, RepeatedSpan
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 
@@ -45,7 +45,6 @@ INPLACE = {sign: f"__i{_NAMES[sign]}__" for sign in BINARY}
 _SYMBOLIC = ("+", "-", "*", "//", "%")
 _NUMBERS = (int, float, bool, complex)
 _COPIED = (int, float, complex, str, bytes, tuple, frozenset)  # equal ones may or may not be one object
-_FEW_ITEMS = 16  # of a list that is repeated: up to this number each is a value of its own
 _NEVER_NUMBERS = (str, bytes, type(None), type(Ellipsis), type)  # equal to no number and to no container
 
 
@@ -290,11 +289,7 @@ def _repeated_span(tx: Context, sequence: SequenceValue, count: Constant | Integ
     if sequence.cls is not list or sequence.spans or len(sequence) != 1 or type(size) not in (int, SymInt):
         return None
     (item,) = sequence.items
-    if (
-        not isinstance(item, Constant)
-        or type(item.value) not in (bool, int, float, type(None))
-        or not size > _FEW_ITEMS
-    ):
+    if not isinstance(item, Constant) or type(item.value) not in (bool, int, float, type(None)) or not size > FEW_ITEMS:
         return None
     if type(item.value) is int and abs(item.value) >= 1 << 62:
         return None

@@ -19,10 +19,8 @@ from tcompile.capture.values.callable import BuiltinMethod
 from tcompile.capture.values.classes import answers_in_python, class_attribute
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.slices import SliceValue, count_of, index_of
-from tcompile.capture.values.span import CountedSpan, ListSlice, MixedSpan, OutsideSpan, array_of_numbers
+from tcompile.capture.values.span import FEW_ITEMS, CountedSpan, ListSlice, MixedSpan, OutsideSpan, array_of_numbers
 from tcompile.frontends.base import CannotCapture, Stacked, Traced
-
-_FEW_ITEMS = 16  # of a list: loops over up to this many are unrolled, with a guard for each
 
 
 class SequenceValue(Value):
@@ -290,7 +288,7 @@ class SequenceValue(Value):
         if self.spans:
             whole = self._whole_span()
             return whole is not None and whole.is_indexed and whole.kind is not type(None)
-        return len(self.found) > _FEW_ITEMS and self._values_outside(tx) is not None
+        return len(self.found) > FEW_ITEMS and self._values_outside(tx) is not None
 
     def numbers_outside(self, tx: Context) -> tuple[ArrayValue, type] | None:
         """The items of a list from outside as an array that plain Python makes before the graph runs, and their class.

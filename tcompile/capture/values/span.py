@@ -25,6 +25,7 @@ from tcompile.graph.ops.scalar_loop import DTYPES, is_numpy
 from tcompile.graph.sizes import Size
 
 MOST_READ = 1024  # items that are read one by one
+FEW_ITEMS = 16  # of a list of numbers: up to this number each is a value of its own
 
 
 class ListSlice(Value):
@@ -421,6 +422,6 @@ def _is_place(key: Value) -> bool:
 
 
 __all__ = [
-    "MOST_READ", "CountedSpan", "ListSlice", "MixedSpan", "OutsideSpan", "RepeatedSpan", "array_of_numbers",
-    "number_kind",
+    "FEW_ITEMS", "MOST_READ", "CountedSpan", "ListSlice", "MixedSpan", "OutsideSpan", "RepeatedSpan",
+    "array_of_numbers", "number_kind",
 ]  # fmt: skip
