@@ -278,6 +278,20 @@ def test_a_slice_has_the_same_objects(kind):
     assert repr(s) == repr(f(values)[1])
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_slices_of_repeated_numbers(dynamic):
+    def f(n, k):
+        zeros, nothing, flags = [0] * n, [None] * n, [True] * n
+        flags[1] = False
+        later = zeros[2:][1:]
+        for i in range(len(later)):
+            later[i] = i
+        return zeros[1:k], zeros[::-2], zeros[5:2], nothing[k:-1:3], flags[:k], flags[-3:], later
+
+    sizes = iter([(20, 4), (20, 4), (25, 6), (25, 6), (30, 50), (30, 50), (40, -3), (40, -3)])
+    check(f, lambda: next(sizes), calls=4, backends=["llvm"], dynamic=dynamic)
+
+
 def test_none_replaces_none():
     def f(a, values):
         last = [None] * 20

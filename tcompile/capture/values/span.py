@@ -19,9 +19,11 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import MAX_ITEMS, Context, LazyValue, Rebuilder, Value, settled
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue
 from tcompile.capture.values.scalar import ScalarValue, number_value, of_kind
+from tcompile.capture.values.slices import SliceValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import Node
 from tcompile.graph.ops.scalar_loop import DTYPES, is_numpy
+from tcompile.graph.ops.view import slice_bounds, slice_length
 from tcompile.graph.sizes import Size
 
 MOST_READ = 1024  # items that are read one by one
@@ -91,7 +93,7 @@ class ListSlice(Value):
         array.store_item(tx, key, value)
         return ListSlice(tx, array, self.kind, None)
 
-    def cut(self, tx: Context, key: Value) -> ListSlice:
+    def cut(self, tx: Context, key: SliceValue) -> ListSlice:
         """The items of a slice."""
         rows = self.rows
         array = tx.new_array(rows)
@@ -244,7 +246,7 @@ class CountedSpan(ListSlice):
 class MixedSpan(ListSlice):
     """Items of several ``kinds`` (``graph.ops.scalar_loop``, and None): ``tags`` tells for each which one it has.
 
-    There is an array for each kind but None, with a length of its own for each.
+    There is an array for each kind but None, and all have the list's length.
     """
 
     def __init__(
@@ -376,11 +378,11 @@ class RepeatedSpan(ListSlice):
             place += self.count
         return place if place >= 0 and bool(self.count > place) else None
 
-    def cut(self, tx: Context, key: Value) -> ListSlice:
+    def cut(self, tx: Context, key: SliceValue) -> ListSlice:
         """The items of a slice: the same number, where all are it."""
-        found = RepeatedSpan(tx, Constant(0), self.count, {}) if self.value.value is None else self
-        cut = super(RepeatedSpan, found).cut(tx, key)
-        return cut if self.others else RepeatedSpan(tx, self.value, cut.size, {})
+        if self.others:
+            return super().cut(tx, key)
+        return RepeatedSpan(tx, self.value, slice_length(*slice_bounds(key.constant(), self.count)), {})
 
     def starred(self, program: Rebuilder) -> list[str]:
         """The items in a list's display."""
