@@ -114,7 +114,9 @@ def test_every_row_of_the_table_is_tried():
     tried = {call.split("(")[0].removeprefix("rng.") for call in CALLS.values()}
     old = {call.split("(")[0].removeprefix("rng.") for call in LEGACY.values()}
     methods = {method_of(np.random.Generator, name) for name in tried}
-    assert {*methods, *(method_of(np.random.RandomState, name) for name in old)} == set(DRAWS)
+    assert {*methods, *(method_of(np.random.RandomState, name) for name in old)} == {
+        name for name in DRAWS if name != "below" and not name.startswith("python_")
+    }
 
 
 # -- programs people write ---------------------------------------------------------------------------------------------

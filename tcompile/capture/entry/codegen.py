@@ -356,7 +356,7 @@ def _program(tx: Capture, builder: Rebuilder, returns: str, arity: int, extras: 
 def held(*locks: Any) -> Iterator[None]:
     """A block in which all the locks are held. They are acquired in one order, so that threads do not deadlock."""
     with contextlib.ExitStack() as stack:
-        for lock in sorted(locks, key=id):
+        for lock in sorted(locks, key=lambda lock: id(getattr(lock, "lock", lock))):
             stack.enter_context(lock)
         yield
 

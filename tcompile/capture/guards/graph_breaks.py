@@ -73,7 +73,7 @@ _ROWS = [
     ),
     Reason(
         "random-numbers", "Random numbers are drawn",
-        "{detail} advances NumPy's generator, which only NumPy itself does in the right order.",
+        "{detail} belongs to a random generator. Outside of loops, its own library draws few numbers as fast.",
         ("Draw the numbers outside, and pass them in.",
          "A Generator's arrays of 1000 numbers and more (10,000 of random) are no break; docs/loops.md says which.",
          "In a loop, draws from the usual distributions with numbers as parameters are part of it (docs/loops.md)."),

@@ -78,7 +78,7 @@ MAX_DEPTH = 64
 MOST_OF_RECURSION = 1_000  # instructions of a capture, beyond which it follows no function that calls itself
 _CHANGEABLE = (ArrayValue, SequenceValue, DictValue, SetValue, ObjectValue)
 _QUIET = (int, float, bool, str, type(None), type)  # constant folding of these raises no warning
-_FIXED_MODULES = ("math", "operator", "builtins", "itertools")
+_FIXED_MODULES = ("math", "operator", "builtins", "itertools", "random")
 _MOST_TERMS = 200  # of an expression of numbers that vary: it may grow in each unrolled iteration
 _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never followed
 # Their functions are short, and call a special one.

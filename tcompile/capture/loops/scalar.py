@@ -155,7 +155,7 @@ class _Stretch:
         values = self.values = Values(self.tx)
         members, lists = self.members, self.lists = Members(values, changed), Lists(values, self.code, changed)
         self.around = Surroundings(
-            values.array_type, self._callee, values.generator, values.spare, values.known_text, values.table,
+            values.array_type, self._callee, values.generator, members.spare, values.known_text, values.table,
             lists.items, lists.cells, values.attribute, members.load, members.store, lists.room, lists.length,
             lists.space, self.tx.scalar_instruction, values.read_only, values.scratch,
             lambda form: FunctionValue.of(self.tx, form, None), lambda: self.tx.options.exact,

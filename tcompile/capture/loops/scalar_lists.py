@@ -182,11 +182,9 @@ class Lists:
             self.rooms[number] = Room(self.values.new_array("full", 1, "int64", fill_value=0))
         return self.rooms[number]
 
-    def length(self, number: int) -> Room:
-        """The arrays of a list, the length of which is asked."""
-        if self.values.lists[number].held:
-            raise Refused("the length of a list that has items before")
-        return self._room_of(number)
+    def length(self, number: int) -> Room | int:
+        """The length of a list, or the arrays of one that the loop appends to."""
+        return len(self.items(number)) if self.values.lists[number].held else self._room_of(number)
 
     def room(self, t: Translator, number: int, item: V) -> Room:
         """The arrays for such items of a list."""

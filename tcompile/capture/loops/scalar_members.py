@@ -18,14 +18,18 @@ from tcompile.capture.loops.scalar_code import Changes
 from tcompile.capture.loops.scalar_values import Values
 from tcompile.capture.scalar_loops.node import number_of
 from tcompile.capture.scalar_loops.translator import Refused, Translator, V, is_number
-from tcompile.capture.values.base import settled
+from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.classes import MISSING, guard_definition, lookup
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
+from tcompile.capture.values.phi import PhiValue
+from tcompile.capture.values.random_generator import RandomGeneratorValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph.ops.scalar_loop import dtype_of, is_numpy
 from tcompile.records import dataclass
+
+_KEPT = "gauss_next"  # of a ``random.Random``: None, or the second normal number that it has made
 
 
 @dataclass(eq=False)
@@ -44,6 +48,7 @@ class Members:
     def __init__(self, values: Values, changed: Collection[Any]) -> None:
         self.values, self.tx, self.names = values, values.tx, changed
         self.members: dict[tuple[int, str], _Member] = {}
+        self.spares: dict[int, tuple[RandomGeneratorValue, tuple[int, int]]] = {}
 
     def load(self, t: Translator, owner: ObjectValue | DictValue, name: str) -> tuple[V, bool]:
         """An attribute of an object, or an item, as it is before the loop; True with a property's getter."""
@@ -88,20 +93,43 @@ class Members:
             tx = self.tx
             if tx.builder.graph is not tx.graph or not owner.sets_plainly(name):
                 raise Refused(f"the attribute {name} is set")
-            top = self.values.top
-            outer, top.block = top.block, top.entry
-            try:
-                value = self.values.value(top, settled(tx, owner.attribute(tx, name)))
-                if not is_number(value):
-                    raise Refused(f"the attribute {name} is no number")
-                assert isinstance(value.kind, str)
-                number = self.values.new_array("empty", 1, dtype_of(value.kind).name)
-                top.block.lines.append(("store", -1, number, value.register, top.constant(0).register))
-            finally:
-                top.block = outer
-            self.members[key] = _Member(owner, name, value.kind, number)
+            kind, number = self._array_of(settled(tx, owner.attribute(tx, name)), f"the attribute {name}")
+            self.members[key] = _Member(owner, name, kind, number)
         t.accesses += 1
         return self.members[key]
+
+    def _array_of(self, held: Value, what: str, dtype: str = "") -> tuple[str, int]:
+        """The kind of a number, and an array whose element is that number before the loop."""
+        top = self.values.top
+        outer, top.block = top.block, top.entry
+        try:
+            value = self.values.value(top, held)
+            if not is_number(value):
+                raise Refused(f"{what} is no number")
+            assert isinstance(value.kind, str)
+            number = self.values.new_array("empty", 1, dtype or dtype_of(value.kind).name)
+            top.block.lines.append(("store", -1, number, value.register, top.constant(0).register))
+        finally:
+            top.block = outer
+        return value.kind, number
+
+    def spare(self, generator: RandomGeneratorValue) -> tuple[int, ...]:
+        """The arrays of ``draws.SPARE``: those of NumPy's generator, and for Python's what its attribute tells."""
+        if generator.family is None or not generator.family.is_pythons:
+            return self.values.spare(generator)
+        if id(generator) not in self.spares:
+            if self.tx.builder.graph is not self.tx.graph:
+                raise Refused("a generator keeps a number in an attribute")
+            found = settled(self.tx, generator.instance.attribute(self.tx, _KEPT))
+            is_kept: Value = Constant(int(not isinstance(found, Constant)))
+            number = found if not isinstance(found, Constant) else Constant(0.0)
+            if isinstance(found, PhiValue):
+                is_kept, number = found.which, found.values[1]
+            (_, has), (kind, kept) = self._array_of(is_kept, _KEPT, "int32"), self._array_of(number, _KEPT, "float64")
+            if kind != "float":
+                raise Refused("a generator keeps something else than a float")
+            self.spares[id(generator)] = generator, (has, kept)
+        return self.spares[id(generator)][1]
 
     def keep(self) -> None:
         """Sets the attributes to what the loop left."""
@@ -109,6 +137,10 @@ class Members:
         for member in self.members.values():
             node = tx.builder.op("index", self.values.arrays[member.array].traced.node, key=(0,))
             member.owner.store_attribute(tx, member.name, number_of(tx, member.kind, node))
+        for generator, arrays in self.spares.values():
+            nodes = [tx.builder.op("index", self.values.arrays[array].traced.node, key=(0,)) for array in arrays]
+            is_kept, number = (number_of(tx, *pair) for pair in zip(("np.int32", "float"), nodes, strict=True))
+            generator.instance.store_attribute(tx, _KEPT, PhiValue(is_kept, {0: Constant(None), 1: number}))
 
 
 def _is_plain(found: Any) -> bool:

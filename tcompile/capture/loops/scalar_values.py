@@ -24,7 +24,13 @@ from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
-from tcompile.capture.values.random_generator import RandomGeneratorValue, known_generator
+from tcompile.capture.values.random_generator import (
+    DrawingMethod,
+    RandomGeneratorValue,
+    is_drawing,
+    known_generator,
+    method_of_known,
+)
 from tcompile.frontends.base import Traced
 from tcompile.graph import SymInt, TensorType
 from tcompile.graph.ops.scalar_loop import ELEMENTS, code_points, dtype_of
@@ -153,6 +159,8 @@ class Values:
         _, known = self.by_identity.get(id(value), (value, None))
         if known is not None and not (is_number(known) and known.known is not None):
             return known
+        if isinstance(value, Constant) and is_drawing(value.value):
+            value = method_of_known(tx, value.value)
         if isinstance(value, Constant):
             return t.constant(value.value)
         operand = operand_of(tx, value)
@@ -169,6 +177,8 @@ class Values:
             self.arrays.append(value.state(tx))
             t.objects[id(value)] = value
             found = V(("generator", len(self.arrays) - 1, value.family.name, value.python_type, id(value)))
+        elif isinstance(value, DrawingMethod):
+            return V(("drawing", self.value(t, value.owner).kind, value.name))
         elif isinstance(value, SequenceValue) and value.cls is tuple:
             return t.pack([self.value(t, settled(tx, item)) for item in value.items])
         elif isinstance(value, SequenceValue) and value.cls is list and not is_own_list(value):

@@ -41,9 +41,10 @@ class V:
     ``("text", number)``, by the array of its code points, and a character of one, ``("letter",)``; a list,
     ``("list", number)``, and its method, ``("append", number)``; a random generator,
     ``("generator", number of its state, family, class, identity)``, and a method of one,
-    ``("draw", number, family, what, numbers of what else it keeps)``; iterators ``("range", step)``,
-    ``("rows", array)``, ``("letters", text)``, ``("listed", list)``, ``("items", kinds, place)`` of a tuple,
-    ``("zipped", iterators)`` with one position for all, and ``("counted", iterator)`` of ``enumerate``.
+    ``("draw", number, family, what, numbers of what else it keeps)`` or ``("choice", number, family)``, and before the
+    call ``("drawing", generator, name)``; iterators ``("range", step)``, ``("rows", array)``, ``("letters", text)``,
+    ``("listed", list)``, ``("items", kinds, place)`` of a tuple, ``("zipped", iterators)`` with one position for all,
+    and ``("counted", iterator)`` of ``enumerate``.
     """
 
     kind: Any

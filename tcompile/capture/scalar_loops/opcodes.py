@@ -15,10 +15,11 @@ from tcompile.bytecode.dialect import D
 from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.scalar_loops import slices
 from tcompile.capture.scalar_loops.builder import LETTER, NUMBERS, Refused, V, is_none, is_number, numbers_of
-from tcompile.capture.scalar_loops.rng import Drawing, draw, in_order
+from tcompile.capture.scalar_loops.rng import Drawing, below, draw, in_order
 from tcompile.capture.scalar_loops.translator import CALLS, METHODS, NONE, NULL, STEPS, Room, Translator
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.random_generator import is_drawing
+from tcompile.graph.ops import python_random
 from tcompile.graph.ops.draws import DRAWS, method_of
 from tcompile.graph.ops.scalar_loop import (
     ARITHMETIC,
@@ -75,7 +76,10 @@ def _length(t: Translator, arguments: list[V]) -> V:
         return t.constant(len(value.kind[1]))
     if value.kind[0] == "list":
         cells = t.around.cells(value.kind[1], None)
-        return _count(t, t.around.length(value.kind[1])) if cells is None else t.add("size", "int", cells.indexed, 0)
+        if cells is not None:
+            return t.add("size", "int", cells.indexed, 0)
+        length = t.around.length(value.kind[1])
+        return t.constant(length) if isinstance(length, int) else _count(t, length)
     if slices.is_vector(value):
         return slices.length(t, value)
     value = t.text(value)
@@ -102,6 +106,17 @@ def _draw(t: Translator, method: V, arguments: list[V]) -> V:
 
 
 METHODS["draw"] = _draw
+
+
+def _choice(t: Translator, method: V, arguments: list[V]) -> V:
+    """Emits ``random.choice``: a drawn item."""
+    (items,) = arguments
+    count = _length(t, arguments)
+    _, state, family = method.kind
+    return _item_of(t, items, below(t, Drawing(state, family, "below"), count))
+
+
+METHODS["choice"] = _choice
 
 
 def _appended(t: Translator, method: V, arguments: list[V]) -> V:
@@ -140,10 +155,12 @@ METHODS["append"] = _appended
 def _method_of(t: Translator, generator: V, name: str) -> V:
     """Emits a draw of random numbers."""
     _, state, family, cls, identity = generator.kind
+    if name == "choice" and family == python_random.NAME:
+        return V(("choice", state, family))
     row = method_of(cls, name)
     if row is None:
         raise Refused(f"a draw by {name}")
-    spare = t.around.spare(t.objects[identity]) if row.startswith("polar") else ()
+    spare = t.around.spare(t.objects[identity]) if DRAWS[row].keeps else ()
     return V(("draw", state, family, row, spare))
 
 
@@ -661,6 +678,9 @@ def _call(t: Translator, i: Instruction) -> None:
         function = one
     else:
         raise Refused("a method is called")
+    if function.kind[0] == "drawing":
+        _, generator, name = function.kind
+        function = _method_of(t, V(generator), name)
     if function.kind[0] == "draw":
         row, count = DRAWS[function.kind[3]], len(arguments) - len(names)
         arguments = in_order(row, arguments[:count], dict(zip(names, arguments[count:], strict=True)), t.constant)

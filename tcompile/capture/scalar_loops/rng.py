@@ -8,8 +8,10 @@ own error.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeVar
 
 from tcompile.capture.scalar_loops.builder import Instructions, Refused, V, is_number
@@ -23,7 +25,7 @@ T = TypeVar("T")
 @dataclass(frozen=True)
 class Drawing:
     """A draw: ``state`` is the number of the array with the state of a bit generator of a ``family``, ``spare`` are
-    those of the arrays of ``draws.SPARE``, of a RandomState; ``name`` is a row of ``DRAWS``.
+    those of the arrays of ``draws.SPARE``, where it keeps a number; ``name`` is a row of ``DRAWS``.
     """
 
     state: int
@@ -48,36 +50,40 @@ def in_order(row: Draw, args: Sequence[T], named: Mapping[str, T], default: Call
             found.append(given[parameter])
         elif usual is not None:
             found.append(default(usual))
-        elif parameter != "high":  # without it the other bound has another meaning
+        elif parameter not in ("high", "stop"):  # without it the other bound has another meaning
             raise Refused(f"a draw without {parameter}")
     return found
 
 
 def draw(t: Instructions, what: Drawing, arguments: Sequence[V]) -> V:
     """Emits the drawn number. The open block may change."""
+    if what.name in _PYTHONS:
+        if not all(map(is_number, arguments)):
+            raise Refused(f"{what.name} of something else than numbers")
+        t.accesses += 1
+        return _PYTHONS[what.name](t, what, list(arguments))
     return drawn(t, what, parameters(t, what.name, arguments))
 
 
 def drawn(t: Instructions, what: Drawing, given: Sequence[V]) -> V:
     """Emits a number for these ``parameters``."""
     t.accesses += 1
-    if what.spare:
-        number = _polar(t, what.state, what.family, *what.spare)
+    if what.row.keeps:
+        number = _one_of_two(t, what, _polar)
         return t.binary("+", given[0], t.binary("*", given[1], number)) if given else number
     return t.add("draw", what.row.kind, what.state, what.family, what.name, *(value.register for value in given))
 
 
-def _polar(t: Instructions, state: int, family: str, has: int, kept: int) -> V:
-    """Emits a normal number like RandomState, which makes two at a time (G. Marsaglia's polar method, 1964) and keeps
-    one.
-    """
+def _one_of_two(t: Instructions, what: Drawing, make: Callable[[Instructions, Drawing], tuple[V, V]]) -> V:
+    """Emits a normal number of a generator that makes two at a time: the one that it returns, and one that it keeps."""
+    has, kept = what.spare
 
     def store(array: int, value: V) -> None:
         t.block.lines.append(("store", -1, array, value.register, place))
 
     place = t.constant(0).register
-    one, two, minus, zero = (t.constant(value) for value in (1.0, 2.0, -2.0, 0.0))
-    there, again, retry, inside, made, join = (t.new_block() for _ in range(6))
+    zero = t.constant(0.0)
+    there, again, join = (t.new_block() for _ in range(3))
     found = V("float", (t.register("float"),))
     join.parameters = [found.register]
     some = t.truth(t.binary("!=", t.add("load", "np.int32", has, place), t.constant(0)))
@@ -90,21 +96,38 @@ def _polar(t: Instructions, state: int, family: str, has: int, kept: int) -> V:
     there.end = ("jump", join.number, (number.register,))
 
     t.block = again
-    x, y = (t.binary("-", t.binary("*", two, t.add("draw", "float", state, family, "random")), one) for _ in range(2))
+    number, other = make(t, what)
+    store(kept, other)
+    store(has, t.constant(1))
+    t.block.end = ("jump", join.number, (number.register,))
+    t.block = join
+    return found
+
+
+def _polar(t: Instructions, what: Drawing) -> tuple[V, V]:
+    """RandomState's two normal numbers (G. Marsaglia's polar method, 1964)."""
+    one, two, minus, zero = (t.constant(value) for value in (1.0, 2.0, -2.0, 0.0))
+    again, retry, inside, made = (t.new_block() for _ in range(4))
+    t.block.end = ("jump", again.number, ())
+    t.block = again
+    x, y = (t.binary("-", t.binary("*", two, _random(t, what)), one) for _ in range(2))
     square = t.binary("+", t.binary("*", x, x), t.binary("*", y, y))
     again.end = ("branch", t.binary(">=", square, one).register, retry.number, (), inside.number, ())
     retry.end = ("back", again.number, ())
     t.block = inside
     inside.end = ("branch", t.binary("==", square, zero).register, retry.number, (), made.number, ())
-
     t.block = made
-    logarithm = t.add("math.log", "float", square.register)
-    factor = t.add("math.sqrt", "float", t.binary("/", t.binary("*", minus, logarithm), square).register)
-    store(kept, t.binary("*", factor, x))
-    store(has, t.constant(1))
-    made.end = ("jump", join.number, (t.binary("*", factor, y).register,))
-    t.block = join
-    return found
+    factor = t.add("math.sqrt", "float", t.binary("/", t.binary("*", minus, _log(t, square)), square).register)
+    return t.binary("*", factor, y), t.binary("*", factor, x)
+
+
+def _gauss(t: Instructions, what: Drawing) -> tuple[V, V]:
+    """The two of ``random.gauss`` (G. Box and M. Muller's method, 1958)."""
+    angle = t.binary("*", _random(t, what), t.constant(2.0 * math.pi))
+    rest = t.binary("-", t.constant(1.0), _random(t, what))
+    radius = t.add("math.sqrt", "float", t.binary("*", t.constant(-2.0), _log(t, rest)).register)
+    sine, cosine = (t.add(name, "float", angle.register) for name in ("math.sin", "math.cos"))
+    return t.binary("*", cosine, radius), t.binary("*", sine, radius)
 
 
 def parameters(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
@@ -113,6 +136,8 @@ def parameters(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
         raise Refused(f"{name} of something else than numbers")
     if name in ("integers", "randint"):
         return _bounds(t, name, arguments)
+    if name == "below":
+        return _bounds(t, name, arguments)[1:]
     given = [as_float(t, value) for value in arguments]
     if name == "uniform":
         given[1] = t.binary("-", given[1], given[0])
@@ -132,6 +157,76 @@ def _bounds(t: Instructions, name: str, arguments: Sequence[V]) -> list[V]:
     given = [V("int", t.as_ints(value.registers)) for value in given]
     t.require(t.add("<", "bool", given[0].register, given[1].register))
     return given
+
+
+def below(t: Instructions, what: Drawing, count: V) -> V:
+    """Emits a Python int from 0 on that is below ``count``. Where that is not positive, the program replays."""
+    return drawn(t, replace(what, name="below"), parameters(t, "below", [count]))
+
+
+def _random(t: Instructions, what: Drawing) -> V:
+    return drawn(t, replace(what, name="random"), ())
+
+
+def _uniform(t: Instructions, what: Drawing, given: list[V]) -> V:
+    a, b = given
+    width = t.binary("-", b, a)
+    return t.binary("+", a, t.binary("*", width, _random(t, what)))
+
+
+def _randint(t: Instructions, what: Drawing, given: list[V]) -> V:
+    low, high = given
+    return _randrange(t, what, [low, t.binary("+", high, t.constant(1))])
+
+
+def _randrange(t: Instructions, what: Drawing, given: list[V]) -> V:
+    if not all(dtype_of(value.kind).kind in "iub" for value in given):
+        raise Refused("a range of something else than ints")
+    ints = [V("int", t.as_ints(value.registers)) for value in given]
+    if len(ints) == 1:
+        return below(t, what, ints[0])
+    low, high = ints
+    return t.binary("+", low, below(t, what, t.binary("-", high, low)))
+
+
+def _expovariate(t: Instructions, what: Drawing, given: list[V]) -> V:
+    logarithm = _log(t, t.binary("-", t.constant(1.0), _random(t, what)))
+    return t.binary("/", t.add("negative", "float", logarithm.register), given[0])
+
+
+def _normalvariate(t: Instructions, what: Drawing, given: list[V]) -> V:
+    """By A. J. Kinderman and J. F. Monahan's ratio of uniform numbers (1977)."""
+    mean, deviation = given
+    one, half, four, factor = (t.constant(value) for value in (1.0, 0.5, 4.0, 4 * math.exp(-0.5) / math.sqrt(2.0)))
+    again, retry, made = (t.new_block() for _ in range(3))
+    t.block.end = ("jump", again.number, ())
+    t.block = again
+    first = _random(t, what)
+    second = t.binary("-", one, _random(t, what))
+    number = t.binary("/", t.binary("*", factor, t.binary("-", first, half)), second)
+    quarter = t.binary("/", t.binary("*", number, number), four)
+    inside = t.binary("<=", quarter, t.add("negative", "float", _log(t, second).register))
+    t.block.end = ("branch", inside.register, made.number, (), retry.number, ())
+    retry.end = ("back", again.number, ())
+    t.block = made
+    return t.binary("+", mean, t.binary("*", number, deviation))
+
+
+def _scaled_gauss(t: Instructions, what: Drawing, given: list[V]) -> V:
+    mean, deviation = given
+    return t.binary("+", mean, t.binary("*", _one_of_two(t, what, _gauss), deviation))
+
+
+def _log(t: Instructions, number: V) -> V:
+    return t.add("math.log", "float", number.register)
+
+
+# Python's own draws, as its library makes them of others.
+_PYTHONS: Mapping[str, Callable[[Instructions, Drawing, list[V]], V]] = {
+    "python_uniform": _uniform, "python_randint": _randint, "python_randrange": _randrange,
+    "python_expovariate": _expovariate, "python_normalvariate": _normalvariate,
+    "python_gauss": _scaled_gauss,
+}  # fmt: skip
 
 
 def fill(t: Instructions, target: int, axes: int, what: Drawing, arguments: Sequence[V]) -> None:
@@ -171,4 +266,4 @@ def as_float(t: Instructions, value: V) -> V:
     return value if value.kind == "float" else t.add("float", "float", value.register)
 
 
-__all__ = ["Drawing", "as_float", "draw", "fill", "in_order"]
+__all__ = ["Drawing", "as_float", "below", "draw", "fill", "in_order"]

@@ -142,7 +142,7 @@ class Surroundings:
         member: an attribute of an object of the user's, or an item of a dict; or a property's getter, and True.
         set_member: sets an attribute.
         room: the arrays for an item of a list.
-        length: the arrays of a list, the length of which is asked.
+        length: the length of a list, or the arrays of one that the loop appends to.
         space: these, and how many items they hold, before an append; None where all have room.
         instruction: the name of the instruction that a call of a library's function is, or None.
         read_only: notes an array that the loop may not write.
@@ -163,7 +163,7 @@ class Surroundings:
     member: Callable[[Translator, Any, str], tuple[V, bool]]
     set_member: Callable[[Translator, Any, str, V], None]
     room: Callable[[Translator, int, V], Room]
-    length: Callable[[int], Room]
+    length: Callable[[int], Room | int]
     space: Callable[[Translator, int], tuple[Room, V] | None]
     instruction: Callable[[Any], str | None]
     read_only: Callable[[int], None]

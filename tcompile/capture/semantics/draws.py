@@ -21,7 +21,7 @@ from tcompile.capture.values.constant import Constant, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue
 from tcompile.frontends.base import CannotCapture, Traced
 from tcompile.graph import SymInt
-from tcompile.graph.ops.draws import DRAWS, is_legacy, is_plain, method_of
+from tcompile.graph.ops.draws import DRAWS, is_legacy, is_plain, is_python_generator, method_of
 from tcompile.graph.ops.scalar_loop import dtype_of
 
 if TYPE_CHECKING:
@@ -32,13 +32,13 @@ def call(
     tx: ArrayContext, owner: RandomGeneratorValue, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
 ) -> Value:
     """The result of the method. Raises CannotCapture for draws that are left to plain Python."""
-    if name == "choice" and not is_legacy(owner.value):
+    if name == "choice" and not (is_legacy(owner.value) or is_python_generator(owner.value)):
         return _choice(tx, owner, args, kwargs)
     row = method_of(owner.python_type, name)
     if row is None or owner.family is None:
         raise CannotCapture("random-numbers", f"{owner.source.text}.{name}")
     try:
-        size, given = _size(row, name, args, kwargs)
+        size, given = (None, args) if owner.family.is_pythons else _size(row, name, args, kwargs)
         shape = None if size is None or size.is_none else _shape(size)
         if not (tx.open_loops or tx.options.max_unrolled is None or _pays(owner, row, shape)):
             raise CannotCapture("random-numbers", f"{owner.source.text}.{name}")
@@ -105,14 +105,16 @@ def _drawn(
     t = Instructions()
     t.block = t.new_block()
     given = [_number(tx, t, value) for value in arguments]
-    arrays = [owner.state(tx), *(owner.spare(tx) if row.startswith("polar") else ())]
+    if DRAWS[row].keeps and owner.family.is_pythons:
+        raise Refused("it keeps a number in an attribute")
+    arrays = [owner.state(tx), *(owner.spare(tx) if DRAWS[row].keeps else ())]
     what = Drawing(0, owner.family.name, row, range(1, len(arrays)))
     kind = what.row.kind
     if shape is None:
         number = draw(t, what, given)
         t.block.end = ("exit", (number.register,))
-        (node,) = append(tx, t, arrays, [kind], row)
-        return number_of(tx, kind, node)
+        (node,) = append(tx, t, arrays, [number.kind], row)
+        return number_of(tx, number.kind, node)
     made = tx.builder.op("empty", shape=shape, dtype=dtype_of(kind).name)
     array = tx.new_array(Traced(made))
     fill(t, len(arrays), len(shape), what, given)

@@ -31,13 +31,13 @@ from tcompile.capture.values.constant import Constant, CopiedDtype, FloatValue, 
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue, OpaqueValue
-from tcompile.capture.values.random_generator import DrawingMethod, RandomGeneratorValue
+from tcompile.capture.values.random_generator import DrawingMethod, RandomGeneratorValue, method_of_known
 from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.slices import RangeValue, SliceValue
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import TensorType
 from tcompile.graph.dtypes import DType
-from tcompile.graph.ops.draws import is_generator
+from tcompile.graph.ops.draws import is_generator, module_of
 
 _BY_IDENTITY = (
     types.ModuleType, types.BuiltinFunctionType, type, types.MethodWrapperType, types.WrapperDescriptorType,
@@ -328,6 +328,9 @@ def _cell(tx: Context, value: types.CellType, source: Source) -> Value:
 
 
 def _method(tx: Context, value: types.MethodType, source: Source) -> Value:
+    if is_generator(value.__self__) and module_of(value.__self__) is not None:  # one generator under many names
+        _identical(tx, value, source, value.__name__)
+        return method_of_known(tx, value)
     cls = tx.prologue.constant(types.MethodType)
     tx.prologue.guard(source, f"type({{}}) is {cls}", f"type({source.text}) is method", "method", "type")
     owner = tx.wrap(value.__self__, AttributeSource(source, "__self__"))

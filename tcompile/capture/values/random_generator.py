@@ -1,4 +1,4 @@
-"""NumPy's random generators, and their methods.
+"""NumPy's and Python's random generators, and their methods.
 
 Input: a generator from outside.
 Output: breaks for general use, and for scalar loops the array of its state.
@@ -14,23 +14,25 @@ from typing import Any
 from tcompile.capture.guards.sources import AttributeSource, ConstantSource, Source, StateSource
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Context, Rebuilder, Value
+from tcompile.capture.values.object import ObjectValue
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph.ops.draws import SPARE, Family, family_of, is_generator, is_of_the_process, spare_of, state_of
+from tcompile.graph.ops.draws import SPARE, Family, family_of, is_generator, module_of, spare_of, state_of
 
 
 class RandomGeneratorValue(Value):
-    """An ``np.random.Generator`` or ``RandomState``. ``family`` is the kind of its bit generator, None where it is not
-    known how that keeps its state.
+    """An ``np.random.Generator`` or ``RandomState``, or a ``random.Random``. ``family`` is the kind of its bit
+    generator, None where it is not known how that keeps its state.
     """
 
     def __init__(self, value: Any, source: Source) -> None:
         self.value = value
         self.source: Source = source
         self.family = family_of(value)
+        self.instance = ObjectValue(type(value), value, source)  # its attributes, where it is one of Python's
 
     @property
     def python_type(self) -> type:
-        """NumPy's class."""
+        """The generator's class."""
         return type(self.value)
 
     def attribute(self, tx: Context, name: str) -> Value:
@@ -57,7 +59,7 @@ class RandomGeneratorValue(Value):
 
 
 def is_drawing(function: object) -> bool:
-    """Whether it is a method of a generator's, as all of ``np.random`` are."""
+    """Whether it is a method of a generator's, as all of ``np.random`` and ``random`` are."""
     return isinstance(function, types.MethodType | types.BuiltinMethodType) and is_generator(function.__self__)
 
 
@@ -68,7 +70,7 @@ def method_of_known(tx: Context, function: Any) -> DrawingMethod:
 
 def known_generator(tx: Context, generator: Any) -> RandomGeneratorValue:
     """The value of a generator that is known because a method of its own is."""
-    name = "np.random" if is_of_the_process(generator) else "generator"
+    name = module_of(generator) or "generator"
     found = tx.wrap(generator, ConstantSource.of(name, generator))
     assert isinstance(found, RandomGeneratorValue)
     return found

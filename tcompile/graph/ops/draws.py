@@ -1,6 +1,6 @@
 """Random numbers as operations on a generator's state, which is an array.
 
-Input: a generator of NumPy's, ``np.random.Generator`` or ``RandomState``.
+Input: a generator of NumPy's, ``np.random.Generator`` or ``RandomState``, or Python's ``random.Random``.
 Output: the words of its state, as an array that aliases the generator's memory, and the functions of NumPy's library
 that draw from such words.
 Why: a draw is a pure function of the state, which returns a number and the next state. So a graph may draw NumPy's own
@@ -23,6 +23,8 @@ from typing import Any
 import numpy as np
 
 from tcompile.graph.dtypes import FLOAT64, INT32, DType
+from tcompile.graph.ops import python_random
+from tcompile.graph.ops.python_random import is_python_generator
 from tcompile.records import dataclass
 
 
@@ -43,6 +45,11 @@ class Family:
         """NumPy's class."""
         return getattr(np.random, self.name)
 
+    @property
+    def is_pythons(self) -> bool:
+        """Whether it is that of ``random.Random``, which NumPy's functions do not draw from."""
+        return self.name == python_random.NAME
+
 
 @dataclass(frozen=True)
 class Draw:
@@ -50,7 +57,8 @@ class Draw:
 
     ``defaults`` are those of the parameters, None where there is none; ``positive`` are the numbers of those that are
     above 0 in all uses. ``function`` is empty where it is not a single call of a function of floats. ``many`` is the
-    number of draws from which a loop, with most draws inlined, is as fast as NumPy; 0: always.
+    number of draws from which a loop, with most draws inlined, is as fast as NumPy; 0: always. A draw that ``keeps``
+    makes two numbers at a time (``SPARE``).
     """
 
     function: str
@@ -59,9 +67,11 @@ class Draw:
     defaults: tuple[float | None, ...] = ()
     positive: tuple[int, ...] = ()
     many: int = 0
+    keeps: bool = False
 
 
-# The state that a RandomState keeps beside its bit generator's: whether there is a second normal number, and that one.
+# What a generator that makes two normal numbers at a time keeps: whether there is a second one, and that one. Python's
+# has it in an attribute, None or a float.
 SPARE: Mapping[str, DType] = {"has_gauss": INT32, "gauss": FLOAT64}
 
 _AROUND: Mapping[str, Any] = {"parameters": ("loc", "scale"), "defaults": (0.0, 1.0), "positive": (1,)}
@@ -88,16 +98,25 @@ DRAWS: Mapping[str, Draw] = {
     "weibull": Draw("random_weibull", parameters=("a",), defaults=(None,), positive=(0,)),
     "pareto": Draw("random_pareto", parameters=("a",), defaults=(None,), positive=(0,)),
     "poisson": Draw("random_poisson", "int", ("lam",), (1.0,), (0,)),
-    # RandomState makes two at a time.
-    "polar_normal": Draw("", **_AROUND),
-    "polar_standard_normal": Draw(""),
+    "polar_normal": Draw("", **_AROUND, keeps=True),
+    "polar_standard_normal": Draw("", keeps=True),
+    # Python's own. All others are made of ``random`` and of ints below a bound.
+    "below": Draw("", "int", ("n",), (None,)),
+    "python_uniform": Draw("", parameters=("a", "b"), defaults=(None, None)),
+    "python_randint": Draw("", "int", ("a", "b"), (None, None)),
+    "python_randrange": Draw("", "int", ("start", "stop"), (None, None)),
+    "python_expovariate": Draw("", parameters=("lambd",), defaults=(1.0 if sys.version_info >= (3, 12) else None,)),
+    "python_normalvariate": Draw("", parameters=("mu", "sigma"), defaults=(0.0, 1.0)),
+    "python_gauss": Draw("", parameters=("mu", "sigma"), defaults=(0.0, 1.0), keeps=True),
 }
 MOST_POISSON = 1e18  # NumPy refuses somewhat larger ones
-# The draws that are methods of the two classes of generators. ``RandomState`` has another stream for most names.
+# The draws that are methods of the classes of generators. ``RandomState`` has another stream for most names.
 _METHODS: Mapping[str, Mapping[str, str]] = {
-    "Generator": {name: name for name in DRAWS if name != "randint" and not name.startswith("polar")},
+    "Generator": {name: name for name, row in DRAWS.items() if row.function or name in ("random", "integers")},
     "RandomState": {"random": "random", "random_sample": "random", "rand": "random", "uniform": "uniform",
                     "randint": "randint"},
+    python_random.NAME: {"random": "random", **{name: f"python_{name}" for name in (
+        "uniform", "randint", "randrange", "expovariate", "normalvariate", "gauss")}},
 }  # fmt: skip
 _POLAR = {"standard_normal": "polar_standard_normal", "randn": "polar_standard_normal", "normal": "polar_normal"}
 _FAMILIES = ("PCG64", "PCG64DXSM", "MT19937", "SFC64")
@@ -111,9 +130,11 @@ BOUNDED = "random_bounded_uint64_fill"
 
 
 def is_generator(value: object) -> bool:
-    """Whether it is a generator of NumPy's, and of no subclass."""
-    random = sys.modules.get("numpy.random")  # NumPy loads it at first use
-    return random is not None and (type(value) is random.Generator or type(value) is random.RandomState)
+    """Whether it is a generator of NumPy's or Python's, and of no subclass."""
+    if is_python_generator(value):
+        return True
+    numpys = sys.modules.get("numpy.random")  # NumPy loads it at first use
+    return numpys is not None and (type(value) is numpys.Generator or type(value) is numpys.RandomState)
 
 
 def is_legacy(generator: Any) -> bool:
@@ -121,14 +142,18 @@ def is_legacy(generator: Any) -> bool:
     return type(generator) is np.random.RandomState
 
 
-def is_of_the_process(generator: Any) -> bool:
-    """Whether a generator is the one that the functions of ``np.random`` draw from."""
-    return getattr(np.random.rand, "__self__", None) is generator
+def module_of(generator: Any) -> str | None:
+    """The module whose functions draw from a generator; None where it is somebody's own."""
+    if is_python_generator(generator):
+        return "random" if python_random.is_shared(generator) else None
+    return "np.random" if getattr(np.random.rand, "__self__", None) is generator else None
 
 
 def method_of(cls: type, name: str) -> str | None:
     """The row of ``DRAWS`` for a method of a generator; None where graphs cannot draw such numbers."""
     row = _METHODS[cls.__name__].get(name)
+    if row and cls.__name__ == python_random.NAME and getattr(getattr(cls, name), "__module__", "random") != "random":
+        return None  # somebody has replaced it
     if row is None and cls is np.random.RandomState and _spare_at() is not None:
         row = _POLAR.get(name)
     return row
@@ -136,6 +161,8 @@ def method_of(cls: type, name: str) -> str | None:
 
 def family_of(generator: Any) -> Family | None:
     """The kind of a generator's bit generator; None where its memory layout is unknown."""
+    if is_python_generator(generator):
+        return family_named(python_random.NAME)
     cls = type(_bits_of(generator))
     known = cls.__name__ in _FAMILIES and cls is getattr(np.random, cls.__name__)
     return family_named(cls.__name__) if known else None
@@ -143,6 +170,8 @@ def family_of(generator: Any) -> Family | None:
 
 def state_of(generator: Any, family: Family) -> Any:
     """The words of the state, as an array that aliases them. Raises TypeError for another kind of bit generator."""
+    if family.is_pythons:
+        return python_random.taken_from(generator)
     bits = _bits_of(generator)
     if type(bits) is not family.cls:
         raise TypeError(f"{type(bits).__name__} in the place of {family.name}")
@@ -161,6 +190,8 @@ def spare_of(generator: Any, part: str) -> Any:
 
 def lock_of(generator: Any) -> Any:
     """The lock that is held during a draw."""
+    if is_python_generator(generator):
+        return python_random.Held(generator)
     return _bits_of(generator).lock
 
 
@@ -172,6 +203,8 @@ def drawn(words: Any, family: str, name: str, *given: Any, size: tuple[int, ...]
     >>> drawn(words, "PCG64", "random") == generator.random()
     True
     """
+    if family == python_random.NAME:
+        return python_random.drawn(words, name, given)
     found = family_named(family)
     assert found is not None
     return _drawn(words, found, name, given, size)
@@ -291,6 +324,8 @@ def _library() -> dict[str, int]:
 @lru_cache
 def family_named(name: str) -> Family | None:
     """The kind of bit generators of a name; None where their layout differs from the assumed one."""
+    if name == python_random.NAME:
+        return Family(name, python_random.WORDS) if python_random.is_known() else None
     if not _library():
         return None
     bits = getattr(np.random, name)(1)
@@ -379,6 +414,6 @@ def _drawn(words: Any, family: Family, name: str, given: Sequence[Any], size: Se
 
 __all__ = [
     "BOUNDED", "DRAWS", "HALVES", "MOST_POISSON", "NEXT", "PCG64_MULTIPLIER", "SPARE", "Draw", "Family", "addresses",
-    "drawn", "family_named", "family_of", "is_generator", "is_legacy", "is_of_the_process", "is_plain", "lock_of",
-    "method_of", "spare_of", "state_of",
+    "drawn", "family_named", "family_of", "is_generator", "is_legacy", "is_plain", "is_python_generator",
+    "lock_of", "method_of", "module_of", "spare_of", "state_of",
 ]  # fmt: skip

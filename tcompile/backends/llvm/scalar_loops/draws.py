@@ -16,8 +16,9 @@ from collections.abc import Sequence
 
 from tcompile.backends.llvm.native import ziggurat
 from tcompile.backends.llvm.scalar_loops.bit_generators import Bits
+from tcompile.backends.llvm.scalar_loops.mersenne_twister import PythonGenerator
 from tcompile.backends.llvm.vector.text import Writer
-from tcompile.graph.ops.draws import BOUNDED, DRAWS, NEXT, addresses, family_named
+from tcompile.graph.ops.draws import BOUNDED, DRAWS, NEXT, Family, addresses, family_named
 
 _ALIGNED = 16  # the alignment of a state's inner part
 # Draws that are another draw, times their last parameter, plus the first of two.
@@ -26,12 +27,18 @@ _SCALED = {"normal": "standard_normal", "exponential": "standard_exponential", "
 _IS_X86 = platform.machine() in ("x86_64", "AMD64")
 
 
-class Generator:
-    """One generator's state in a function, whose array lies at ``array``."""
+def generator_of(w: Writer, family: str, array: str) -> Generator | PythonGenerator:
+    """The generator of a family whose state is the array."""
+    found = family_named(family)
+    assert found is not None
+    return PythonGenerator(w, array) if found.is_pythons else Generator(w, found, array)
 
-    def __init__(self, w: Writer, family: str, array: str) -> None:
-        found = family_named(family)
-        assert found is not None
+
+class Generator:
+    """One of NumPy's generators' state in a function, whose array lies at ``array``."""
+
+    def __init__(self, w: Writer, found: Family, array: str) -> None:
+        family = found.name
         self.w, self.family, self.array = w, found, array
         self.functions = addresses(family)
         # The inner part is aligned to 16 bytes, so the whole may have to begin 8 bytes later.
@@ -132,4 +139,4 @@ class Generator:
         return self.w.module.external(f"numpy_{name}", signature, self.functions[name])
 
 
-__all__ = ["Generator"]
+__all__ = ["Generator", "generator_of"]

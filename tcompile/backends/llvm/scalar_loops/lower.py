@@ -55,6 +55,7 @@ from tcompile.records import dataclass
 
 if TYPE_CHECKING:
     from tcompile.backends.llvm.scalar_loops.draws import Generator
+    from tcompile.backends.llvm.scalar_loops.mersenne_twister import PythonGenerator
 
 _STRIP = 1 << 16  # iterations of an innermost loop that are paid for at once
 _BUDGET = 1 << 22  # units of work between two reads of the clock
@@ -166,7 +167,9 @@ class _Function:
         self.strip_entries: dict[int, list[tuple[str, list[str]]]] = {n: [] for n in self.strips}
         self.strip_values: dict[int, list[str]] = {}
         self.strip_limits: dict[int, str] = {}
-        self.generators: dict[int, Generator] = {}  # by the numbers of the arrays that are their states
+        self.generators: dict[
+            int, Generator | PythonGenerator
+        ] = {}  # by the numbers of the arrays that are their states
         # The registers that the blocks hold with which an iteration of an outermost loop begins, where it may be left.
         self.held = {at: self._held(at) for at in self.order if self.nest.may_run_again(at) and self._held(at)}
         self.pausing = ""  # the word that requests this
@@ -198,9 +201,9 @@ class _Function:
             for register in self.blocks[number][0]:
                 self.registers[register] = w.name("p")
         for number, family in self._families().items():
-            from tcompile.backends.llvm.scalar_loops.draws import Generator  # imported only for programs that draw
+            from tcompile.backends.llvm.scalar_loops.draws import generator_of  # imported only for programs that draw
 
-            self.generators[number] = Generator(w, family, self.pointers[number])
+            self.generators[number] = generator_of(w, family, self.pointers[number])
         w.jump("b0")
         for number in self.order:
             self._block(number)
