@@ -8,6 +8,7 @@ Why: interpreted kernels must also compile.
 import ctypes
 import importlib.util
 import sys
+import zlib
 from unittest import mock
 
 import numpy as np
@@ -26,12 +27,15 @@ _compiled = set()  # what is known of the functions that were
 
 @pytest.fixture(autouse=True)
 def machine_code():
-    """Compiles for three generations of GPUs what the test has interpreted (with `make test-triton` it takes hours)."""
+    """Compiles what the test has interpreted for one of three generations of GPUs, which its text decides.
+
+    ``test_triton_cubins`` compiles for each of them. With `make test-triton` it would take hours.
+    """
     if ON_TRITON or importlib.util.find_spec("triton") is None:
         yield
         return
     from tcompile.backends.triton.interpreter import Interpreted
-    from tests.backends.triton_cases import compile_function
+    from tests.backends.triton_cases import CAPABILITIES, compile_function
 
     functions, run = [], Interpreted.__call__
 
@@ -47,7 +51,7 @@ def machine_code():
         known = repr((function.text, function.blocks, function.warps, function.config, parameters))
         if known not in _compiled:
             _compiled.add(known)
-            compile_function(function)
+            compile_function(function, (CAPABILITIES[zlib.crc32(known.encode()) % len(CAPABILITIES)],))
 
 
 def at(address, dtype):
