@@ -160,6 +160,14 @@ class Region:
         return self.misses > _MISSES and self.misses > sum(entry.hits for entry in self.entries)
 
     @property
+    def is_fruitless(self) -> bool:
+        """Whether one attempt after the other has ended in plain Python, some of them after long capture."""
+        if not self.is_plain:
+            return False
+        long = sum(entry.broke is not None and entry.broke.reason.id == "too-long" for entry in self.entries)
+        return len(self.entries) >= _FRUITLESS or long >= _LONG
+
+    @property
     def has_no_work(self) -> bool:
         """Whether plain Python does nearly all the work here."""
         graphs = [entry.captured.graph for entry in self.entries if not entry.trifling]
@@ -329,6 +337,8 @@ class FunctionCache:
     def add(self, region: Region, entry: Entry) -> None:
         """Puts a new entry first and wakes resume points: the cause of the recompile may concern them."""
         region.entries = (entry, *region.entries)
+        if region is not self.first and region.is_fruitless:
+            self.close(region.start.offset)
         if self.asleep:
             self.quiet_calls = 0
             self.wake()
@@ -342,6 +352,8 @@ class FunctionCache:
 
 SUSPENDS = 0x2A0  # code flags of generators, coroutines and asynchronous generators, whose calls only create them
 _MISSES = 256  # guard misses after which a region is closed
+_FRUITLESS = 8  # attempts to capture something, of some milliseconds each
+_LONG = 2  # those of some 20 ms each
 SLEEP_AFTER = 256  # plain runs after which a resume point sleeps
 _MOST = 1024  # caches kept alive while nothing else holds them
 _Key = tuple[int, int, CompileSettings]

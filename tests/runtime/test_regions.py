@@ -300,3 +300,54 @@ def test_a_generator_that_a_loop_drops_ends_at_its_place():
     with tcompile.config.patch(stress_capture=True):
         for _ in range(3):
             assert compiled([]) == f([]) == ["closed", "after"]
+
+
+def test_long_loops_without_arrays_are_given_up_early():
+    def f(a, b):
+        n = len(a)
+        c = [[0.0] * n for _ in range(n)]
+        for i in range(n):
+            for j in range(n):
+                s = 0.0
+                for k in range(n):
+                    s += a[i][k] * b[k][j]
+                c[i][j] = s
+        return c
+
+    a, b = ([[float(i * j % m) for j in range(20)] for i in range(20)] for m in (7, 5))
+    compiled = tcompile.compile(f)
+    for _ in range(3):
+        assert compiled(a, b) == f(a, b)
+    assert len(compiled.entries) < 10
+    assert "without arrays" in str(compiled.breaks[0].explanation)
+
+
+def test_a_region_that_never_captures_anything_is_closed():
+    def f(n):
+        memo, most = {1: 1}, 0
+        for i in range(1, n):
+            k, steps = i, 0
+            while k not in memo:
+                k, steps = k // 2 if k % 2 == 0 else 3 * k + 1, steps + 1
+            memo[i] = memo[k] + steps
+            most = max(most, memo[i])
+        return most
+
+    compiled = tcompile.compile(f)
+    for _ in range(3):
+        assert compiled(500) == f(500)
+    assert len(compiled.entries) <= 12
+
+
+def test_arrays_after_long_loops_without_them_are_captured():
+    def f(x, n):
+        table = {}
+        for i in range(n):
+            for k in range(5):
+                table[i, k] = (i * k) % 7 + (i ^ k)
+        return x * table[3, 2] + (x - 1) * len(table)
+
+    compiled = tcompile.compile(f)
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(X, 300), f(X, 300))
+    assert any(entry.graph is not None for entry in compiled.entries)
