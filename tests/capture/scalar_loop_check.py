@@ -8,6 +8,7 @@ Why: values, dtypes, errors with their texts, warnings, and the arguments after 
 from __future__ import annotations
 
 import math
+import random
 import types
 import warnings
 from collections.abc import Iterator
@@ -74,6 +75,7 @@ def run(function: Any, numbers: int, size: int) -> Any:
         xs *= 60
     if numbers % 7 == 0:
         xs[-1] = 3 if isinstance(xs[-1], float) else 2.5
+    random.seed(numbers)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -81,7 +83,7 @@ def run(function: Any, numbers: int, size: int) -> Any:
         except Exception as error:
             result = type(error), str(error)
     told = sorted({str(w.message) for w in caught if w.category is RuntimeWarning})
-    return [picture(x) for x in (result, a, b, m, q, h, xs)], told
+    return [picture(x) for x in (result, a, b, m, q, h, xs, random.getstate())], told
 
 
 def picture(x: Any) -> Any:
@@ -97,7 +99,7 @@ def picture(x: Any) -> Any:
 
 def nodes_of(source: str, plan: Plan) -> int | None:
     """How many loops became nodes; None where the program takes too long. Raises Difference."""
-    names: dict[str, Any] = {"np": np, "math": math}
+    names: dict[str, Any] = {"np": np, "math": math, "random": random, "gauss": random.gauss}
     exec(compile(source, "<elements>", "exec"), names)
     plain = names["f"]
     calls = [(plan.numbers + number, size) for number, size in enumerate(plan.sizes)]

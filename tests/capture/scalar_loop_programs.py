@@ -25,6 +25,7 @@ class Writer(Lines):
         self.item = self.pick("{}", "int({})", "float({})", "np.float64({})", "({}, 2 * {})", "(int({}), a[{}])")
         self.appends = False
         self.letters: list[str] = []
+        self.draws = self.pick(False, False, True)
         self.of_lists = self.pick(0.0, 0.2, 0.5)  # how many of the elements are items of lists of numbers
 
     def index(self, size: int) -> str:
@@ -43,7 +44,19 @@ class Writer(Lines):
             return f"{name}[{self.index(8)}]"
         return self.pick(f"{name}[{self.index(4)}, {self.index(5)}]", f"{name}[{self.index(4)}][{self.index(5)}]")
 
+    def drawn(self) -> str:
+        """A random number of Python's."""
+        bound = self.pick("7", "8", "1 << 40", "k", "c", "b[0]", *self.counters)
+        return self.pick(
+            "random.random()", "random.random()", "gauss(0, 1)", f"random.gauss({self.element()}, 2)", "gauss()",
+            f"random.uniform({self.element()}, {bound})", f"random.randint({bound}, 9)", f"random.randrange({bound})",
+            f"random.randrange(-3, {bound})", "random.normalvariate(0.5, 2)", f"random.expovariate({bound})",
+            f"random.choice({self.pick('a', 'b', 'xs', 'la', '(3, 1, 2)', 'weights', 'h', 'm[1]')})",
+        )  # fmt: skip
+
     def number(self, depth: int = 0) -> str:
+        if self.draws and self.random.random() < 0.1:
+            return self.drawn()
         if depth > 2 or self.random.random() < 0.35:
             return self.pick(
                 *INTS, *FLOATS, *self.counters * 2, self.element(), self.element(), self.element(), "1", "2", "0.5",
