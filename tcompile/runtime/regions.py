@@ -153,7 +153,7 @@ class Compiler:
             if region.entries and all(entry.graph is None for entry in region.entries):
                 return None
             raise RecompileError(_recompile_text(cache, reasons))
-        for entry in region.entries:
+        for entry in _by_distance(region, values):
             _emit_failure(cache, entry, values)
         note_compile()
         try:
@@ -312,15 +312,17 @@ def try_entries(
 
 
 def miss_reasons(region: Region, values: Sequence[Any]) -> tuple[str, ...]:
-    """Returns, for each entry, the first guard that fails for these parameters; equal advice only once."""
-    reasons, advice = [], {""}
-    for entry in region.entries:
-        failure = entry.captured.first_failure(values)
-        if failure is not None:
-            hint = failure.guard.advice if failure.guard is not None else ""
-            reasons.append(f"entry {entry.index}: {failure.text if hint in advice else failure}")
-            advice.add(hint)
-    return tuple(reasons)
+    """Returns, for each entry, the first guard that fails for these parameters: of the nearest one first, with advice.
+
+    Near is an entry of which few guards fail. Of those that are equally near, the newest comes first.
+    """
+    failures = [(entry, entry.captured.first_failure(values)) for entry in _by_distance(region, values)]
+    found = [(entry.index, failure) for entry, failure in failures if failure is not None]
+    return tuple(f"entry {index}: {failure.text if place else failure}" for place, (index, failure) in enumerate(found))
+
+
+def _by_distance(region: Region, values: Sequence[Any]) -> list[Entry]:
+    return sorted(region.entries, key=lambda entry: entry.captured.distance(values))
 
 
 def after_interrupt(cache: FunctionCache, entries: Iterable[Entry]) -> Any:

@@ -345,3 +345,35 @@ def test_report(name, capsys):
     assert failed.entry == entry and failed.hint == hint
     assert report.startswith((failed.guard or "FACTOR") + (" does not hold" if "does not hold" in report else ""))
     assert failed.seen in report or "does not hold" in report
+
+
+def test_the_nearest_entry_comes_first_and_alone_has_advice():
+    def zscore(x, axis=0):
+        return (x - x.mean(axis, keepdims=True)) / x.std(axis, keepdims=True)
+
+    compiled = tcompile.compile(zscore)
+    for x, axis in ((np.ones((10, 5)), 0), (np.ones((10, 5, 2)), 0), (np.ones((10, 5)), 1)):
+        with np.errstate(all="ignore"):
+            compiled(x, axis)
+    nearest, other = compiled.recompiles[-1]
+    assert nearest.startswith("entry 0: axis == 0, got 1\n  Hint: ")
+    assert other == "entry 1: x.shape == (10, 5, 2), got (10, 5)"
+
+
+def test_what_depends_on_a_failed_guard_is_not_asked():
+    class Loud:
+        @property
+        def rate(self):
+            raise AssertionError("it was asked")
+
+    class Quiet:
+        rate = 2.0
+
+    def f(x, holder, n):
+        return x * holder.rate + n
+
+    compiled = tcompile.compile(f)
+    compiled(np.ones(3), Quiet(), 1)
+    with pytest.raises(AssertionError, match="it was asked"):  # by the function itself
+        compiled(np.ones(3), Loud(), 1)
+    assert len(compiled.recompiles) <= 1

@@ -111,7 +111,14 @@ class Captured:
 
     def first_failure(self, values: Sequence[Any]) -> GuardFailure | None:
         """The first guard that does not hold for these parameters."""
-        return self.prologue.first_failure({f"p{i}": v for i, v in enumerate(values)})
+        return next(self._failures(values), None)
+
+    def distance(self, values: Sequence[Any]) -> int:
+        """How many guards do not hold for these parameters, those that depend on others not counted."""
+        return sum(1 for _ in self._failures(values))
+
+    def _failures(self, values: Sequence[Any]) -> Iterator[GuardFailure]:
+        return self.prologue.failures({f"p{i}": v for i, v in enumerate(values)})
 
     def source(self, route: Sequence[bool] = (), keep: Callable[[Guard], bool] = lambda guard: True) -> str:
         """The text of the entry program; guards that ``keep`` refuses are left out.

@@ -8,7 +8,8 @@ Why: the text that runs is the text that is explained.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field, replace
 from typing import Any
 
@@ -49,6 +50,9 @@ def texts(guards: Iterable[Guard]) -> list[str]:
         one = len(held) == 1
         found.append(f"{module}.{held[0]} is unchanged" if one else f"{module}: {', '.join(held)} are unchanged")
     return found
+
+
+_NAME = re.compile(r"\b[^\W\d]\w*")
 
 
 @dataclass(frozen=True)
@@ -161,26 +165,35 @@ class Prologue:
             if isinstance(step, Guard) and step.code == filled:
                 self.steps[position] = Guard(source, looser.replace("{}", variable), text, expected, kind)
 
-    def first_failure(self, parameters: Mapping[str, Any]) -> GuardFailure | None:
-        """Runs the steps one by one on the values of a call; None where all guards hold."""
+    def failures(self, parameters: Mapping[str, Any]) -> Iterator[GuardFailure]:
+        """Runs the steps one by one on the values of a call, and yields each guard that does not hold.
+
+        What depends on a variable whose guard has failed is left out: it could run code of the user's.
+        """
         variables: dict[str, Any] = dict(parameters)
+        failed: set[str] = set()
         for step in self.steps:
-            if isinstance(step, LoadStep):
-                try:
-                    variables[step.variable] = eval(step.code, self.constants, variables)
-                except Exception as error:
-                    raise_if_callers(error)
-                    where = step.source.text if step.source is not None else step.code
-                    return GuardFailure(None, f"{where} cannot be read: {type(error).__name__}: {error}")
+            needs = _NAME.findall(step.code)
+            if not failed.isdisjoint(needs):
+                if isinstance(step, LoadStep):
+                    failed.add(step.variable)
                 continue
             try:
-                holds = bool(eval(step.code, self.constants, variables))
+                found = eval(step.code, self.constants, variables)
+                holds = isinstance(step, LoadStep) or bool(found)
             except Exception as error:
                 raise_if_callers(error)
+                if isinstance(step, LoadStep):
+                    failed.add(step.variable)
+                    where = step.source.text if step.source is not None else step.code
+                    yield GuardFailure(None, f"{where} cannot be read: {type(error).__name__}: {error}")
+                    continue
                 holds = False
-            if not holds:
-                return _failure(step, variables.get(self._variables[step.source]))
-        return None
+            if isinstance(step, LoadStep):
+                variables[step.variable] = found
+            elif not holds:
+                failed.add(self._variables[step.source])
+                yield _failure(step, variables.get(self._variables[step.source]))
 
 
 def _failure(guard: Guard, found: Any) -> GuardFailure:
