@@ -221,6 +221,16 @@ def test_large_graphs(lab):
         )
         assert page.locator(".tc-rendered .tc-open").count() > 0
         assert page.locator(".tc-rendered .tc-box").count() < 1000  # only what can be seen is in the page
+        page.locator('.tc-rendered [title="Fit"]').click()
+        page.page.wait_for_timeout(300)
+        fits = page.evaluate(
+            """() => {
+                const view = document.querySelector('.tc-rendered .tc-view');
+                const [w, h] = [view.scrollWidth - view.clientWidth, view.scrollHeight - view.clientHeight];
+                return w <= 1 && h <= 1 ? true : [w, h, view.clientWidth, view.clientHeight];
+            }"""
+        )
+        assert fits is True, fits
         page.pictures.mkdir(parents=True, exist_ok=True)
         (page.pictures / "labextension-large.json").write_text(json.dumps(took))
         page.picture("labextension-large")

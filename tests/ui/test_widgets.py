@@ -210,3 +210,40 @@ for n in range(1000):
         assert 2 <= len(page.updates) < 150, len(page.updates)
         assert page.evaluate("() => window.longest") < 2000
         assert re.search(r"and \d+ before", page.evaluate("() => document.body.innerText"))
+
+
+def test_a_large_graph_fits(lab):
+    """It begins where its first operation is, and "fit" shows all of it."""
+    cells = [
+        f"""{SETUP}
+text = "def steps(x):\\n" + "".join(f"    x = np.sin(x) * {{k}} - np.cos(x)\\n" for k in range(40)) + "    return x\\n"
+exec(text)
+steps = tcompile.compile(steps)
+steps(np.ones(5))
+live = tj.LiveGraph(steps)
+live"""
+    ]
+    with lab(cells, height=1200) as page:
+        page.run()
+        page.wait_for_selector(".tcw-view svg [data-node]")
+        begins = page.evaluate(
+            """() => {
+                const view = document.querySelector('.tcw-view').getBoundingClientRect();
+                const nodes = [...document.querySelectorAll('.tcw-view [data-node]')];
+                const boxes = nodes.map(node => node.getBoundingClientRect());
+                const top = boxes.reduce((one, two) => two.top < one.top ? two : one);
+                return top.left >= view.left && top.right <= view.right
+                    && top.top >= view.top && top.bottom <= view.bottom;
+            }"""
+        )
+        assert begins
+        page.locator(".tcw-tools button", has_text="fit").click()
+        page.picture("large-graph-fits")
+        fits = page.evaluate(
+            """() => {
+                const view = document.querySelector('.tcw-view').getBoundingClientRect();
+                const drawn = document.querySelector('.tcw-view svg').getBoundingClientRect();
+                return drawn.width <= view.width + 1 && drawn.height <= view.height + 1;
+            }"""
+        )
+        assert fits

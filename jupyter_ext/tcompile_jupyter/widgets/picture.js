@@ -21,22 +21,38 @@ function render({ model, el }) {
   el.replaceChildren(view, side, tools);
   el.classList.toggle("tcw-below", model.get("below"));
   let zoom = 0; // 0: it fits the room there is, as far as it can be read then
+  let shown = false;
 
   function size() {
     const svg = view.querySelector("svg");
     if (!svg || !model.get("zooms")) return;
     const { width, height } = svg.viewBox.baseVal;
-    const room = el.clientWidth ? Math.max(0.75, Math.min(el.clientWidth / width, 620 / height)) : 1;
     svg.style.maxWidth = "none";
     svg.style.height = "auto";
-    svg.style.width = width * (zoom || Math.min(1, room)) + "px";
+    svg.style.width = width * (zoom || Math.min(1, Math.max(0.75, whole(width, height)))) + "px";
+    if (!shown && el.clientWidth) begin(svg);
+  }
+
+  // The zoom at which all of it is in view.
+  function whole(width, height) {
+    return el.clientWidth ? Math.min(el.clientWidth / width, 620 / height) : 1;
+  }
+
+  // Scrolls to the topmost part: the corner of a wide picture may be empty.
+  function begin(svg) {
+    shown = true;
+    const boxes = [...svg.querySelectorAll("[data-node]")].map((part) => part.getBoundingClientRect());
+    if (!boxes.length) return;
+    const top = boxes.reduce((one, two) => (two.top < one.top ? two : one));
+    view.scrollLeft += top.left + top.width / 2 - (view.getBoundingClientRect().left + view.clientWidth / 2);
   }
 
   function scale(factor) {
     const svg = view.querySelector("svg");
     if (!svg) return;
-    const now = zoom || svg.getBoundingClientRect().width / svg.viewBox.baseVal.width || 1;
-    zoom = factor ? Math.min(4, Math.max(0.2, now * factor)) : 0;
+    const { width, height } = svg.viewBox.baseVal;
+    const now = zoom || svg.getBoundingClientRect().width / width || 1;
+    zoom = factor ? Math.min(4, Math.max(0.02, now * factor)) : Math.min(1, whole(width, height));
     size();
   }
 

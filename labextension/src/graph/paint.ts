@@ -142,7 +142,7 @@ function whole(box: Box): SVGElement {
 
 /** A box without text. */
 function outline(box: Box): SVGElement {
-  return s("g", at(box), face(box, "tc-face"));
+  return s("g", at(box), face(box, "tc-face tc-bare"));
 }
 
 function at({ x, y, id }: Box): { transform: string; "data-id": string } {

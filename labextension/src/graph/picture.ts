@@ -15,6 +15,7 @@ import type { Box, Scene } from "./scene.ts";
 import { sliced } from "./sliced.ts";
 
 const MARGIN = 16;
+const LEAST = 0.0005; // zoom: some thousand operations are in view
 const BARE = 0.45; // below this zoom boxes have no text
 const REST = 120; // milliseconds after which a zoom is over
 
@@ -86,7 +87,7 @@ export class Picture {
       { class: "tc-tools", role: "toolbar", "aria-label": trans.__("Graph") },
       button("−", trans.__("Smaller"), () => this.scale(0.8)),
       button("+", trans.__("Larger"), () => this.scale(1.25)),
-      button("⤢", trans.__("Fit"), () => this.fit()),
+      button("⤢", trans.__("Fit"), () => this.fit(true)),
       graph.kernels.length > 0 && button("▤", trans.__("Fold or unfold all kernels"), () => this.foldAll()),
     );
     const parts: [string, () => GraphView][] = [
@@ -300,7 +301,7 @@ export class Picture {
     } else if (event.key === "-") {
       this.scale(0.8);
     } else if (event.key === "0") {
-      this.fit();
+      this.fit(true);
     } else {
       return;
     }
@@ -339,7 +340,7 @@ export class Picture {
 
   /** Zooms by a factor; the point `at` of the view stays where it is. */
   private scale(factor: number, at: Point = [this.view.clientWidth / 2, this.view.clientHeight / 2]): void {
-    const zoom = Math.min(3, Math.max(0.05, this.zoom * factor));
+    const zoom = Math.min(3, Math.max(LEAST, this.zoom * factor));
     const ratio = zoom / this.zoom;
     const [left, top] = [this.view.scrollLeft, this.view.scrollTop];
     this.zoom = zoom;
@@ -349,12 +350,13 @@ export class Picture {
     this.later();
   }
 
-  /** Zooms to fit, but keeps text readable. */
-  private fit(): void {
+  /** Zooms until all of it is in view; else as far as text stays readable. */
+  private fit(whole = false): void {
     const { width, height } = this.scene;
     const room = this.view.clientWidth / (width + 2 * MARGIN);
     const tall = this.view.clientHeight / (height + 2 * MARGIN);
-    this.zoom = Math.min(1, Math.max(room, 0.5), Math.max(tall, 0.75));
+    const [wide, high] = whole ? [LEAST, LEAST] : [0.5, 0.75];
+    this.zoom = Math.min(1, Math.max(room, wide), Math.max(tall, high));
     this.size();
     this.view.scrollLeft = ((width + 2 * MARGIN) * this.zoom - this.view.clientWidth) / 2;
     this.view.scrollTop = 0;
