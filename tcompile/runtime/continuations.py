@@ -78,7 +78,7 @@ class Unlike(Exception):
 def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callable[[Sequence[Any]], tuple[Any, ...]]:
     """Returns a function from the resumed frame's parameters to the resume point, locals and stack.
 
-    The frame has cells of its own. Raises Unlike if the results cannot be used.
+    The frame has cells of its own. Raises Unlike if the results cannot be used, or NumPy would warn.
     """
     captured, graph = found.captured, found.captured.graph
     assert graph is not None and captured.exit is not None and cache.built is not None
@@ -94,9 +94,16 @@ def answer(error: Changed, found: Continuation, cache: FunctionCache) -> Callabl
         if code in given:
             variables[step.variable] = given[code]  # type: ignore[union-attr]
 
-    def evaluated(*inputs: Any) -> tuple[Any, ...]:
-        with np.errstate(all="ignore"):
-            return run(graph, inputs, known=known.pop())
+    # What ran before the loop has raised no flag, or plain Python had repeated it. What had not run yet may raise one.
+    modes: dict[str, Any] = {kind: mode if mode == "ignore" else "raise" for kind, mode in np.geterr().items()}
+    try:
+        with np.errstate(**modes):
+            results = [run(graph, [variables[name] for name in captured.inputs], known=known.pop())]
+    except FloatingPointError:
+        raise Unlike from None
+
+    def evaluated(*_: Any) -> tuple[Any, ...]:
+        return results.pop()
 
     # A function that is called next is called as it is, in plain Python.
     rest = Rest(captured, evaluated, cache.built.route(captured.exit), lambda called: called)

@@ -18,12 +18,14 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
 
 import tcompile
 from tcompile import polls
+from tcompile.backends.llvm.scalar_loops import lower
 from tcompile.runtime import changes, continuations
 
 LIMIT = 400_000_000
@@ -570,3 +572,27 @@ def test_numbers_of_an_inner_loop_that_was_peeled():
         BOX[-1] = True
     assert how == 1
     assert n > 1000
+
+
+def test_a_warning_of_what_had_not_run_yet():
+    """A kernel that comes after the loop in the schedule, and before it in the code."""
+
+    def f(a, m, q, h):
+        m[:, 1] = np.sqrt(a[:4])
+        for _ in range(1):
+            assert q[1], "the second"
+            a, h = h, a
+
+    def run(g, second):
+        a, m = np.arange(8.0) - 4, np.zeros((4, 5))
+        with pytest.warns(RuntimeWarning, match="invalid value encountered in sqrt"):
+            try:
+                g(a, m, np.array([True, second]), np.arange(8))
+            except AssertionError as error:
+                return m.tobytes(), repr(error)
+        return m.tobytes(), None
+
+    with mock.patch.object(lower, "_BUDGET", 0), mock.patch.object(polls, "_INTERVAL", 0.0):
+        compiled = tcompile.compile(f)
+        for second in (False, False, True, False):
+            assert run(compiled, second) == run(f, second)

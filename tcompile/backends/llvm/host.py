@@ -254,7 +254,7 @@ class LlvmProgram(host.HostProgram):
         kernel = self._constant(f"enter_{loop.arrays}", entries.entry(loop.arrays))
         spec = repr(f"i{loop.spec}".encode())
         made = [*written.values(), *results]
-        launched = f"status |= check_status(launch({', '.join([kernel, spec, '1', '1', *given])}))"
+        launched = f"status = check_status(launch({', '.join([kernel, spec, '1', '1', *given])}), status)"
         all_made = f"({''.join(f'{name}, ' for name in made)})"
         shown = "".join(f"{name if place in own else f'copy({name})'}, " for place, name in written.items())
         paused = f"({shown}{''.join(f'{name}, ' for name in results)})"

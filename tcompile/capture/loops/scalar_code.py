@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 class Changes(Exception):
     """The loop changes ``what``, which must be known before the first read of it.
 
-    It is the name of attributes that the loop sets, or the identity of a list, and the kind of an item that it gets.
+    It is the name of attributes that the loop sets; that, or the identity of a list, and the kind of what it gets.
     """
 
-    def __init__(self, what: str | tuple[int, str]) -> None:
+    def __init__(self, what: str | tuple[int | str, str]) -> None:
         super().__init__(what)
         self.what = what
 

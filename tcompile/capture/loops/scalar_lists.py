@@ -9,7 +9,7 @@ append thousands, in some iterations only.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from typing import Any
 
 from tcompile.bytecode.dialect import D
@@ -97,7 +97,7 @@ class Lists:
             made = made or (self._cells_of_items(number) if kinds else None)
             if made is None:
                 return None
-            self.cells_of[number] = self._with_kinds(made, kinds)
+            self.cells_of[number] = self.values.with_kinds(made, kinds)
         return self.cells_of[number]
 
     def _cells_of_span(self, found: SequenceValue, changes: Collection[str]) -> Cells | None:
@@ -140,20 +140,6 @@ class Lists:
     def _number_of(self, rows: Traced) -> int:
         self.values.arrays.append(self.tx.new_array(rows))
         return len(self.values.arrays) - 1
-
-    def _with_kinds(self, cells: Cells, kinds: Sequence[str]) -> Cells:
-        """The same with arrays for the kinds of items that the list may get."""
-        size = self.values.array_type(cells.indexed).shape[0]
-        more = [kind for kind in kinds if kind not in cells.kinds]
-        arrays = {self.values.array_type(n).dtype: n for n in cells.arrays if n >= 0}
-        for kind in more:
-            if kind != NONE and dtype_of(kind) not in arrays:
-                # All elements are defined, as those of a list of one kind.
-                number = self.values.new_array("full", size, dtype_of(kind).name, fill_value=dtype_of(kind).type(0))
-                arrays[dtype_of(kind)] = number
-        tags = self.values.new_array("full", size, "int8", fill_value=0) if more and cells.tags < 0 else cells.tags
-        numbers = (arrays[dtype_of(kind)] if kind != NONE else -1 for kind in more)
-        return Cells((*cells.kinds, *more), (*cells.arrays, *numbers), tags)
 
     def keep(self) -> None:
         """Gives lists the items that have replaced theirs."""

@@ -16,8 +16,9 @@ from typing import Any
 
 from tcompile.capture.loops.scalar_code import Changes
 from tcompile.capture.loops.scalar_values import Values
+from tcompile.capture.scalar_loops.builder import Block, is_none
 from tcompile.capture.scalar_loops.node import number_of
-from tcompile.capture.scalar_loops.translator import Refused, Translator, V, is_number
+from tcompile.capture.scalar_loops.translator import NONE, Cells, Refused, Translator, V, is_number
 from tcompile.capture.values.base import Value, settled
 from tcompile.capture.values.classes import MISSING, guard_definition, lookup
 from tcompile.capture.values.constant import Constant
@@ -26,7 +27,7 @@ from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.phi import PhiValue
 from tcompile.capture.values.random_generator import RandomGeneratorValue
 from tcompile.frontends.base import CannotCapture
-from tcompile.graph.ops.scalar_loop import dtype_of, is_numpy
+from tcompile.graph.ops.scalar_loop import dtype_of
 from tcompile.records import dataclass
 
 _KEPT = "gauss_next"  # of a ``random.Random``: None, or the second normal number that it has made
@@ -34,12 +35,11 @@ _KEPT = "gauss_next"  # of a ``random.Random``: None, or the second normal numbe
 
 @dataclass(eq=False)
 class _Member:
-    """An attribute that the loop sets: the element of an array holds it meanwhile."""
+    """An attribute that the loop sets: it is the one item of a list meanwhile."""
 
     owner: ObjectValue
     name: str
-    kind: str
-    array: int
+    cells: Cells
 
 
 class Members:
@@ -48,6 +48,7 @@ class Members:
     def __init__(self, values: Values, changed: Collection[Any]) -> None:
         self.values, self.tx, self.names = values, values.tx, changed
         self.members: dict[tuple[int, str], _Member] = {}
+        self.latest: dict[tuple[int, str], tuple[Block, V]] = {}  # what was stored last, and the block that does
         self.spares: dict[int, tuple[RandomGeneratorValue, tuple[int, int]]] = {}
 
     def load(self, t: Translator, owner: ObjectValue | DictValue, name: str) -> tuple[V, bool]:
@@ -68,34 +69,44 @@ class Members:
             guard_definition(tx, owner.cls, name, found)
             return self.values.value(t, settled(tx, tx.wrap_found(found.fget))), True
         if name in self.names:
-            return self._held(t, self._member_of(t, owner, name)), False
+            t.accesses += 1
+            block, value = self.latest.get((id(owner), name), (None, None))
+            if block is t.block and value is not None:
+                return value, False
+            return t.cell(self._member_of(owner, name).cells, (t.constant(0).register,)), False
         if hasattr(owner.cls, "__getattr__") or not (found is MISSING or _is_plain(found)):
             raise Refused(f"the attribute {name}, which code of the user's finds")
         return self.values.value(t, settled(tx, owner.attribute(tx, name))), False
 
     def store(self, t: Translator, owner: ObjectValue, name: str, value: V) -> None:
-        """Sets an attribute. Raises Changes where that was not known."""
+        """Sets an attribute. Raises Changes where that was not known, or that it gets such values."""
         if name not in self.names:
             raise Changes(name)
-        member = self._member_of(t, owner, name)
-        if value.kind != member.kind:
-            raise Refused(f"the attribute {name} gets another kind")
-        t.block.lines.append(("store", -1, member.array, value.register, t.constant(0).register))
+        cells = self._member_of(owner, name).cells
+        kind = NONE if is_none(value) else value.kind
+        if not isinstance(kind, str):
+            raise Refused(f"the attribute {name} gets something else than a number")
+        if kind not in cells.kinds:
+            raise Changes((name, kind))
+        t.accesses += 1
+        t.store_cell(cells, (t.constant(0).register,), value)
+        self.latest[id(owner), name] = t.block, value
 
-    def _held(self, t: Translator, member: _Member) -> V:
-        found = t.add("load", f"np.{dtype_of(member.kind).name}", member.array, t.constant(0).register)
-        return found if is_numpy(member.kind) else t.add(member.kind, member.kind, found.register)
-
-    def _member_of(self, t: Translator, owner: ObjectValue, name: str) -> _Member:
-        """The array for an attribute that the loop sets, which the instance itself has from the beginning."""
+    def _member_of(self, owner: ObjectValue, name: str) -> _Member:
+        """The arrays for an attribute that the loop sets, which the instance itself has from the beginning."""
         key = id(owner), name
         if key not in self.members:
             tx = self.tx
             if tx.builder.graph is not tx.graph or not owner.sets_plainly(name):
                 raise Refused(f"the attribute {name} is set")
-            kind, number = self._array_of(settled(tx, owner.attribute(tx, name)), f"the attribute {name}")
-            self.members[key] = _Member(owner, name, kind, number)
-        t.accesses += 1
+            held = settled(tx, owner.attribute(tx, name))
+            kinds = [kind for what, kind in filter(_has_kind, self.names) if what == name]
+            if isinstance(held, Constant) and held.value is None:
+                cells = Cells((NONE,), (-1,), self.values.new_array("full", 1, "int8", fill_value=0))
+            else:
+                kind, number = self._array_of(held, f"the attribute {name}")
+                cells = Cells((kind,), (number,))
+            self.members[key] = _Member(owner, name, self.values.with_kinds(cells, kinds))
         return self.members[key]
 
     def _array_of(self, held: Value, what: str, dtype: str = "") -> tuple[str, int]:
@@ -135,12 +146,25 @@ class Members:
         """Sets the attributes to what the loop left."""
         tx = self.tx
         for member in self.members.values():
-            node = tx.builder.op("index", self.values.arrays[member.array].traced.node, key=(0,))
-            member.owner.store_attribute(tx, member.name, number_of(tx, member.kind, node))
+            pairs = enumerate(zip(member.cells.kinds, member.cells.arrays, strict=True))
+            found = {place: self._number(kind, array) for place, (kind, array) in pairs}
+            tags = member.cells.tags
+            value = found[0] if tags < 0 or len(found) == 1 else PhiValue(self._number("np.int8", tags), found)
+            member.owner.store_attribute(tx, member.name, value)
         for generator, arrays in self.spares.values():
-            nodes = [tx.builder.op("index", self.values.arrays[array].traced.node, key=(0,)) for array in arrays]
-            is_kept, number = (number_of(tx, *pair) for pair in zip(("np.int32", "float"), nodes, strict=True))
+            is_kept, number = (self._number(*pair) for pair in zip(("np.int32", "float"), arrays, strict=True))
             generator.instance.store_attribute(tx, _KEPT, PhiValue(is_kept, {0: Constant(None), 1: number}))
+
+    def _number(self, kind: str, array: int) -> Value:
+        """What the element of an array is after the loop."""
+        if kind == NONE:
+            return Constant(None)
+        node = self.tx.builder.op("index", self.values.arrays[array].traced.node, key=(0,))
+        return number_of(self.tx, kind, node)
+
+
+def _has_kind(what: Any) -> bool:
+    return isinstance(what, tuple)
 
 
 def _is_plain(found: Any) -> bool:

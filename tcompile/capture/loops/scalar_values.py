@@ -16,7 +16,7 @@ import numpy as np
 from tcompile.capture.guards.sources import ComputedSource, ConstantSource, Source
 from tcompile.capture.loops.list_accumulators import is_own_list
 from tcompile.capture.scalar_loops.node import operand_of
-from tcompile.capture.scalar_loops.translator import NUMBERS, Refused, Translator, V, is_number
+from tcompile.capture.scalar_loops.translator import NONE, NUMBERS, Cells, Refused, Translator, V, is_number
 from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import LazyValue, Value, settled
 from tcompile.capture.values.callable import FunctionValue, IteratorValue, MethodValue
@@ -213,6 +213,20 @@ class Values:
         node = tx.builder.op(op, shape=(size,), dtype=dtype, **attrs)
         self.arrays.append(tx.new_array(Traced(node)))
         return len(self.arrays) - 1
+
+    def with_kinds(self, cells: Cells, kinds: Sequence[str]) -> Cells:
+        """The same with arrays for the kinds of items that a list may get."""
+        size = self.array_type(cells.indexed).shape[0]
+        more = [kind for kind in kinds if kind not in cells.kinds]
+        arrays = {self.array_type(n).dtype: n for n in cells.arrays if n >= 0}
+        for kind in more:
+            if kind != NONE and dtype_of(kind) not in arrays:
+                # All elements are defined, as those of a list of one kind.
+                number = self.new_array("full", size, dtype_of(kind).name, fill_value=dtype_of(kind).type(0))
+                arrays[dtype_of(kind)] = number
+        tags = self.new_array("full", size, "int8", fill_value=0) if more and cells.tags < 0 else cells.tags
+        numbers = (arrays[dtype_of(kind)] if kind != NONE else -1 for kind in more)
+        return Cells((*cells.kinds, *more), (*cells.arrays, *numbers), tags)
 
 
 __all__ = ["Values"]

@@ -242,7 +242,7 @@ def _attribute(t: Translator, i: Instruction) -> None:
         _leave_if_full(t, owner.kind[1], (owner,))
     value = _attribute_of(t, owner, i.argval)
     t.stack += ([value, NULL] if D.null_above else [NULL, value]) if method else [value]
-    if t.block is not block:
+    if t.block is not block and not t.block.end:
         t.jump(t.at + 1)
 
 
@@ -483,12 +483,7 @@ def _store_in_list(t: Translator, number: int, key: V, value: V) -> None:
     if cells is None:
         raise Refused("an item of a list is replaced by something else than a number")
     t.accesses += 1
-    place = t.indices(cells.indexed, key)
-    which = cells.kinds.index(kind)
-    if kind != NONE:
-        t.block.lines.append(("store", -1, cells.arrays[which], value.register, *place))
-    if cells.tags >= 0:
-        t.block.lines.append(("store", -1, cells.tags, t.constant(which).register, *place))
+    t.store_cell(cells, t.indices(cells.indexed, key), value)
 
 
 def _iterator(t: Translator, value: V) -> V:

@@ -27,6 +27,7 @@ from tcompile.capture.scalar_loops.builder import (
     Instructions,
     Refused,
     V,
+    is_none,
     is_number,
     parts_of,
 )
@@ -385,7 +386,7 @@ class Translator(Instructions):
         cells = self.around.cells(value.kind[1], None) if value.kind[0] == "list" else None
         if cells is not None:
             self.accesses += 1
-            return self._cell(cells, self.indices(cells.indexed, key))
+            return self.cell(cells, self.indices(cells.indexed, key))
         items = self.items(value) if value.kind[0] == "tuple" else self.around.items_of_list(value.kind[1])
         if type(key.known) is int:
             if not -len(items) <= key.known < len(items):
@@ -410,7 +411,7 @@ class Translator(Instructions):
         found = self.add("load", f"np.{self.around.array_type(array).dtype.name}", array, *indices)
         return found if is_numpy(kind) else self.add(kind, kind, found.register)
 
-    def _cell(self, cells: Cells, indices: Sequence[int]) -> V:
+    def cell(self, cells: Cells, indices: Sequence[int]) -> V:
         """An item of a list. Where it may have several kinds, each continues in a block of its own."""
         *others, last = zip(cells.arrays, cells.kinds, strict=True)
         if cells.kinds == (NONE,):
@@ -426,6 +427,15 @@ class Translator(Instructions):
         if others:
             self.hand_back(found)
         return found
+
+    def store_cell(self, cells: Cells, indices: Sequence[int], value: V) -> None:
+        """Replaces an item of a list by a number or None, of one of its kinds."""
+        kind = NONE if is_none(value) else value.kind
+        which = cells.kinds.index(kind)
+        if kind != NONE:
+            self.block.lines.append(("store", -1, cells.arrays[which], value.register, *indices))
+        if cells.tags >= 0:
+            self.block.lines.append(("store", -1, cells.tags, self.constant(which).register, *indices))
 
     def text(self, value: V) -> V:
         """Returns the value; a known str as the array of its code points."""

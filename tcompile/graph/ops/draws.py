@@ -171,7 +171,7 @@ def family_of(generator: Any) -> Family | None:
 def state_of(generator: Any, family: Family) -> Any:
     """The words of the state, as an array that aliases them. Raises TypeError for another kind of bit generator."""
     if family.is_pythons:
-        return python_random.taken_from(generator)
+        return python_random.held(generator).taken
     bits = _bits_of(generator)
     if type(bits) is not family.cls:
         raise TypeError(f"{type(bits).__name__} in the place of {family.name}")
@@ -191,7 +191,7 @@ def spare_of(generator: Any, part: str) -> Any:
 def lock_of(generator: Any) -> Any:
     """The lock that is held during a draw."""
     if is_python_generator(generator):
-        return python_random.Held(generator)
+        return python_random.held(generator)
     return _bits_of(generator).lock
 
 

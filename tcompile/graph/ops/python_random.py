@@ -20,16 +20,17 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 NAME = "Random"
 LENGTH = 624  # words of 32 bits, after the index
 WORDS = (4 * LENGTH + 4 + 7) // 8
 _OWN_ATTRIBUTES = {"gauss_next"}  # others may stand before methods
-_taken: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
-# Makes the state of another stream of a state. The index stays: its half of the first word is 0.
-_OTHER = np.uint64(0x9E3779B97F4A7C15) * np.arange(1, WORDS + 1, dtype=np.uint64)
-_OTHER[0] &= np.uint64(0xFFFFFFFF00000000)
-_OTHER[-1] &= np.uint64(0x00000000FFFFFFFF)
+_held: weakref.WeakKeyDictionary[Any, Held] = weakref.WeakKeyDictionary()
+# Added to a state, they give that of another stream, and the same. The low half of the first word, the index, stays.
+_OTHERS = np.zeros((2, WORDS), np.uint64)
+_OTHERS[0] = np.uint64(0x9E3779B97F4A7C15) * np.arange(1, WORDS + 1, dtype=np.uint64)
+_OTHERS[0, 0] &= np.uint64(0xFFFFFFFF00000000)
 _shown = ctypes.c_uint64 * WORDS
 
 
@@ -49,26 +50,19 @@ def is_shared(generator: object) -> bool:
     return getattr(sys.modules["random"].random, "__self__", None) is generator
 
 
+def _address(generator: Any) -> int:
+    return id(generator) + object.__basicsize__
+
+
 def words_of(generator: Any) -> Any:
-    """The words of the state, as an array that aliases them. Raises TypeError for a generator with other methods."""
-    if not is_python_generator(generator) or generator.__dict__.keys() != _OWN_ATTRIBUTES:
-        raise TypeError(f"{generator!r} is no plain generator of Python's")
-    shown: Any = _shown.from_address(id(generator) + object.__basicsize__)
+    """The words of the state, as an array that aliases them."""
+    shown: Any = _shown.from_address(_address(generator))
     shown.keeps = generator
     return np.frombuffer(shown, np.uint64)
 
 
-def taken_from(generator: Any) -> Any:
-    """The array that holds the generator's state while compiled code draws (``Held``). Raises TypeError as above."""
-    words = words_of(generator)
-    found = _taken.get(generator)
-    if found is None:
-        found = _taken.setdefault(generator, np.zeros_like(words))
-    return found
-
-
 class Held:
-    """A block in which compiled code has a generator's state, one thread at a time: ``taken_from``.
+    """A block in which compiled code has a generator's state, one thread at a time, in the array ``taken``.
 
     Plain Python asks for no lock before it draws. So another thread, or a signal handler, meanwhile draws from another
     stream: it would get the numbers of a running loop else.
@@ -76,19 +70,32 @@ class Held:
 
     lock = threading.RLock()  # one is enough for all generators: draws are short
 
-    def __init__(self, generator: Any) -> None:
-        self.words, self.taken = words_of(generator), taken_from(generator)
+    def __init__(self, words: Any) -> None:
+        self.words, self.taken = words, np.zeros_like(words)
+        self.both = as_strided(words, (2, WORDS), (self.taken.ctypes.data - words.ctypes.data, 8))
+        self.outer: list[Any] = []  # of the blocks around this one, which signal handlers have interrupted
 
     def __enter__(self) -> None:
         self.lock.acquire()
-        self.outer = self.taken.copy()  # of a block around this one, which a signal handler has interrupted
-        self.taken[:] = self.words
-        self.words ^= _OTHER
+        self.outer.append(self.taken.copy() if self.outer else self.taken)
+        # One call of NumPy's for both: no handler may draw in between.
+        np.add(self.words, _OTHERS, out=self.both)
 
     def __exit__(self, *_: object) -> None:
         self.words[:] = self.taken
-        self.taken[:] = self.outer
+        self.taken[:] = self.outer.pop()
         self.lock.release()
+
+
+def held(generator: Any) -> Held:
+    """The block of a generator. Raises TypeError for one that may have other methods."""
+    if not is_python_generator(generator) or generator.__dict__.keys() != _OWN_ATTRIBUTES:
+        raise TypeError(f"{generator!r} is no plain generator of Python's")
+    found = _held.get(generator)
+    if found is None:  # it does not keep the generator alive
+        shown: Any = _shown.from_address(_address(generator))
+        found = _held.setdefault(generator, Held(np.frombuffer(shown, np.uint64)))
+    return found
 
 
 def drawn(words: Any, name: str, given: Sequence[Any]) -> Any:
@@ -169,6 +176,6 @@ class _Own(threading.local):
 _own = _Own()
 
 __all__ = [
-    "LENGTH", "NAME", "WORDS", "Held", "drawn", "is_known", "is_python_generator", "is_shared", "taken_from",
+    "LENGTH", "NAME", "WORDS", "Held", "drawn", "held", "is_known", "is_python_generator", "is_shared",
     "words_of",
 ]  # fmt: skip

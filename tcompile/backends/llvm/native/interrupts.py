@@ -93,8 +93,8 @@ def with_results(changed: Changed, loop: str, results: Sequence[Any]) -> Changed
     return changed
 
 
-def check_status(status: int) -> int:
-    """Returns the status of a loop that has ended.
+def check_status(status: int, before: int = 0) -> int:
+    """Returns the status of a loop that has ended, with that of the kernels before it.
 
     Raises Interrupted where a handler has raised an exception, Changed where a value that was read has changed, with
     the registers that a scalar loop holds for its next iteration, and Replay where only plain Python goes on: later
@@ -105,11 +105,11 @@ def check_status(status: int) -> int:
     if status & CHANGED:
         raise Changed
     if status & PAUSED:
-        floating_point_report(status)
+        floating_point_report(status | before)
         raise Changed(variables=_held[status >> PAUSED_SHIFT].copy())
     if status & ONLY_NUMPY:
         raise Replay("a scalar loop comes to what only Python knows how to treat")
-    return status
+    return status | before
 
 
 __all__ = ["HELD", "HELD_ROWS", "check_status", "functions", "undisturbed", "with_results"]
