@@ -26,6 +26,7 @@ class Writer(Lines):
         self.appends = False
         self.letters: list[str] = []
         self.draws = self.pick(False, False, True)
+        self.objects = self.pick(False, False, True)
         self.of_lists = self.pick(0.0, 0.2, 0.5)  # how many of the elements are items of lists of numbers
 
     def index(self, size: int) -> str:
@@ -57,6 +58,8 @@ class Writer(Lines):
     def number(self, depth: int = 0) -> str:
         if self.draws and self.random.random() < 0.1:
             return self.drawn()
+        if self.objects and self.random.random() < 0.1:
+            return self.pick("box.level", "box.level", "box.count", "box.best", f"box.step({self.pick(*FLOATS, 'k')})")
         if depth > 2 or self.random.random() < 0.35:
             return self.pick(
                 *INTS, *FLOATS, *self.counters * 2, self.element(), self.element(), self.element(), "1", "2", "0.5",
@@ -129,7 +132,7 @@ class Writer(Lines):
         return text
 
     def statement(self) -> None:
-        kind = self.random.randrange(24)
+        kind = self.random.randrange(26 if self.objects else 24)
         if kind < 4:
             self.add(f"{self.element()} = {self.number()}")
         elif kind < 6:
@@ -171,6 +174,14 @@ class Writer(Lines):
             self.counters.pop()
         elif kind == 15:
             self.row()
+        elif kind > 23:
+            item = self.pick("None", self.number(1), self.element(), *self.counters)
+            self.add(
+                self.pick(
+                    f"box.{self.pick('level', 'best')} = {item}", f"box.level += {item}", "box.count += 1",
+                    f"if box.best is None: box.best = {item}", f"t = box.step({item})", "z = box.best",
+                )
+            )  # fmt: skip
         elif kind == 20:
             self.add(f"z = {self.pick('None', 'None', *INTS, *self.counters, 's', f'lc[{self.index(8)}]')}")
         elif kind == 22 and self.of_lists:

@@ -456,3 +456,19 @@ def test_a_handler_replaces_another_item_of_the_list_that_is_written():
     assert found > 1000
     assert sum(x[:20]) == found + 1
     assert x[25:27] == [5.0, 7.0]
+
+
+def test_items_that_an_inner_loop_replaces_while_the_list_is_iterated():
+    def f(x, values):
+        for _ in zip(x, values):
+            pass
+        for _ in values:
+            for _ in range(5):
+                values[1] = np.sqrt(1)
+        return values
+
+    compiled = tcompile.compile(f)
+    for count in (19, 24, 24, 7):
+        given = [list(range(count)), [float(n) for n in range(count)]]
+        for values in given:
+            assert repr(compiled(np.ones(8), [*values])) == repr(f(np.ones(8), [*values]))

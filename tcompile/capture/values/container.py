@@ -331,7 +331,7 @@ class SequenceValue(Value):
 
         None where all depends on its length: it is no such list, or is not long enough.
         """
-        if self.cls is not list or self._loosen is None:
+        if self.cls is not list or self._loosen is None or self.spans:
             return None
         added = len(self._items) - len(self.found)
         if -added <= position < 0:
