@@ -162,7 +162,8 @@ def method_of(cls: type, name: str) -> str | None:
 def family_of(generator: Any) -> Family | None:
     """The kind of a generator's bit generator; None where its memory layout is unknown."""
     if is_python_generator(generator):
-        return family_named(python_random.NAME)
+        known = python_random.has_own_methods_only(generator)
+        return family_named(python_random.NAME) if known else None
     cls = type(_bits_of(generator))
     known = cls.__name__ in _FAMILIES and cls is getattr(np.random, cls.__name__)
     return family_named(cls.__name__) if known else None

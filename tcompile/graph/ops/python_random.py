@@ -22,10 +22,12 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from tcompile import process
+
 NAME = "Random"
 LENGTH = 624  # words of 32 bits, after the index
 WORDS = (4 * LENGTH + 4 + 7) // 8
-_OWN_ATTRIBUTES = {"gauss_next"}  # others may stand before methods
+_OWN_ATTRIBUTES = {"gauss_next"}
 _held: weakref.WeakKeyDictionary[Any, Held] = weakref.WeakKeyDictionary()
 # Added to a state, they give that of another stream, and the same. The low half of the first word, the index, stays.
 _OTHERS = np.zeros((2, WORDS), np.uint64)
@@ -68,7 +70,7 @@ class Held:
     stream: it would get the numbers of a running loop else.
     """
 
-    lock = threading.RLock()  # one is enough for all generators: draws are short
+    lock = process.lock()  # one is enough for all generators: draws are short
 
     def __init__(self, words: Any) -> None:
         self.words, self.taken = words, np.zeros_like(words)
@@ -87,9 +89,14 @@ class Held:
         self.lock.release()
 
 
+def has_own_methods_only(generator: Any) -> bool:
+    """Whether no attribute of the instance's can stand before a method."""
+    return is_python_generator(generator) and generator.__dict__.keys() == _OWN_ATTRIBUTES
+
+
 def held(generator: Any) -> Held:
     """The block of a generator. Raises TypeError for one that may have other methods."""
-    if not is_python_generator(generator) or generator.__dict__.keys() != _OWN_ATTRIBUTES:
+    if not has_own_methods_only(generator):
         raise TypeError(f"{generator!r} is no plain generator of Python's")
     found = _held.get(generator)
     if found is None:  # it does not keep the generator alive
@@ -176,6 +183,6 @@ class _Own(threading.local):
 _own = _Own()
 
 __all__ = [
-    "LENGTH", "NAME", "WORDS", "Held", "drawn", "held", "is_known", "is_python_generator", "is_shared",
-    "words_of",
+    "LENGTH", "NAME", "WORDS", "Held", "drawn", "has_own_methods_only", "held", "is_known", "is_python_generator",
+    "is_shared", "words_of",
 ]  # fmt: skip
