@@ -144,7 +144,7 @@ def test_recursion_through_a_break():
 
 
 def jumps(x):
-    return random.random() * 0 + x * 2 + 1
+    return random.triangular() * 0 + x * 2 + 1
 
 
 def steps(x, n):
@@ -170,7 +170,7 @@ def test_functions_with_nothing_to_compile_are_called_as_they_are_and_looked_at_
 
 def test_a_loop_that_calls_a_library_alone_is_soon_plain():
     def f(n):
-        return [random.uniform(1, 2) for _ in range(n)]
+        return [random.triangular(1, 2) for _ in range(n)]
 
     tcompile.reset()
     compiled = tcompile.compile(f)
