@@ -78,7 +78,8 @@ test-stress: $(VENV)/test.stamp  ## the differential tests with a graph break af
 	$(BIN)/python tools/stress.py --out build/stress.json
 
 # What depends on the version of CPython most.
-SMOKE := tests/bytecode/test_pieces.py tests/capture/test_opcodes.py tests/capture/test_statements.py \
+SMOKE := tests/bytecode/test_pieces.py tests/capture/test_opcodes.py tests/capture/test_python_random.py \
+	tests/capture/test_statements.py \
 	tests/capture/test_temporaries.py tests/runtime/test_collector.py tests/runtime/test_layout.py \
 	tests/runtime/test_native_calls.py tests/runtime/test_native_functions.py tests/runtime/test_refused.py \
 	tests/runtime/test_regions.py
