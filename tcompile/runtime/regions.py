@@ -148,12 +148,12 @@ class Compiler:
         """Returns a new entry for these parameters, or None if plain Python is to run them."""
         if stance.name == "eager_on_recompile":
             return None
-        reasons = miss_reasons(region, values)
+        reasons = miss_reasons(cache, region, values)
         if stance.name == "fail_on_recompile":
             if region.entries and all(entry.graph is None for entry in region.entries):
                 return None
             raise RecompileError(_recompile_text(cache, reasons))
-        for entry in _by_distance(region, values):
+        for entry in _by_distance(cache, region, values):
             _emit_failure(cache, entry, values)
         note_compile()
         try:
@@ -311,17 +311,20 @@ def try_entries(
     return None
 
 
-def miss_reasons(region: Region, values: Sequence[Any]) -> tuple[str, ...]:
+def miss_reasons(cache: FunctionCache, region: Region, values: Sequence[Any]) -> tuple[str, ...]:
     """Returns, for each entry, the first guard that fails for these parameters: of the nearest one first, with advice.
 
     Near is an entry of which few guards fail. Of those that are equally near, the newest comes first.
     """
-    failures = [(entry, entry.captured.first_failure(values)) for entry in _by_distance(region, values)]
+    failures = [(entry, entry.captured.first_failure(values)) for entry in _by_distance(cache, region, values)]
     found = [(entry.index, failure) for entry, failure in failures if failure is not None]
     return tuple(f"entry {index}: {failure.text if place else failure}" for place, (index, failure) in enumerate(found))
 
 
-def _by_distance(region: Region, values: Sequence[Any]) -> list[Entry]:
+def _by_distance(cache: FunctionCache, region: Region, values: Sequence[Any]) -> list[Entry]:
+    """The entries: of a call the nearest first; of a place where plain Python goes on the newest, which takes less."""
+    if region is not cache.first or len(region.entries) < 2:
+        return list(region.entries)
     return sorted(region.entries, key=lambda entry: entry.captured.distance(values))
 
 
@@ -430,7 +433,7 @@ def _at_limit(cache: FunctionCache, region: Region, values: Sequence[Any]) -> No
     reported = region.limit_warned and not cache.settings.fullgraph
     if reported or all(entry.graph is None for entry in region.entries):
         return
-    reasons = miss_reasons(region, values)
+    reasons = miss_reasons(cache, region, values)
     last = reasons[0] if reasons else "no entry fits"
     limit = config.recompile_limit
     if cache.settings.fullgraph:
