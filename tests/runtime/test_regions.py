@@ -319,7 +319,20 @@ def test_long_loops_without_arrays_are_given_up_early():
     for _ in range(3):
         assert compiled(a, b) == f(a, b)
     assert len(compiled.entries) < 10
-    assert "without arrays" in str(compiled.breaks[0].explanation)
+    assert "A loop without arrays needs more than 500 loads and guards" in compiled.breaks[0].explanation
+
+
+def test_long_loops_over_constants_are_folded():
+    def f(x):
+        table = [(i, k) for i in range(20) for k in range(20)]
+        weights = {}
+        for i, k in table:
+            weights[i, k] = (i ^ k) % 5
+        return x * weights[3, 2] + (x - 1) * sum(weights.values())
+
+    compiled = tcompile.compile(f)
+    np.testing.assert_array_equal(compiled(X), f(X))
+    assert not compiled.breaks and len(compiled.graphs) == 1
 
 
 def test_a_region_that_never_captures_anything_is_closed():

@@ -152,8 +152,8 @@ _ROWS = [
     ),
     Reason(
         "too-long", "Too many instructions to follow",
-        "{detail} Loops over Python values are unrolled, up to config.max_unrolled operations a loop (2000 instructions"
-        " where no array takes part) and config.max_instructions in all.",
+        "{detail} Loops over Python values are unrolled, up to config.max_unrolled operations a loop (500 loads and"
+        " guards where no array takes part) and config.max_instructions in all.",
         ("Nothing needs to be done where the loop's body is long: it is compiled, and the loop is Python's.",
          "Express the loop with whole-array operations."),
     ),

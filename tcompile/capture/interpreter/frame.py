@@ -138,9 +138,8 @@ class Frame:
         self.came_back = -1  # the instruction that a jump back has led to
         self.peeled: dict[int, tuple[Header, LoopPlan]] = {}  # loops with a peeled iteration being followed
         self.iterations: dict[int, WhileLoop] = {}  # of the `while` loops that the frame is in, by where they begin
-        self.first_iteration: dict[
-            int, tuple[int, int]
-        ] = {}  # nodes and instructions at the first back jump of each loop
+        # At the first back jump of each unrolled loop: how many operations there are, and steps of the prologue.
+        self.first_iteration: dict[int, tuple[int, int]] = {}
 
     def _noted(self) -> list[int] | None:
         """Notes that the function is followed; returns the list of lines of this call, where lines are noted."""

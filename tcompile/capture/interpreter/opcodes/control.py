@@ -22,7 +22,7 @@ from tcompile.capture.values.object import Exhausted, ObjectValue, advance
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import TensorType
 
-_MOST_PLAIN = 2000  # instructions of an unrolled loop without arrays: Python runs them in 50 us, capture in 50 ms
+_MOST_READ = 500  # loads and guards of an unrolled loop without arrays, which each call would repeat
 
 
 @handler("GET_ITER")
@@ -47,12 +47,13 @@ def _jump_back(f: Frame, i: Instruction) -> None:
     """Jumps to another iteration, unless the unrolled loop has become too large."""
     tx, most = f.tx, f.tx.options.max_unrolled
     nodes = tx.builder.graph.nodes
-    began, followed = f.first_iteration.setdefault(i.offset, (len(nodes), tx.instructions))
+    steps = len(tx.prologue.steps)
+    began, read = f.first_iteration.setdefault(i.offset, (len(nodes), steps))
     if most is not None and len(nodes) - began > most:
         raise CannotCapture("too-long", f"A loop was unrolled into more than {most} operations.")
-    if most is not None and tx.instructions - followed > _MOST_PLAIN:
+    if most is not None and steps - read > _MOST_READ:
         if not any(isinstance(node.type, TensorType) for node in nodes[began:]):
-            raise CannotCapture("too-long", f"A loop without arrays was unrolled into over {_MOST_PLAIN} instructions.")
+            raise CannotCapture("too-long", f"A loop without arrays needs more than {_MOST_READ} loads and guards.")
         f.first_iteration[i.offset] = began, sys.maxsize  # it is worth it
     f.jump(i)
     f.came_back = f.at
