@@ -172,7 +172,8 @@ class Compiler:
             report_lines(entry.captured.followed)
         cache.add(region, entry)
         is_first = cache.compiles == 1 and entry.graph is not None and is_alone(entry.graph)
-        if region is cache.first and (is_first or is_run_by_python(entry)):
+        draws = bool(entry.captured.locks)  # a generator's state is moved in and out: few draws do not pay
+        if region is cache.first and (is_first or draws or is_run_by_python(entry)):
             begin(cache, alone=True)
         return entry
 

@@ -1,7 +1,7 @@
 """Trials: measures whether compiled calls of a function take less time than plain ones.
 
-Input: calls of functions that may not gain: mixed captured and plain stretches, loops of numbers only, and loops whose
-iterations run in Python.
+Input: calls of functions that may not gain: mixed captured and plain stretches, loops of numbers only, loops that draw
+random numbers, and loops whose iterations run in Python.
 Output: for some calls plain Python's results, which are the same, and then a verdict. If plain calls are faster, the
 function falls back to plain Python until calls take much longer than in the trial, as with larger arrays. Then a new
 trial begins.
