@@ -20,8 +20,9 @@ function render({ model, el }) {
   tools.className = "tcw-tools";
   el.replaceChildren(view, side, tools);
   el.classList.toggle("tcw-below", model.get("below"));
-  let zoom = 0; // 0: it fits the room there is, as far as it can be read then
-  let shown = false;
+  let zoom = 0; // 0: all of it is in view; before the first click, as far as it can be read then
+  let readable = true;
+  let shown = ""; // the size of the picture that was scrolled to its beginning
 
   function size() {
     const svg = view.querySelector("svg");
@@ -29,18 +30,16 @@ function render({ model, el }) {
     const { width, height } = svg.viewBox.baseVal;
     svg.style.maxWidth = "none";
     svg.style.height = "auto";
-    svg.style.width = width * (zoom || Math.min(1, Math.max(0.75, whole(width, height)))) + "px";
-    if (!shown && el.clientWidth) begin(svg);
-  }
-
-  // The zoom at which all of it is in view.
-  function whole(width, height) {
-    return el.clientWidth ? Math.min(el.clientWidth / width, 620 / height) : 1;
+    const room = el.clientWidth ? Math.min(el.clientWidth / width, 620 / height) : 1;
+    svg.style.width = width * (zoom || Math.min(1, Math.max(readable ? 0.75 : 0, room))) + "px";
+    const now = `${width} ${height}`;
+    if (shown === now || !el.clientWidth) return;
+    shown = now;
+    begin(svg);
   }
 
   // Scrolls to the topmost part: the corner of a wide picture may be empty.
   function begin(svg) {
-    shown = true;
     const boxes = [...svg.querySelectorAll("[data-node]")].map((part) => part.getBoundingClientRect());
     if (!boxes.length) return;
     const top = boxes.reduce((one, two) => (two.top < one.top ? two : one));
@@ -50,9 +49,9 @@ function render({ model, el }) {
   function scale(factor) {
     const svg = view.querySelector("svg");
     if (!svg) return;
-    const { width, height } = svg.viewBox.baseVal;
-    const now = zoom || svg.getBoundingClientRect().width / width || 1;
-    zoom = factor ? Math.min(4, Math.max(0.02, now * factor)) : Math.min(1, whole(width, height));
+    const now = zoom || svg.getBoundingClientRect().width / svg.viewBox.baseVal.width || 1;
+    zoom = factor ? Math.min(4, Math.max(0.02, now * factor)) : 0;
+    readable = false;
     size();
   }
 
@@ -99,9 +98,10 @@ function render({ model, el }) {
       }
     }
     tools.hidden = !model.get("zooms") || !view.querySelector("svg");
+    const before = shown;
     size();
     mark();
-    view.scrollTo(scrollLeft, scrollTop);
+    if (shown === before) view.scrollTo(scrollLeft, scrollTop); // the same picture, or one of its size
   }
 
   function choose(event) {
