@@ -237,7 +237,9 @@ class StateSource(Source):
 
     @property
     def text(self) -> str:
-        """The state in NumPy's terms."""
+        """The state in the terms of NumPy, or of Python."""
+        if isinstance(self.part, Family) and self.part.is_pythons:
+            return f"{self.generator.text}.getstate()"
         more = f"[{self.part!r}]" if isinstance(self.part, str) else ""
         return f"{self.generator.text}.bit_generator.state{more}"
 

@@ -35,7 +35,8 @@ FEW_READ = 8  # the same where an array could hold them: up to this number, guar
 
 
 def _is_of_list(what: Any) -> bool:
-    return isinstance(what, tuple)
+    """Whether a change is that of a list, told by its identity and a kind: those of attributes have a name."""
+    return isinstance(what, tuple) and isinstance(what[0], int)
 
 
 class Lists:

@@ -43,10 +43,12 @@ class _Member:
 
 
 class Members:
-    """The attributes that a loop reads and sets; ``changed`` has the names that it sets, of whichever object."""
+    """The attributes that a loop reads and sets; ``changed`` has the names that it sets, of whichever object, and the
+    kinds that they get.
+    """
 
     def __init__(self, values: Values, changed: Collection[Any]) -> None:
-        self.values, self.tx, self.names = values, values.tx, changed
+        self.values, self.tx, self.changed = values, values.tx, changed
         self.members: dict[tuple[int, str], _Member] = {}
         self.latest: dict[tuple[int, str], tuple[Block, V]] = {}  # what was stored last, and the block that does
         self.spares: dict[int, tuple[RandomGeneratorValue, tuple[int, int]]] = {}
@@ -68,7 +70,7 @@ class Members:
                 raise Refused(f"the property {name}")
             guard_definition(tx, owner.cls, name, found)
             return self.values.value(t, settled(tx, tx.wrap_found(found.fget))), True
-        if name in self.names:
+        if name in self.changed:
             t.accesses += 1
             block, value = self.latest.get((id(owner), name), (None, None))
             if block is t.block and value is not None:
@@ -80,7 +82,7 @@ class Members:
 
     def store(self, t: Translator, owner: ObjectValue, name: str, value: V) -> None:
         """Sets an attribute. Raises Changes where that was not known, or that it gets such values."""
-        if name not in self.names:
+        if name not in self.changed:
             raise Changes(name)
         cells = self._member_of(owner, name).cells
         kind = NONE if is_none(value) else value.kind
@@ -100,7 +102,7 @@ class Members:
             if tx.builder.graph is not tx.graph or not owner.sets_plainly(name):
                 raise Refused(f"the attribute {name} is set")
             held = settled(tx, owner.attribute(tx, name))
-            kinds = [kind for what, kind in filter(_has_kind, self.names) if what == name]
+            kinds = [kind for what, kind in filter(_has_kind, self.changed) if what == name]
             if isinstance(held, Constant) and held.value is None:
                 cells = Cells((NONE,), (-1,), self.values.new_array("full", 1, "int8", fill_value=0))
             else:
@@ -164,7 +166,8 @@ class Members:
 
 
 def _has_kind(what: Any) -> bool:
-    return isinstance(what, tuple)
+    """Whether a change tells a kind that attributes of a name get."""
+    return isinstance(what, tuple) and isinstance(what[0], str)
 
 
 def _is_plain(found: Any) -> bool:

@@ -116,7 +116,7 @@ class Bits:
         w.do(f"store i128 {new}, ptr {at}, align 8")
         high, low = w.get(f"trunc i128 {w.get(f'lshr i128 {new}, 64')} to i64"), w.get(f"trunc i128 {new} to i64")
         turn = w.get(f"sub i64 0, {w.get(f'lshr i64 {high}, 58')}")  # the shift is taken modulo 64
-        return self._transposed_loads(w.get(f"xor i64 {high}, {low}"), turn)
+        return self._rotated(w.get(f"xor i64 {high}, {low}"), turn)
 
     def _sfc64(self) -> str:
         w = self.w
@@ -125,7 +125,7 @@ class Bits:
         found = w.get(f"add i64 {w.get(f'add i64 {a}, {b}')}, {count}")
         new = (
             w.get(f"xor i64 {b}, {w.get(f'lshr i64 {b}, 11')}"), w.get(f"mul i64 {c}, 9"),
-            w.get(f"add i64 {self._transposed_loads(c, '24')}, {found}"), w.get(f"add i64 {count}, 1"),
+            w.get(f"add i64 {self._rotated(c, '24')}, {found}"), w.get(f"add i64 {count}, 1"),
         )  # fmt: skip
         for value, place in zip(new, places, strict=True):
             w.do(f"store i64 {value}, ptr {place}")
@@ -135,7 +135,7 @@ class Bits:
         """The address of a word of the state, or of its inner part."""
         return self.w.at_entry(f"getelementptr i64, ptr {self.state}, i64 {self.family.inner + number}")
 
-    def _transposed_loads(self, word: str, left: str) -> str:
+    def _rotated(self, word: str, left: str) -> str:
         return self.w.get(f"call i64 @llvm.fshl.i64(i64 {word}, i64 {word}, i64 {left})")
 
 
