@@ -215,8 +215,27 @@ def test_replaced_methods(monkeypatch):
             total += rng.uniform(0, 1)
         return total
 
-    monkeypatch.setattr(random.Random, "uniform", lambda self, a, b: 0.5)
-    assert tcompile.compile(f)(random.Random(1), 40) == 20.0
+    early, late = (tcompile.compile(f, dynamic=dynamic) for dynamic in (None, False))
+    assert early(random.Random(1), 40) == f(random.Random(1), 40)
+    for name in ("uniform", "random"):
+        with monkeypatch.context() as patched:
+            patched.setattr(random.Random, name, lambda self, a=0, b=0: 0.5, raising=False)
+            for compiled in (early, late):
+                assert compiled(random.Random(1), 40) == f(random.Random(1), 40) == 20.0
+    assert early(random.Random(1), 40) == f(random.Random(1), 40)
+
+
+def test_replaced_functions(monkeypatch):
+    def f(n):
+        total = 0.0
+        for _ in range(n):
+            total += random.random()
+        return total
+
+    compiled = tcompile.compile(f)
+    compiled(40)
+    monkeypatch.setattr(random, "random", lambda: 0.25)
+    assert compiled(40) == f(40) == 10.0
 
 
 def draws(out, rng):

@@ -152,8 +152,6 @@ def module_of(generator: Any) -> str | None:
 def method_of(cls: type, name: str) -> str | None:
     """The row of ``DRAWS`` for a method of a generator; None where graphs cannot draw such numbers."""
     row = _METHODS[cls.__name__].get(name)
-    if row and cls.__name__ == python_random.NAME and getattr(getattr(cls, name), "__module__", "random") != "random":
-        return None  # somebody has replaced it
     if row is None and cls is np.random.RandomState and _spare_at() is not None:
         row = _POLAR.get(name)
     return row
@@ -162,7 +160,7 @@ def method_of(cls: type, name: str) -> str | None:
 def family_of(generator: Any) -> Family | None:
     """The kind of a generator's bit generator; None where its memory layout is unknown."""
     if is_python_generator(generator):
-        known = python_random.has_own_methods_only(generator)
+        known = python_random.has_pythons_methods(generator)
         return family_named(python_random.NAME) if known else None
     cls = type(_bits_of(generator))
     known = cls.__name__ in _FAMILIES and cls is getattr(np.random, cls.__name__)
@@ -172,7 +170,7 @@ def family_of(generator: Any) -> Family | None:
 def state_of(generator: Any, family: Family) -> Any:
     """The words of the state, as an array that aliases them. Raises TypeError for another kind of bit generator."""
     if family.is_pythons:
-        return python_random.held(generator).taken
+        return python_random.taken_from(generator)
     bits = _bits_of(generator)
     if type(bits) is not family.cls:
         raise TypeError(f"{type(bits).__name__} in the place of {family.name}")

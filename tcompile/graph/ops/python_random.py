@@ -28,6 +28,9 @@ NAME = "Random"
 LENGTH = 624  # words of 32 bits, after the index
 WORDS = (4 * LENGTH + 4 + 7) // 8
 _OWN_ATTRIBUTES = {"gauss_next"}
+_DRAWS = ("uniform", "randint", "randrange", "choice", "expovariate", "normalvariate", "gauss", "_randbelow")
+_INHERITED = ("random", "getrandbits")
+_methods: list[tuple[Any, ...]] = []  # those of the class, once they were seen to be Python's own
 _held: weakref.WeakKeyDictionary[Any, Held] = weakref.WeakKeyDictionary()
 # Added to a state, they give that of another stream, and the same. The low half of the first word, the index, stays.
 _OTHERS = np.zeros((2, WORDS), np.uint64)
@@ -89,15 +92,28 @@ class Held:
         self.lock.release()
 
 
-def has_own_methods_only(generator: Any) -> bool:
-    """Whether no attribute of the instance's can stand before a method."""
-    return is_python_generator(generator) and generator.__dict__.keys() == _OWN_ATTRIBUTES
+def has_pythons_methods(generator: Any) -> bool:
+    """Whether a generator draws by Python's own methods: neither the instance nor the class has got others."""
+    return is_python_generator(generator) and generator.__dict__.keys() == _OWN_ATTRIBUTES and _are_pythons()
+
+
+def _are_pythons() -> bool:
+    held = vars(sys.modules["random"].Random)
+    found = tuple(map(held.get, (*_DRAWS, *_INHERITED)))
+    if not _methods and all(getattr(one, "__module__", "") == "random" for one in found[: len(_DRAWS)]):
+        _methods.append((*found[: len(_DRAWS)], *(None for _ in _INHERITED)))
+    return _methods[:1] == [found]
+
+
+def taken_from(generator: Any) -> Any:
+    """The array that holds a generator's state while compiled code draws. Raises TypeError for other methods."""
+    if not has_pythons_methods(generator):
+        raise TypeError(f"{generator!r} draws by other methods than Python's")
+    return held(generator).taken
 
 
 def held(generator: Any) -> Held:
-    """The block of a generator. Raises TypeError for one that may have other methods."""
-    if not has_own_methods_only(generator):
-        raise TypeError(f"{generator!r} is no plain generator of Python's")
+    """The block of a generator."""
     found = _held.get(generator)
     if found is None:  # it does not keep the generator alive
         shown: Any = _shown.from_address(_address(generator))
@@ -183,6 +199,6 @@ class _Own(threading.local):
 _own = _Own()
 
 __all__ = [
-    "LENGTH", "NAME", "WORDS", "Held", "drawn", "has_own_methods_only", "held", "is_known", "is_python_generator",
-    "is_shared", "words_of",
+    "LENGTH", "NAME", "WORDS", "Held", "drawn", "has_pythons_methods", "held", "is_known", "is_python_generator",
+    "is_shared", "taken_from", "words_of",
 ]  # fmt: skip
