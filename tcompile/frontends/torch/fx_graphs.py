@@ -1,0 +1,364 @@
+"""From PyTorch's graph of ATen operations to a graph of ours.
+
+Input: an FX graph with fake results, functional but for nothing, and the values of its symbols.
+Output: a ``Graph`` over arrays, and what becomes of its outputs; or ``Refused``.
+Why: PyTorch has captured, functionalised and differentiated; what is left is to compile.
+
+Sizes are numbers here: a graph with open sizes is converted once for each set of sizes.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import torch
+from torch._subclasses.fake_tensor import unset_fake_temporarily
+from torch.fx import GraphModule
+from torch.fx import Node as FxNode
+
+from tcompile.errors import GraphError
+from tcompile.frontends.torch import composed, elementwise, reductions, shapes
+from tcompile.frontends.torch.aten_calls import RUNNER
+from tcompile.frontends.torch.lowering import LOWERINGS, Builder, NoLowering
+from tcompile.frontends.torch.tensors import array_of, has_array, same_strides, type_of
+from tcompile.graph import Graph, Location, Node, TensorType, ops
+from tcompile.graph.ops.opaque import Slot
+from tcompile.records import dataclass
+
+ROWS = (composed, elementwise, reductions, shapes)  # the modules whose rows are in the table
+_BY_STRIDES = frozenset({"aten.as_strided.default", "aten.as_strided_scatter.default", "aten.view.dtype"})
+_FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)\n\s*(?P<text>.*)')
+
+
+class Refused(Exception):
+    """A graph that is not converted; PyTorch runs it. The text says why."""
+
+
+@dataclass
+class Converted:
+    """A graph, with its calling convention.
+
+    ``inputs`` are the positions of the tensors among the arguments; others are numbers, which are constants in the
+    graph. ``constants`` are further inputs, after these. ``outputs`` are, for each result, the position among the
+    graph's outputs, or a function that makes what is no array: a number, or a tensor without elements, whose strides
+    arrays do not keep. ``draws``: random numbers are drawn in it.
+    """
+
+    graph: Graph
+    inputs: list[int]
+    constants: list[np.ndarray[Any, Any]]
+    outputs: list[int | Callable[[], Any]]
+    draws: bool
+
+
+def draws(operation: Any) -> bool:
+    """Whether an ATen operation draws random numbers."""
+    return torch.Tag.nondeterministic_seeded in getattr(operation, "tags", ())
+
+
+def symbols_of(module: GraphModule, args: Sequence[Any]) -> dict[Any, int]:
+    """The values of a graph's symbols for some arguments."""
+    found: dict[Any, int] = {}
+    placeholders = [node for node in module.graph.nodes if node.op == "placeholder"]
+    for node, arg in zip(placeholders, args, strict=True):
+        fake = node.meta.get("val")
+        if isinstance(fake, torch.SymInt):
+            found[fake.node.expr] = int(arg)
+        elif isinstance(fake, torch.Tensor):
+            for size, number in zip(fake.shape, arg.shape, strict=True):
+                if isinstance(size, torch.SymInt):
+                    found.setdefault(size.node.expr, int(number))
+    return found
+
+
+def location_of(node: FxNode) -> Location | None:
+    """The user's line that a node came from."""
+    frames = list(_FRAME.finditer(node.meta.get("stack_trace") or ""))
+    if not frames:
+        return None
+    last = frames[-1]
+    return Location(last["file"], int(last["line"]), function=last["function"], text=last["text"])
+
+
+def convert(module: GraphModule, symbols: Mapping[Any, int], name: str = "graph") -> Converted:
+    """Converts a graph for one set of sizes.
+
+    Parameters
+    ----------
+    module : GraphModule
+        A graph of ATen operations without mutation, whose nodes have fake values.
+    symbols : mapping
+        The values of its symbols.
+    name : str
+        The graph's name in reports.
+
+    Raises
+    ------
+    Refused
+        Where the graph holds something that no array can be: a tensor of another dtype, device or layout, a size that
+        depends on data, or an operation with an effect.
+    """
+    with unset_fake_temporarily():  # PyTorch compiles while it traces
+        return _Conversion(module, symbols, name).run()
+
+
+class _Conversion:
+    """One conversion in progress: the values of the nodes so far."""
+
+    def __init__(self, module: GraphModule, symbols: Mapping[Any, int], name: str) -> None:
+        self.module = module
+        self.symbols = symbols
+        self.graph = Graph(name)
+        self.values: dict[FxNode, Any] = {}
+        self.fakes: dict[Node, torch.Tensor] = {}
+        self.copies: set[FxNode] = set()  # nodes that promise memory of their own and have got their operand's
+        self.last_draw: Node | None = None
+        self.made = Converted(self.graph, [], [], [], False)
+
+    def run(self) -> Converted:
+        position, held = 0, []
+        for node in self.module.graph.nodes:
+            if node.op == "placeholder":
+                self._input(node, position)
+                position += 1
+            elif node.op == "get_attr":
+                held.append(self._constant(node))
+            elif node.op == "call_function":
+                self.values[node] = self._call(node)
+            elif node.op == "output":
+                self._outputs(node)
+            else:
+                raise Refused(f"the node {node.name} is a {node.op}")
+        self.made.constants += held
+        return self.made
+
+    # -- values ----------------------------------------------------------------------------------------------------
+    def concrete(self, value: Any) -> Any:
+        """A value with numbers for symbols."""
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool):
+            found = value.node.expr
+            found = found.subs(self.symbols) if hasattr(found, "subs") else found
+            if getattr(found, "free_symbols", None):
+                raise Refused(f"the size {found} depends on data")
+            kind = int if isinstance(value, torch.SymInt) else float if isinstance(value, torch.SymFloat) else bool
+            return kind(found)
+        if isinstance(value, tuple | list):
+            return type(value)(map(self.concrete, value))
+        return value
+
+    def fake(self, value: Any) -> Any:
+        """A node's fake value with numbers for sizes: a tensor of the meta device, or a tuple of them."""
+        if isinstance(value, torch.Tensor):
+            if not has_array(value):
+                raise Refused(f"there is no array for a tensor of {value.dtype} on {value.device}")
+            shape, strides = self.concrete(tuple(value.shape)), self.concrete(tuple(value.stride()))
+            return torch.empty_strided(shape, strides, dtype=value.dtype, device="meta")
+        if isinstance(value, tuple | list):
+            return tuple(map(self.fake, value))
+        return self.concrete(value)
+
+    def type(self, fake: torch.Tensor) -> TensorType:
+        return type_of(tuple(fake.shape), tuple(fake.stride()), fake.dtype)
+
+    def value(self, arg: Any) -> Any:
+        """An argument, with nodes of ours for nodes."""
+        if isinstance(arg, FxNode):
+            return self.values[arg]
+        if isinstance(arg, tuple | list):
+            return tuple(map(self.value, arg))
+        if isinstance(arg, dict):
+            return {key: self.value(item) for key, item in arg.items()}
+        if isinstance(arg, slice):
+            return slice(self.value(arg.start), self.value(arg.stop), self.value(arg.step))
+        return self.concrete(arg)
+
+    # -- nodes -----------------------------------------------------------------------------------------------------
+    def _input(self, node: FxNode, position: int) -> None:
+        fake = self.fake(node.meta.get("val"))
+        if not isinstance(fake, torch.Tensor):
+            self.values[node] = fake
+            return
+        made = self.values[node] = self.graph.input(node.name, self.type(fake))
+        self.fakes[made] = fake
+        self.made.inputs.append(position)
+
+    def _constant(self, node: FxNode) -> np.ndarray[Any, Any]:
+        held: Any = self.module
+        for part in str(node.target).split("."):
+            held = getattr(held, part)
+        if not isinstance(held, torch.Tensor) or not has_array(held):
+            raise Refused(f"the constant {node.target} is no dense tensor on the CPU")
+        fake = torch.empty_strided(held.shape, held.stride(), dtype=held.dtype, device="meta")
+        made = self.values[node] = self.graph.input(node.name, self.type(fake))
+        self.fakes[made] = fake
+        return array_of(held)
+
+    def _call(self, node: FxNode) -> Any:
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt | torch.SymFloat | torch.SymBool | int | float | bool):
+            return self.concrete(value)
+        if node.target is operator.getitem:
+            whole, index = self.value(node.args[0]), self.value(node.args[1])
+            return whole[index]
+        if not isinstance(node.target, torch._ops.OpOverload):
+            raise Refused(f"no ATen operation: {node.target}")
+        schema = node.target._schema
+        if schema.is_mutable:
+            raise Refused(f"{node.target} writes to its operands")
+        args, kwargs = self.value(tuple(node.args)), self.value(dict(node.kwargs))
+        expected = self.fake(value)
+        name, before = str(node.target), len(self.graph.nodes)
+        is_draw = draws(node.target)
+        builder = Builder(self.graph, expected, self.fakes, location_of(node))
+        row = None if is_draw else LOWERINGS.get(name)
+        try:
+            if row is None:
+                raise NoLowering("no row")
+            made = row(builder, *args, **kwargs)
+            self._check(made, expected)
+        except (NoLowering, GraphError):
+            del self.graph.nodes[before:]
+            made = self._aten(node, name, args, kwargs, expected, is_draw)
+        self._remember(made, expected)
+        if name not in shapes.VIEWS and self._shares(made, args):
+            self.copies.add(node)
+        return made
+
+    def _check(self, made: Any, expected: Any) -> None:
+        """Raises NoLowering where a row gave another dtype or shape than PyTorch does."""
+        pairs = zip(made, expected, strict=True) if isinstance(made, tuple) else [(made, expected)]
+        for node, fake in pairs:
+            type = self.type(fake)
+            if (node.tensor.dtype, node.tensor.shape) != (type.dtype, type.shape):
+                raise NoLowering(f"{node.tensor} instead of {type}")
+
+    def _remember(self, made: Any, expected: Any) -> None:
+        for node, fake in zip(made, expected, strict=True) if isinstance(made, tuple) else [(made, expected)]:
+            if isinstance(node, Node):
+                self.fakes.setdefault(node, fake)
+
+    def _shares(self, made: Any, args: Any) -> bool:
+        """Whether a row's result is an operand, or a view of one."""
+        operands = {_root(item) for item in _nodes(args)}
+        return any(_root(node) in operands for node in _nodes(made))
+
+    def _aten(self, node: FxNode, name: str, args: Any, kwargs: Any, expected: Any, is_draw: bool) -> Any:
+        """A call of PyTorch's own kernel."""
+        operands: list[Node] = []
+        for item in (*args, *kwargs.values()):
+            for found in _nodes(item):
+                if found not in operands:
+                    operands.append(found)
+        given = list(operands)
+        if name in _BY_STRIDES:
+            given = [self._with_strides(found, self.fakes[found]) for found in operands]
+
+        def template(value: Any) -> Any:
+            if isinstance(value, Node):
+                return Slot(operands.index(value))
+            if isinstance(value, tuple):
+                return tuple(map(template, value))
+            return value
+
+        results = expected if isinstance(expected, tuple) else (expected,)
+        strides = tuple(tuple(fake.stride()) if isinstance(fake, torch.Tensor) else None for fake in results)
+        call: list[Any] = [
+            name,
+            strides,
+            tuple(map(template, args)),
+            tuple((key, template(v)) for key, v in kwargs.items()),
+        ]
+        if is_draw:
+            self.made.draws = True
+            if self.last_draw is not None:
+                call.append(Slot(len(given)))
+                given.append(self.last_draw)
+        attrs = {"target": RUNNER, "args": tuple(call), "kwargs": ()}
+        where, label = location_of(node), name.split(".")[1]
+        types = tuple(self.type(fake) if isinstance(fake, torch.Tensor) else None for fake in results)
+        if None in types:
+            raise Refused(f"{name} gives something else than tensors")
+        if not isinstance(expected, tuple):
+            made = self.graph.append(ops.CALL, given, attrs, types[0], name=label, location=where)  # type: ignore[arg-type]
+            self.last_draw = made if is_draw else self.last_draw
+            return made
+        whole = self.graph.append(ops.CALL, given, attrs, types, name=label, location=where)  # type: ignore[arg-type]
+        parts = tuple(
+            self.graph.append(ops.GET, [whole], {"index": i}, type, name=f"{label}_{i}", location=where)  # type: ignore[arg-type]
+            for i, type in enumerate(types)
+        )
+        self.last_draw = parts[0] if is_draw and parts else self.last_draw
+        return parts
+
+    # -- outputs ---------------------------------------------------------------------------------------------------
+    def _outputs(self, node: FxNode) -> None:
+        results = node.args[0]
+        for item in results if isinstance(results, tuple | list) else (results,):
+            if not isinstance(item, FxNode) or not isinstance(self.values[item], Node):
+                self.made.outputs.append(partial(_same, self.value(item)))
+                continue
+            made: Node = self.values[item]
+            fake = self.fake(item.meta["val"])
+            if not fake.numel():
+                empty = partial(torch.empty_strided, tuple(fake.shape), tuple(fake.stride()), dtype=fake.dtype)
+                self.made.outputs.append(empty)
+                continue
+            if self._is_copy(item):
+                made = self._ordered(made, self.type(fake))
+            made = self._with_strides(made, fake)
+            self.made.outputs.append(len(self.graph.outputs))
+            self.graph.outputs.append(made)
+
+    def _is_copy(self, node: FxNode) -> bool:
+        """Whether a node, or what it is a view of, promises memory of its own and has none yet."""
+        while True:
+            if node in self.copies:
+                return True
+            if node.target is not operator.getitem and str(node.target) not in shapes.VIEWS:
+                return False
+            source = node.args[0]
+            assert isinstance(source, FxNode)
+            node = source
+
+    def _ordered(self, node: Node, type: TensorType) -> Node:
+        axes = type.layout.order if type.layout.dense else tuple(range(type.ndim))
+        return ops.apply(self.graph, "ordered", node, axes=axes)
+
+    def _with_strides(self, node: Node, fake: torch.Tensor) -> Node:
+        """A node in the memory order that PyTorch's fake result has."""
+        wanted = self.type(fake)
+        if same_strides(node.tensor, wanted):
+            return node
+        if wanted.layout.dense:
+            return self._ordered(node, wanted)
+        call = ("aten.clone.default", (tuple(fake.stride()),), (Slot(0),), ())
+        attrs = {"target": RUNNER, "args": call, "kwargs": ()}
+        return self.graph.append(ops.CALL, [node], attrs, wanted, name="restrided")
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _nodes(value: Any) -> list[Node]:
+    """The nodes in arguments."""
+    if isinstance(value, Node):
+        return [value]
+    if isinstance(value, tuple):
+        return [node for item in value for node in _nodes(item)]
+    return []
+
+
+def _root(node: Node) -> Node:
+    """What a node is a view of."""
+    while node.op.kind == "view":
+        node = node.inputs[0]
+    return node
+
+
+__all__ = ["Converted", "Refused", "convert", "draws", "location_of", "symbols_of"]

@@ -1,0 +1,258 @@
+"""The backend for ``torch.compile(..., backend="tcompile")``.
+
+Input: a graph that PyTorch has captured, and the inputs of the call.
+Output: a callable that runs our kernels, forward and backward.
+Why: PyTorch's users get machine code within milliseconds, and need no C++ compiler.
+
+PyTorch's AOTAutograd functionalises the graph, differentiates it, and cuts it into a forward and a backward graph of
+ATen operations. Each becomes a graph of ours, goes through the transforms, and is compiled for the CPU. PyTorch finds
+this module by the entry point ``tcompile`` of the group ``torch_dynamo_backends``; nothing else imports it.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import torch
+from torch._decomp import core_aten_decompositions
+from torch._dynamo.backends.common import aot_autograd
+from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.fx import GraphModule
+
+from tcompile import transforms
+from tcompile.backends import find_backend
+from tcompile.backends.replay import Replay
+from tcompile.collector import no_collection
+from tcompile.config import config
+from tcompile.errors import InvalidArgument
+from tcompile.frontends.torch.aten_calls import raised
+from tcompile.frontends.torch.fx_graphs import Converted, Refused, convert, draws, symbols_of
+from tcompile.frontends.torch.tensors import array_of, tensor_of
+from tcompile.graph import TensorType
+from tcompile.graph.evaluate import as_array
+from tcompile.graph.verify import verify
+from tcompile.observe import bus
+from tcompile.observe.context import compiling
+from tcompile.observe.events import CompileFinished, CompileStarted, FellBack, GraphCaptured, Lazy
+
+Run = Callable[..., list[Any]]
+OPTIONS = ("exact", "max_autotune", "backend")
+_MOST_SIZES = 64  # sets of sizes for which one graph is compiled at a time
+_numbers = itertools.count()
+# Decompositions that are no gain here: the operation is a row of the table, or a kernel of PyTorch's.
+_KEPT = (
+    "aten.addcmul.default", "aten.addcdiv.default", "aten.lerp.Scalar", "aten.lerp.Tensor",
+    "aten.gelu_backward.default", "aten.silu.default", "aten._softmax_backward_data.default",
+    "aten._log_softmax.default", "aten._log_softmax_backward_data.default", "aten.unbind.int",
+    "aten.masked_fill.Scalar", "aten.masked_fill.Tensor", "aten.baddbmm.default", "aten.rsub.Tensor",
+    "aten.rsub.Scalar", "aten.zeros_like.default", "aten.ones_like.default", "aten.zeros.default", "aten.ones.default",
+    "aten.embedding_dense_backward.default",
+)  # fmt: skip
+
+
+@functools.cache
+def _decompositions() -> dict[Any, Callable[..., Any]]:
+    """PyTorch's decompositions into its core operations, without those for which there is something better.
+
+    Random numbers are drawn by PyTorch's own operations, so that they are those of eager mode.
+    """
+    found = core_aten_decompositions()
+    return {op: how for op, how in found.items() if str(op) not in _KEPT and not draws(op)}
+
+
+def torch_backend(
+    module: GraphModule,
+    example_inputs: Sequence[Any],
+    *,
+    options: Mapping[str, Any] | None = None,
+    mode: str | None = None,
+) -> Callable[..., Any]:
+    """Compiles a graph that ``torch.compile`` has captured.
+
+    Parameters
+    ----------
+    module : torch.fx.GraphModule
+        The graph.
+    example_inputs : sequence
+        Fake tensors and sizes like its inputs.
+    options : mapping, optional
+        ``exact`` leaves to NumPy what kernels may compute with other last bits, ``max_autotune`` times variants of
+        kernels, ``backend`` names another of tcompile's backends ("eager" runs graphs without compiling them).
+    mode : str, optional
+        "max-autotune" is the option ``max_autotune``; "default" and "reduce-overhead" change nothing.
+
+    Returns
+    -------
+    callable
+        Takes the graph's inputs, and returns its outputs.
+
+    Raises
+    ------
+    InvalidArgument
+        Where an option or a mode is unknown.
+    """
+    settings = _settings(options or {}, mode)
+    compile = functools.partial(_compile, settings=settings)
+    made = aot_autograd(
+        fw_compiler=functools.partial(compile, kind="forward"),
+        bw_compiler=functools.partial(compile, kind="backward"),
+        inference_compiler=functools.partial(compile, kind="graph"),
+        decompositions=_decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )
+    compiled: Callable[..., Any] = made(module, example_inputs)
+    return compiled
+
+
+def _settings(options: Mapping[str, Any], mode: str | None) -> dict[str, Any]:
+    unknown = [name for name in options if name not in OPTIONS]
+    if unknown:
+        known = ", ".join(OPTIONS)
+        raise InvalidArgument(f"options has {unknown[0]!r}, which backend='tcompile' does not know: {known}")
+    modes = (None, "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+    if mode not in modes:
+        raise InvalidArgument(f"mode must be one of {', '.join(map(str, modes))}, got {mode!r}")
+    return {**options, **({"max_autotune": True} if mode is not None and mode.startswith("max") else {})}
+
+
+def _compile(module: GraphModule, example_inputs: Sequence[Any], *, settings: Mapping[str, Any], kind: str) -> Run:
+    """Compiles one graph of ATen operations, at its first call, for the sizes of that call."""
+    compiled = CompiledModule(module, settings, f"{kind}_{next(_numbers)}")
+    if not any(isinstance(arg, torch.SymInt) for arg in example_inputs) and not _has_symbols(module):
+        compiled.prepare({})
+    return compiled
+
+
+def _has_symbols(module: GraphModule) -> bool:
+    fakes = (node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder")
+    return any(
+        isinstance(fake, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in fake.shape) for fake in fakes
+    )
+
+
+class CompiledModule:
+    """A graph of ATen operations with its compiled forms, one for each set of sizes.
+
+    ``programs`` are the compiled forms by sizes; ``refused`` is why there is none, where PyTorch runs the graph.
+    """
+
+    def __init__(self, module: GraphModule, settings: Mapping[str, Any], name: str) -> None:
+        self._boxed_call = True  # says to AOTAutograd: pass a list, which may be emptied
+        self.module = module
+        self.settings = settings
+        self.name = name
+        self.programs: OrderedDict[tuple[int, ...], _Program] = OrderedDict()
+        self.refused: str | None = None
+        self.symbolic = _has_symbols(module) or any(
+            isinstance(node.meta.get("val"), torch.SymInt) for node in module.graph.nodes if node.op == "placeholder"
+        )
+
+    def __call__(self, args: list[Any]) -> Any:
+        """Runs the graph."""
+        program = self.program(args)
+        if program is None:
+            given = list(args)
+            args.clear()
+            return self.module(*given)
+        return program(args)
+
+    def program(self, args: Sequence[Any]) -> _Program | None:
+        """The compiled form for the sizes of some arguments; None where PyTorch runs the graph."""
+        if self.refused is not None:
+            return None
+        if not self.symbolic:
+            return self.programs.get(()) or self.prepare({})
+        symbols = symbols_of(self.module, args)
+        key = tuple(symbols.values())
+        found = self.programs.get(key)
+        if found is None:
+            found = self.prepare(symbols)
+        else:
+            self.programs.move_to_end(key)
+        return found
+
+    def prepare(self, symbols: Mapping[Any, int]) -> _Program | None:
+        """Compiles the graph for some sizes."""
+        started = time.perf_counter()
+        with no_collection(), compiling(self.name, f"{self.name}/{len(self.programs)}"):
+            bus.emit(CompileStarted(reason="first call" if not self.programs else "other sizes"))
+            try:
+                converted = convert(self.module, symbols, self.name)
+            except Refused as error:
+                self.refused = str(error)
+                bus.emit(FellBack(reason="PyTorch runs the graph", detail=self.refused))
+                return None
+            program = _Program(self, converted)
+            bus.emit(
+                CompileFinished(
+                    backend="tcompile", graphs=1, kernels=len(program.kernels),
+                    ms=(time.perf_counter() - started) * 1e3,
+                )
+            )  # fmt: skip
+        self.programs[tuple(symbols.values())] = program
+        if len(self.programs) > _MOST_SIZES:
+            self.programs.popitem(last=False)
+        return program
+
+
+def _example(type: TensorType) -> np.ndarray[Any, Any]:
+    """An array of ones of this type, gaps between its elements apart."""
+    order = type.layout.order
+    made = np.ones([cast("int", type.shape[axis]) for axis in order], type.dtype)
+    return made.transpose(sorted(range(type.ndim), key=order.__getitem__))
+
+
+class _Program:
+    """A graph compiled for one set of sizes: takes tensors, returns tensors."""
+
+    def __init__(self, owner: CompiledModule, converted: Converted) -> None:
+        self.owner = owner
+        self.converted = converted
+        self.graph = converted.graph
+        check = verify if config.verify else None
+        if check is not None:
+            check(self.graph)
+        if bus.active():
+            bus.emit(
+                GraphCaptured(
+                    graph=self.graph.name, ops=self.graph.op_count, inputs=tuple(n.name for n in self.graph.inputs),
+                    get_graph=Lazy(self.graph),
+                )
+            )  # fmt: skip
+        settings = owner.settings
+        backend = find_backend(settings.get("backend", "auto"))
+        final = transforms.run(self.graph, check) if backend.transformed else self.graph
+        options = {name: settings[name] for name in ("exact", "max_autotune") if name in settings}
+        examples = [_example(node.tensor) for node in self.graph.inputs] if options.get("max_autotune") else ()
+        self.compiled = backend.compiler(options)(final, examples)
+        settle = getattr(self.compiled, "settle", None)
+        if settle is not None:
+            settle()
+        self.kernels = tuple(getattr(self.compiled, "kernels", ()))
+        self.run = getattr(self.compiled, "program", self.compiled)
+
+    def __call__(self, args: list[Any]) -> list[Any]:
+        """Runs the graph on tensors."""
+        converted = self.converted
+        given = list(args)
+        args.clear()  # the caller keeps none, so memory is free after its last use
+        arrays = [array_of(given[position]) for position in converted.inputs]
+        try:
+            made = self.run(*arrays, *converted.constants)
+        except Replay:
+            error = raised.__dict__.pop("error", None)
+            if error is not None:
+                raise error from None
+            if converted.draws:
+                raise
+            return list(self.owner.module(*given))
+        return [tensor_of(as_array(made[out])) if isinstance(out, int) else out() for out in converted.outputs]
+
+
+__all__ = ["OPTIONS", "CompiledModule", "torch_backend"]
