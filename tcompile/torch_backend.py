@@ -23,6 +23,7 @@ import torch
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
+from torch.autograd.graph import increment_version
 from torch.fx import GraphModule
 
 from tcompile import transforms
@@ -105,6 +106,7 @@ def torch_backend(
         inference_compiler=functools.partial(compile, kind="graph"),
         decompositions=_decompositions(),
         partition_fn=min_cut_rematerialization_partition,
+        keep_inference_input_mutations=True,
     )
     compiled: Callable[..., Any] = made(module, example_inputs)
     return compiled
@@ -252,6 +254,11 @@ class _Program:
             if converted.draws:
                 raise
             return list(self.owner.module(*given))
+        for output, number in converted.written:
+            if made[output] is not arrays[number]:
+                arrays[number][...] = made[output]
+        if converted.written:
+            increment_version([given[converted.inputs[number]] for _, number in converted.written])
         return [tensor_of(as_array(made[out])) if isinstance(out, int) else out() for out in converted.outputs]
 
 

@@ -201,6 +201,40 @@ def test_writes() -> None:
     assert one.data_ptr() == first[1].data_ptr()
 
 
+def test_writes_that_read_one_another() -> None:
+    def swap(x: torch.Tensor, y: torch.Tensor) -> None:
+        held = x.clone()
+        x.copy_(y)
+        y.copy_(held)
+
+    def rotate(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x.copy_(x.flip(0) + y)
+        y.t().add_(x.sum())
+        return x[1] * 2
+
+    def overlapping(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        x[0].add_(y[1])
+        return x + y
+
+    for function in (swap, rotate, overlapping):
+        for shared in (False, True):
+            torch._dynamo.reset()
+            results = []
+            for call in (function, compiled(function)):
+                x = torch.arange(9.0).view(3, 3)
+                y = x.t() if shared and function is overlapping else torch.ones(3, 3) * 5
+                results.append((call(x, y), x, y))
+            agree(results[1], results[0])
+
+
+def test_a_write_is_seen_by_autograd() -> None:
+    x, w = torch.ones(3), torch.ones(3, requires_grad=True)
+    saved = (x * w).sum()
+    compiled(lambda x: x.add_(1))(x)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        saved.backward()
+
+
 def test_any_sizes() -> None:
     def f(x: torch.Tensor) -> torch.Tensor:
         return (torch.sin(x) * x.shape[0]).sum(0) + x.shape[1]

@@ -62,7 +62,8 @@ def _tensor(value: Any) -> Any:
     if type(value) in (tuple, list):
         return [_tensor(item) for item in value]
     if isinstance(value, np.ndarray):
-        return tensor_of(value)
+        backwards = any(step < 0 for step in value.strides)  # which tensors cannot be
+        return tensor_of(np.ascontiguousarray(value) if backwards else value)
     return tensor_of(np.asarray(value)) if isinstance(value, np.generic) else value
 
 

@@ -46,13 +46,15 @@ class Converted:
     ``inputs`` are the positions of the tensors among the arguments; others are numbers, which are constants in the
     graph. ``constants`` are further inputs, after these. ``outputs`` are, for each result, the position among the
     graph's outputs, or a function that makes what is no array: a number, or a tensor without elements, whose strides
-    arrays do not keep. ``draws``: random numbers are drawn in it.
+    arrays do not keep. ``written`` are pairs of a further output's position among the graph's outputs, and the number of
+    the input that gets it. ``draws``: random numbers are drawn in it.
     """
 
     graph: Graph
     inputs: list[int]
     constants: list[np.ndarray[Any, Any]]
     outputs: list[int | Callable[[], Any]]
+    written: list[tuple[int, int]]
     draws: bool
 
 
@@ -117,8 +119,9 @@ class _Conversion:
         self.values: dict[FxNode, Any] = {}
         self.fakes: dict[Node, torch.Tensor] = {}
         self.copies: set[FxNode] = set()  # nodes that promise memory of their own and have got their operand's
+        self.writes: dict[FxNode, Node] = {}  # what arguments are to hold at the end
         self.last_draw: Node | None = None
-        self.made = Converted(self.graph, [], [], [], False)
+        self.made = Converted(self.graph, [], [], [], [], False)
 
     def run(self) -> Converted:
         position, held = 0, []
@@ -207,8 +210,9 @@ class _Conversion:
             return whole[index]
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused(f"no ATen operation: {node.target}")
-        schema = node.target._schema
-        if schema.is_mutable:
+        if node.target is torch.ops.aten.copy_.default:
+            return self._write(node)
+        if node.target._schema.is_mutable:
             raise Refused(f"{node.target} writes to its operands")
         args, kwargs = self.value(tuple(node.args)), self.value(dict(node.kwargs))
         expected = self.fake(value)
@@ -227,6 +231,18 @@ class _Conversion:
         self._remember(made, expected)
         if name not in shapes.VIEWS and self._shares(made, args):
             self.copies.add(node)
+        return made
+
+    def _write(self, node: FxNode) -> Node:
+        """A write to an argument, with which graphs end."""
+        target, source = node.args[:2]
+        if not isinstance(target, FxNode) or target.op != "placeholder":
+            raise Refused("a write to something else than an argument")
+        base, value = self.values[target], self.value(source)
+        fake = self.fakes[base]
+        made = LOWERINGS["aten.copy.default"](Builder(self.graph, fake, self.fakes, location_of(node)), base, value)
+        assert isinstance(made, Node)
+        self.writes[target] = ops.apply(self.graph, "assign", base, made, path=())
         return made
 
     def _check(self, made: Any, expected: Any) -> None:
@@ -313,6 +329,11 @@ class _Conversion:
             made = self._with_strides(made, fake)
             self.made.outputs.append(len(self.graph.outputs))
             self.graph.outputs.append(made)
+        for target, held in self.writes.items():
+            number = self.graph.inputs.index(self.values[target])
+            self.graph.updates[len(self.graph.outputs)] = number
+            self.made.written.append((len(self.graph.outputs), number))
+            self.graph.outputs.append(held)
 
     def _is_copy(self, node: FxNode) -> bool:
         """Whether a node, or what it is a view of, promises memory of its own and has none yet."""

@@ -1,0 +1,154 @@
+"""PyTorch's own database of operators, through the backend: values, dtypes, shapes, strides and gradients.
+
+Input: the first samples of each operator, in several dtypes; ``TCOMPILE_TORCH_SAMPLES`` says how many.
+Output: what eager PyTorch gives, within the tolerance of its test suite.
+Why: the table of operations has a row for some operators only; all of them have to be right, with a row or without.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from functorch.compile import aot_function, min_cut_rematerialization_partition
+from torch.utils._pytree import tree_flatten, tree_unflatten
+
+from tcompile.frontends.torch.fx_graphs import ROWS
+from tcompile.frontends.torch.lowering import LOWERINGS
+from tcompile.torch_backend import CompiledModule, _compile, _decompositions
+
+try:
+    from torch.testing._internal.common_methods_invocations import op_db
+except ImportError:  # it needs expecttest
+    op_db = []
+
+SAMPLES = int(os.environ.get("TCOMPILE_TORCH_SAMPLES", "2"))
+SEED = 42  # the one that the database's random operators set
+DTYPES = {"float32": 1e-4, "int64": 0.0, "bool": 0.0, "complex64": 1e-4, "float16": 2e-2}
+NAMES = sorted({op.name for op in op_db})
+# What these give is memory that nobody has written to.
+UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_",
+             "resize_as_"}  # fmt: skip
+# In half precision PyTorch rounds between the steps that its own decomposition, in float32, does not round between.
+ROUNDED = {("nn.functional.soft_margin_loss", torch.float16)}
+
+
+def _samples(op: Any, dtype: torch.dtype, gradients: bool) -> list[Any]:
+    try:
+        return list(itertools.islice(op.sample_inputs("cpu", dtype, requires_grad=gradients), SAMPLES))
+    except Exception as error:
+        pytest.skip(f"no samples here: {error}")
+
+
+def _over_tensors(op: Any, sample: Any) -> tuple[Callable[..., list[torch.Tensor]], list[torch.Tensor]]:
+    """An operator as a function of its tensors, with these."""
+    flat, spec = tree_flatten((sample.input, sample.args, sample.kwargs))
+    places = [i for i, value in enumerate(flat) if isinstance(value, torch.Tensor)]
+
+    def call(*tensors: torch.Tensor) -> list[torch.Tensor]:
+        given = list(flat)
+        for place, tensor in zip(places, tensors, strict=True):
+            given[place] = tensor
+        x, args, kwargs = tree_unflatten(given, spec)
+        made = sample.output_process_fn_grad(op(x, *args, **kwargs))
+        return [out for out in tree_flatten(made)[0] if isinstance(out, torch.Tensor)]
+
+    return call, [flat[place] for place in places]
+
+
+def _ours(function: Callable[..., Any], kept: list[CompiledModule]) -> Callable[..., Any]:
+    def compiler(kind: str) -> Callable[..., Any]:
+        def compile(module: Any, examples: Any) -> Any:
+            made = _compile(module, examples, settings={}, kind=kind)
+            kept.append(made)
+            return made
+
+        return compile
+
+    return aot_function(
+        function, fw_compiler=compiler("forward"), bw_compiler=compiler("backward"),
+        inference_compiler=compiler("graph"), decompositions=_decompositions(),
+        partition_fn=min_cut_rematerialization_partition,
+    )  # fmt: skip
+
+
+def _run(call: Callable[..., Any], tensors: list[torch.Tensor], gradients: bool) -> Any:
+    """The results, and the gradients by all tensors that have one."""
+    given = [tensor.detach().clone().requires_grad_(tensor.requires_grad and gradients) for tensor in tensors]
+    torch.manual_seed(SEED)
+    made = call(*given)
+    smooth = [out for out in made if out.requires_grad]
+    wanted = [tensor for tensor in given if tensor.requires_grad]
+    if not smooth or not wanted:
+        return [out.detach() for out in made], ()
+    torch.manual_seed(1)
+    cotangents = [torch.randn_like(out) for out in smooth]
+    found = torch.autograd.grad(smooth, wanted, cotangents, allow_unused=True)
+    zeros = (g if g is not None else torch.zeros_like(t) for g, t in zip(found, wanted, strict=True))
+    return [out.detach() for out in made], tuple(zeros)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_values(name: str, dtype: str) -> None:
+    kind, tolerance = getattr(torch, dtype), DTYPES[dtype]
+    for op in (op for op in op_db if op.name == name and kind in op.supported_dtypes("cpu")):
+        for sample in _samples(op, kind, False):
+            call, tensors = _over_tensors(op, sample)
+            try:
+                wanted, _ = _run(call, tensors, False)
+            except Exception:
+                continue  # an error sample
+            try:
+                with torch.no_grad():
+                    got, _ = _run(_ours(call, []), tensors, False)
+            except Exception as error:
+                if "tcompile" in "".join(str(frame) for frame in _files(error)):
+                    raise
+                continue  # AOTAutograd traces no such function
+            if name in UNDEFINED:
+                wanted, got = ([torch.zeros_like(out) for out in outs] for outs in (wanted, got))
+            if (name, kind) not in ROUNDED:
+                torch.testing.assert_close(
+                    got, wanted, rtol=tolerance, atol=tolerance, equal_nan=True, check_stride=True
+                )
+
+
+@pytest.mark.parametrize("name", sorted({op.name for op in op_db if op.supports_autograd}))
+def test_gradients(name: str) -> None:
+    kind = torch.float64
+    for op in (op for op in op_db if op.name == name and kind in op.supported_backward_dtypes("cpu")):
+        for sample in _samples(op, kind, True):
+            call, tensors = _over_tensors(op, sample)
+            try:
+                wanted = _run(call, tensors, True)
+            except Exception:
+                continue
+            try:
+                got = _run(_ours(call, []), tensors, True)
+            except Exception as error:
+                if "tcompile" in "".join(str(frame) for frame in _files(error)):
+                    raise
+                continue
+            torch.testing.assert_close(got, wanted, rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
+def _files(error: BaseException) -> list[str]:
+    """The files that an error went through."""
+    files, at = [], error.__traceback__
+    while at is not None:
+        files.append(at.tb_frame.f_code.co_filename.rpartition("/tests/")[0] or at.tb_frame.f_code.co_filename)
+        at = at.tb_next
+    return files
+
+
+def test_rows_are_pytorchs() -> None:
+    """Each row is of an operation that this PyTorch has, with the overload."""
+    assert len(ROWS) == 4
+    for name in LOWERINGS:
+        space, operation, overload = name.split(".")
+        assert overload in getattr(getattr(torch.ops, space), operation).overloads(), name
