@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $(if $(NUMPY),"numpy==$(NUMPY).*")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab docs test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-stress smoke smoke-files refused test-python test-arm test-posix test-windows lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
+.PHONY: help demo lab docs test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-torch test-stress smoke smoke-files refused test-python test-arm test-posix test-windows lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
 help:  ## this list, with the time that each takes on two cores, installing left out (a moment)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
@@ -66,6 +66,9 @@ test-triton: $(VENV)/test.stamp  ## the llvm backend's tests on the triton backe
 
 test-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## programs on a real NVIDIA GPU beside NumPy (GPU_PYTHON=...; about five minutes)
 	$(or $(GPU_PYTHON),$(BIN)/python) -m pytest tests/gpu
+
+test-torch: $(VENV)/test-torch.stamp  ## what needs PyTorch: the backend for torch.compile, PyTorch's database of operators (installs torch; five minutes)
+	$(BIN)/python -m pytest -n $(WORKERS) tests/torch tcompile/frontends/torch tcompile/torch_backend.py
 
 test-posix: $(VENV)/test.stamp  ## every test on Linux by what macOS has: threads and pages by POSIX alone (about half an hour)
 	TCOMPILE_OS_LAYER=posix $(BIN)/python -m pytest -n $(WORKERS) --ignore tests/ui

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -124,7 +125,8 @@ def compile(
     ----------
     fn : callable, optional
         A function, a lambda, a bound method, an object with a Python ``__call__``, or a ``functools.partial`` of one of
-        these. Arrays may have any shape, and NumPy's bool, integer, float and complex dtypes.
+        these. Arrays may have any shape, and NumPy's bool, integer, float and complex dtypes. A ``torch.nn.Module``
+        becomes what ``torch.compile(fn, backend="tcompile")`` makes of it: a module with the same parameters.
     fullgraph : bool
         Whether a function that cannot be captured as one graph is an error.
     dynamic : bool, optional
@@ -228,6 +230,10 @@ def compile_with(fn: Any, settings: CompileSettings, disable: bool = False) -> A
         return types.MethodType(inner, fn.__self__) if inner is not fn.__func__ else fn
     if kind is functools.partial:
         return functools.partial(compile_with(fn.func, settings), *fn.args, **fn.keywords)
+    if (torch := sys.modules.get("torch.nn")) is not None and issubclass(kind, torch.Module):
+        from tcompile.torch_backend import compile_module  # imported late: only PyTorch's users have it
+
+        return compile_module(fn, settings)
     call = inspect.getattr_static(kind, "__call__", None)
     if type(call) in (types.FunctionType, CompiledFunction):
         return types.MethodType(compile_with(call, settings), fn)

@@ -33,14 +33,15 @@ from tcompile.collector import no_collection
 from tcompile.config import config
 from tcompile.errors import InvalidArgument
 from tcompile.frontends.torch.aten_calls import raised
-from tcompile.frontends.torch.fx_graphs import Converted, Refused, convert, draws, symbols_of
-from tcompile.frontends.torch.tensors import array_of, tensor_of
+from tcompile.frontends.torch.fx_graphs import Converted, Given, Refused, convert, draws, symbols_of
+from tcompile.frontends.torch.tensors import tensor_of
 from tcompile.graph import TensorType
 from tcompile.graph.evaluate import as_array
 from tcompile.graph.verify import verify
 from tcompile.observe import bus
 from tcompile.observe.context import compiling
 from tcompile.observe.events import CompileFinished, CompileStarted, FellBack, GraphCaptured, Lazy
+from tcompile.runtime.cache import CompileSettings
 
 Run = Callable[..., list[Any]]
 OPTIONS = ("exact", "max_autotune", "backend")
@@ -112,6 +113,20 @@ def torch_backend(
     return compiled
 
 
+def compile_module(module: torch.nn.Module, settings: CompileSettings) -> Any:
+    """A module compiled by ``torch.compile`` with this backend, under the settings of ``tcompile.compile``.
+
+    Raises InvalidArgument where the backend is a function of the user's, which takes graphs of NumPy's.
+    """
+    if not isinstance(settings.backend, str):
+        raise InvalidArgument(f"backend must be a name for a torch.nn.Module, got {settings.backend_name}")
+    options = {name: value for name, value in settings.options if name in OPTIONS}
+    if settings.backend != "auto":
+        options["backend"] = settings.backend
+    backend = functools.partial(torch_backend, options=options)
+    return torch.compile(module, backend=backend, fullgraph=settings.fullgraph, dynamic=settings.dynamic)
+
+
 def _settings(options: Mapping[str, Any], mode: str | None) -> dict[str, Any]:
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
@@ -162,7 +177,7 @@ class CompiledModule:
             given = list(args)
             args.clear()
             return self.module(*given)
-        return program(args)
+        return program.call(args)
 
     def program(self, args: Sequence[Any]) -> _Program | None:
         """The compiled form for the sizes of some arguments; None where PyTorch runs the graph."""
@@ -238,28 +253,55 @@ class _Program:
             settle()
         self.kernels = tuple(getattr(self.compiled, "kernels", ()))
         self.run = getattr(self.compiled, "program", self.compiled)
+        self.call = self._written()
 
-    def __call__(self, args: list[Any]) -> list[Any]:
-        """Runs the graph on tensors."""
-        converted = self.converted
-        given = list(args)
-        args.clear()  # the caller keeps none, so memory is free after its last use
-        arrays = [array_of(given[position]) for position in converted.inputs]
-        try:
-            made = self.run(*arrays, *converted.constants)
-        except Replay:
-            error = raised.__dict__.pop("error", None)
-            if error is not None:
-                raise error from None
-            if converted.draws:
-                raise
-            return list(self.owner.module(*given))
+    def _written(self) -> Callable[[list[Any]], list[Any]]:
+        """The function that makes arrays of tensors, runs the graph, and makes tensors of arrays, as straight code."""
+        converted, position = self.converted, {p: n for n, p in enumerate(self.converted.inputs)}
+        names: dict[str, Any] = {
+            "run": self.run, "tensor_of": tensor_of, "Replay": Replay, "plainly": self._plainly,
+            "increment_version": increment_version, "as_array": as_array,
+        }  # fmt: skip
+        names |= {f"constant_{i}": array for i, array in enumerate(converted.constants)}
+        arrays = [f"t{p}.numpy(force=True)" for p in converted.inputs]
+        lines = ["def program(args):"]
+        count = sum(node.op == "placeholder" for node in self.owner.module.graph.nodes)
+        tensors = "".join(f"t{p}, " if p in position else "_, " for p in range(count))
+        if tensors:
+            lines.append(f"    {tensors}= args")
+        lines += ["    given = list(args)", "    args.clear()"]  # the caller keeps none: memory is free after its use
+        lines += [f"    a{n} = {text}" for n, text in enumerate(arrays)]
+        inputs = [f"a{n}" for n in range(len(arrays))] + [name for name in names if name.startswith("constant_")]
+        lines += ["    try:", f"        o = run({', '.join(inputs)})", "    except Replay as error:"]
+        lines.append("        return plainly(error, given)")
         for output, number in converted.written:
-            if made[output] is not arrays[number]:
-                arrays[number][...] = made[output]
+            lines += [f"    if o[{output}] is not a{number}:", f"        a{number}[...] = o[{output}]"]
         if converted.written:
-            increment_version([given[converted.inputs[number]] for _, number in converted.written])
-        return [tensor_of(as_array(made[out])) if isinstance(out, int) else out() for out in converted.outputs]
+            written = ", ".join(f"t{converted.inputs[number]}" for _, number in converted.written)
+            lines.append(f"    increment_version([{written}])")
+        results = []
+        for number, out in enumerate(converted.outputs):
+            if isinstance(out, int):
+                rank = self.graph.outputs[out].tensor.ndim
+                results.append(f"tensor_of(o[{out}])" if rank else f"tensor_of(as_array(o[{out}]))")
+            elif isinstance(out, Given):
+                results.append(f"t{out.position}")
+            else:
+                names[f"make_{number}"] = out
+                results.append(f"make_{number}()")
+        lines.append(f"    return [{', '.join(results)}]")
+        exec("\n".join(lines), names)
+        made: Callable[[list[Any]], list[Any]] = names["program"]
+        return made
+
+    def _plainly(self, error: Replay, given: list[Any]) -> list[Any]:
+        """Has PyTorch run the graph, which raises its own error. Random numbers are not drawn twice."""
+        raised_here = raised.__dict__.pop("error", None)
+        if raised_here is not None:
+            raise raised_here from None
+        if self.converted.draws:
+            raise error
+        return list(self.owner.module(*given))
 
 
 __all__ = ["OPTIONS", "CompiledModule", "torch_backend"]

@@ -19,6 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+import tcompile
+from tcompile.errors import InvalidArgument
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.torch_backend import torch_backend
@@ -335,6 +337,23 @@ def test_options() -> None:
         compiled(lambda x: x + 1, options={"exakt": True})(x)
     with pytest.raises(Exception, match="mode must be one of None, default"):
         torch_backend(torch.fx.symbolic_trace(nn.ReLU()), [x], mode="fast")
+
+
+def test_compile_takes_modules() -> None:
+    plain = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Dropout(0.5))
+    ours = tcompile.compile(plain)
+    x = torch.randn(2, 3)
+    torch.manual_seed(1)
+    wanted = plain(x)
+    torch.manual_seed(1)
+    agree(ours(x), wanted)
+    assert [id(p) for p in ours.parameters()] == [id(p) for p in plain.parameters()]
+    ours.eval()
+    assert not plain.training
+    agree(ours(x), plain(x))
+    agree(tcompile.compile(plain, backend="eager", dynamic=True)(x), plain(x))
+    with pytest.raises(InvalidArgument, match="backend must be a name for a torch"):
+        tcompile.compile(plain, backend=lambda graph, inputs: graph)
 
 
 def test_without_a_compiler_by_its_name() -> None:

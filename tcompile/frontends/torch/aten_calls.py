@@ -45,7 +45,7 @@ def run_aten(name: str, strides: Sequence[Any], args: Sequence[Any], kwargs: Seq
     Returns
     -------
     ndarray or tuple of ndarray
-        The results' memory.
+        The memory of the results that are tensors.
     """
     try:
         with torch.no_grad():
@@ -55,7 +55,7 @@ def run_aten(name: str, strides: Sequence[Any], args: Sequence[Any], kwargs: Seq
         raise
     if isinstance(made, torch.Tensor):
         return _array(made, strides[0])
-    return tuple(_array(one, wanted) for one, wanted in zip(made, strides, strict=True))
+    return tuple(_array(one, wanted) for one, wanted in zip(made, strides, strict=True) if wanted is not None)
 
 
 def _tensor(value: Any) -> Any:
@@ -67,9 +67,7 @@ def _tensor(value: Any) -> Any:
     return tensor_of(np.asarray(value)) if isinstance(value, np.generic) else value
 
 
-def _array(tensor: Any, strides: Sequence[int] | None) -> Any:
-    if strides is None or tensor is None:
-        return None
+def _array(tensor: torch.Tensor, strides: Sequence[int]) -> Any:
     if tensor.stride() != strides:  # the fake result promised another memory order
         copy = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
         tensor = copy.copy_(tensor)

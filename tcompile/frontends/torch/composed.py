@@ -104,3 +104,57 @@ def layer_norm(
     if bias is not None:
         made = b.op("add", made, bias)
     return made, middle, scale
+
+
+@lowering("aten._native_batch_norm_legit_functional.default")
+def batch_norm(
+    b: Builder, x: Node, weight: Node | None, bias: Node | None, mean: Node, var: Node, training: bool, momentum: float,
+    eps: float,
+) -> tuple[Node, ...]:  # fmt: skip
+    """Each channel normalised by its own mean and variance, the mean, one over the root, and both running values."""
+    numbers = [p for p in (x, weight, bias, mean, var) if p is not None]
+    count = math.prod(sizes(x)) // max(1, sizes(x)[1])
+    if (
+        not training
+        or x.tensor.dtype.itemsize < 4
+        or count < 2
+        or any(p.tensor.dtype != x.tensor.dtype for p in numbers)
+    ):
+        raise NoLowering("half precision, or running values are used")
+    axes = tuple(axis for axis in range(x.tensor.ndim) if axis != 1)
+    spread, middle = variance(b, x, axes, 0, True)
+    scale = b.op("divide", 1.0, b.op("sqrt", b.op("add", spread, float(eps))))
+    made = _by_channel(b, b.op("multiply", b.op("subtract", x, middle), scale), weight, bias)
+    flat, flat_spread = (b.op("reshape", node, shape=mean.tensor.shape) for node in (middle, spread))
+    new_mean = _moved(b, mean, flat, momentum)
+    new_var = _moved(b, var, b.op("multiply", flat_spread, count / (count - 1)), momentum)
+    return made, flat, b.op("reshape", scale, shape=mean.tensor.shape), new_mean, new_var
+
+
+def _moved(b: Builder, old: Node, new: Node, momentum: float) -> Node:
+    """A running value after one more batch."""
+    return b.op("add", b.op("multiply", new, float(momentum)), b.op("multiply", old, 1.0 - momentum))
+
+
+@lowering("aten._native_batch_norm_legit_no_training.default")
+def batch_norm_by_running_values(
+    b: Builder, x: Node, weight: Node | None, bias: Node | None, mean: Node, var: Node, momentum: float, eps: float
+) -> tuple[Node, ...]:
+    """Each channel normalised by its running mean and variance, and two tensors without elements."""
+    if x.tensor.dtype.itemsize < 4 or any(p is not None and p.tensor.dtype != x.tensor.dtype for p in (weight, mean)):
+        raise NoLowering("half precision")
+    scale = b.op("divide", 1.0, b.op("sqrt", b.op("add", var, float(eps))))
+    apart = b.op("subtract", x, _channels(b, x, mean))
+    made = _by_channel(b, b.op("multiply", apart, _channels(b, x, scale)), weight, bias)
+    return made, b.full((0,), 0.0, x.tensor.dtype), b.full((0,), 0.0, x.tensor.dtype)
+
+
+def _by_channel(b: Builder, x: Node, weight: Node | None, bias: Node | None) -> Node:
+    if weight is not None:
+        x = b.op("multiply", x, _channels(b, x, weight))
+    return x if bias is None else b.op("add", x, _channels(b, x, bias))
+
+
+def _channels(b: Builder, x: Node, values: Node) -> Node:
+    """A value for each channel, which is axis 1 of ``x``."""
+    return b.op("reshape", values, shape=(1, sizes(x)[1], *(1 for _ in range(x.tensor.ndim - 2))))

@@ -39,21 +39,29 @@ class Refused(Exception):
     """A graph that is not converted; PyTorch runs it. The text says why."""
 
 
+@dataclass(frozen=True)
+class Given:
+    """The argument at a position."""
+
+    position: int
+
+
 @dataclass
 class Converted:
     """A graph, with its calling convention.
 
     ``inputs`` are the positions of the tensors among the arguments; others are numbers, which are constants in the
     graph. ``constants`` are further inputs, after these. ``outputs`` are, for each result, the position among the
-    graph's outputs, or a function that makes what is no array: a number, or a tensor without elements, whose strides
-    arrays do not keep. ``written`` are pairs of a further output's position among the graph's outputs, and the number of
-    the input that gets it. ``draws``: random numbers are drawn in it.
+    graph's outputs; a ``Given`` for an argument that is returned itself, so that autograd sees writes to it; or a
+    function that makes what is no array: a number, or a tensor without elements, whose strides arrays do not keep.
+    ``written`` are pairs of a further output's position among the graph's outputs, and the number of the input that
+    gets it. ``draws``: random numbers are drawn in it.
     """
 
     graph: Graph
     inputs: list[int]
     constants: list[np.ndarray[Any, Any]]
-    outputs: list[int | Callable[[], Any]]
+    outputs: list[int | Given | Callable[[], Any]]
     written: list[tuple[int, int]]
     draws: bool
 
@@ -247,14 +255,13 @@ class _Conversion:
 
     def _check(self, made: Any, expected: Any) -> None:
         """Raises NoLowering where a row gave another dtype or shape than PyTorch does."""
-        pairs = zip(made, expected, strict=True) if isinstance(made, tuple) else [(made, expected)]
-        for node, fake in pairs:
+        for node, fake in _paired(made, expected):
             type = self.type(fake)
             if (node.tensor.dtype, node.tensor.shape) != (type.dtype, type.shape):
                 raise NoLowering(f"{node.tensor} instead of {type}")
 
     def _remember(self, made: Any, expected: Any) -> None:
-        for node, fake in zip(made, expected, strict=True) if isinstance(made, tuple) else [(made, expected)]:
+        for node, fake in _paired(made, expected):
             if isinstance(node, Node):
                 self.fakes.setdefault(node, fake)
 
@@ -296,20 +303,21 @@ class _Conversion:
                 given.append(self.last_draw)
         attrs = {"target": RUNNER, "args": tuple(call), "kwargs": ()}
         where, label = location_of(node), name.split(".")[1]
-        types = tuple(self.type(fake) if isinstance(fake, torch.Tensor) else None for fake in results)
-        if None in types:
-            raise Refused(f"{name} gives something else than tensors")
+        types = [self.type(fake) for fake in results if isinstance(fake, torch.Tensor)]
+        if not types:
+            raise Refused(f"{name} gives no tensor")
         if not isinstance(expected, tuple):
-            made = self.graph.append(ops.CALL, given, attrs, types[0], name=label, location=where)  # type: ignore[arg-type]
+            made = self.graph.append(ops.CALL, given, attrs, types[0], name=label, location=where)
             self.last_draw = made if is_draw else self.last_draw
             return made
-        whole = self.graph.append(ops.CALL, given, attrs, types, name=label, location=where)  # type: ignore[arg-type]
-        parts = tuple(
-            self.graph.append(ops.GET, [whole], {"index": i}, type, name=f"{label}_{i}", location=where)  # type: ignore[arg-type]
+        whole = self.graph.append(ops.CALL, given, attrs, tuple(types), name=label, location=where)
+        gets = [
+            self.graph.append(ops.GET, [whole], {"index": i}, type, name=f"{label}_{i}", location=where)
             for i, type in enumerate(types)
-        )
-        self.last_draw = parts[0] if is_draw and parts else self.last_draw
-        return parts
+        ]
+        self.last_draw = gets[0] if is_draw else self.last_draw
+        tensors = iter(gets)
+        return tuple(next(tensors) if isinstance(fake, torch.Tensor) else fake for fake in results)
 
     # -- outputs ---------------------------------------------------------------------------------------------------
     def _outputs(self, node: FxNode) -> None:
@@ -320,6 +328,9 @@ class _Conversion:
                 continue
             made: Node = self.values[item]
             fake = self.fake(item.meta["val"])
+            if item.op == "placeholder" and item not in self.writes:
+                self.made.outputs.append(Given(self.made.inputs[self.graph.inputs.index(made)]))
+                continue
             if not fake.numel():
                 empty = partial(torch.empty_strided, tuple(fake.shape), tuple(fake.stride()), dtype=fake.dtype)
                 self.made.outputs.append(empty)
@@ -362,6 +373,11 @@ class _Conversion:
         return self.graph.append(ops.CALL, [node], attrs, wanted, name="restrided")
 
 
+def _paired(made: Any, expected: Any) -> list[tuple[Any, Any]]:
+    """Results, each with its fake one."""
+    return list(zip(made, expected, strict=True)) if isinstance(made, tuple) else [(made, expected)]
+
+
 def _same(value: Any) -> Any:
     return value
 
@@ -382,4 +398,4 @@ def _root(node: Node) -> Node:
     return node
 
 
-__all__ = ["Converted", "Refused", "convert", "draws", "location_of", "symbols_of"]
+__all__ = ["Converted", "Given", "Refused", "convert", "draws", "location_of", "symbols_of"]
