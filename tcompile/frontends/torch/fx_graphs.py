@@ -22,7 +22,7 @@ from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
 from tcompile.errors import GraphError
-from tcompile.frontends.torch import composed, elementwise, reductions, shapes
+from tcompile.frontends.torch import composed, elementwise, indexing, reductions, shapes
 from tcompile.frontends.torch.aten_calls import RUNNER
 from tcompile.frontends.torch.lowering import LOWERINGS, Builder, NoLowering
 from tcompile.frontends.torch.tensors import array_of, has_array, same_strides, type_of
@@ -30,7 +30,7 @@ from tcompile.graph import Graph, Location, Node, TensorType, ops
 from tcompile.graph.ops.opaque import Slot
 from tcompile.records import dataclass
 
-ROWS = (composed, elementwise, reductions, shapes)  # the modules whose rows are in the table
+ROWS = (composed, elementwise, indexing, reductions, shapes)  # the modules whose rows are in the table
 _BY_STRIDES = frozenset({"aten.as_strided.default", "aten.as_strided_scatter.default", "aten.view.dtype"})
 _FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)\n\s*(?P<text>.*)')
 
