@@ -33,7 +33,7 @@ NAMES = sorted({op.name for op in op_db})
 # What these give is memory that nobody has written to.
 UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_",
              "resize_as_"}  # fmt: skip
-# In half precision PyTorch rounds between the steps that its own decomposition, in float32, does not round between.
+# In half precision each step of PyTorch gives float16; its own decomposition computes all of them in float32.
 ROUNDED = {("nn.functional.soft_margin_loss", torch.float16)}
 
 

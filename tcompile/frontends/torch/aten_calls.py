@@ -8,17 +8,94 @@ Why: convolutions, attention and whatever has no row run PyTorch's own kernels, 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce
 from typing import Any
 
 import numpy as np
 import torch
 
-from tcompile.frontends.torch.tensors import tensor_of
+from tcompile.frontends.torch.tensors import tensor_of, type_of_tensor
+from tcompile.graph import Graph, Location, Node, ops
+from tcompile.graph.ops.opaque import Slot
 
 RUNNER = f"{__name__}.run_aten"
 raised = threading.local()  # ``error``: what PyTorch raised last in a call, which a graph reports as its own
+
+
+class NoLowering(Exception):
+    """Arguments that a row of the table, or a call, does not cover."""
+
+
+def append_call(
+    graph: Graph,
+    name: str,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    expected: Any,
+    location: Location | None = None,
+    is_draw: bool = False,
+    after: Node | None = None,
+) -> Any:
+    """Adds a call of PyTorch's kernel to a graph.
+
+    Parameters
+    ----------
+    graph : Graph
+        The graph.
+    name : str
+        The operation, with its overload.
+    args, kwargs
+        The arguments, with nodes for tensors.
+    expected
+        The fake result: a tensor, or a tuple of tensors and of what is none.
+    location : Location, optional
+        The user's line.
+    is_draw : bool
+        Whether it draws random numbers, so that it must run after ``after``, the draw before it.
+
+    Returns
+    -------
+    Node or tuple
+        The result; a tuple holds what is no tensor as it is.
+
+    Raises
+    ------
+    NoLowering
+        Where no result is a tensor.
+    """
+    operands = list(dict.fromkeys(nodes_in((*args, *kwargs.values()))))
+
+    def template(value: Any) -> Any:
+        if isinstance(value, Node):
+            return Slot(operands.index(value))
+        return tuple(map(template, value)) if isinstance(value, tuple) else value
+
+    results = expected if isinstance(expected, tuple) else (expected,)
+    types = [type_of_tensor(fake) for fake in results if isinstance(fake, torch.Tensor)]
+    if not types:
+        raise NoLowering(f"{name} gives no tensor")
+    strides = tuple(tuple(fake.stride()) if isinstance(fake, torch.Tensor) else None for fake in results)
+    call: list[Any] = [name, strides, template(tuple(args)), tuple((key, template(v)) for key, v in kwargs.items())]
+    if is_draw and after is not None:
+        call.append(Slot(len(operands)))
+        operands.append(after)
+    attrs, label = {"target": RUNNER, "args": tuple(call), "kwargs": ()}, name.split(".")[1]
+    if not isinstance(expected, tuple):
+        return graph.append(ops.CALL, operands, attrs, types[0], name=label, location=location)
+    whole = graph.append(ops.CALL, operands, attrs, tuple(types), name=label, location=location)
+    tensors = iter([
+        graph.append(ops.GET, [whole], {"index": i}, type, name=f"{label}_{i}", location=location)
+        for i, type in enumerate(types)
+    ])  # fmt: skip
+    return tuple(next(tensors) if isinstance(fake, torch.Tensor) else fake for fake in results)
+
+
+def nodes_in(value: Any) -> list[Node]:
+    """The nodes in arguments."""
+    if isinstance(value, Node):
+        return [value]
+    return [node for item in value for node in nodes_in(item)] if isinstance(value, tuple) else []
 
 
 @cache
@@ -74,4 +151,4 @@ def _array(tensor: torch.Tensor, strides: Sequence[int]) -> Any:
     return tensor.numpy(force=True)
 
 
-__all__ = ["RUNNER", "operation", "raised", "run_aten"]
+__all__ = ["RUNNER", "NoLowering", "append_call", "nodes_in", "operation", "raised", "run_aten"]

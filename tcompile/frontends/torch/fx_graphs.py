@@ -23,11 +23,10 @@ from torch.fx import Node as FxNode
 
 from tcompile.errors import GraphError
 from tcompile.frontends.torch import composed, elementwise, indexing, reductions, shapes
-from tcompile.frontends.torch.aten_calls import RUNNER
-from tcompile.frontends.torch.lowering import LOWERINGS, Builder, NoLowering
-from tcompile.frontends.torch.tensors import array_of, has_array, same_strides, type_of
+from tcompile.frontends.torch.aten_calls import NoLowering, append_call, nodes_in
+from tcompile.frontends.torch.lowering import LOWERINGS, Builder
+from tcompile.frontends.torch.tensors import array_of, has_array, same_strides, type_of_tensor
 from tcompile.graph import Graph, Location, Node, TensorType, ops
-from tcompile.graph.ops.opaque import Slot
 from tcompile.records import dataclass
 
 ROWS = (composed, elementwise, indexing, reductions, shapes)  # the modules whose rows are in the table
@@ -173,9 +172,6 @@ class _Conversion:
             return tuple(map(self.fake, value))
         return self.concrete(value)
 
-    def type(self, fake: torch.Tensor) -> TensorType:
-        return type_of(tuple(fake.shape), tuple(fake.stride()), fake.dtype)
-
     def value(self, arg: Any) -> Any:
         """An argument, with nodes of ours for nodes."""
         if isinstance(arg, FxNode):
@@ -194,7 +190,7 @@ class _Conversion:
         if not isinstance(fake, torch.Tensor):
             self.values[node] = fake
             return
-        made = self.values[node] = self.graph.input(node.name, self.type(fake))
+        made = self.values[node] = self.graph.input(node.name, type_of_tensor(fake))
         self.fakes[made] = fake
         self.made.inputs.append(position)
 
@@ -205,7 +201,7 @@ class _Conversion:
         if not isinstance(held, torch.Tensor) or not has_array(held):
             raise Refused(f"the constant {node.target} is no dense tensor on the CPU")
         fake = torch.empty_strided(held.shape, held.stride(), dtype=held.dtype, device="meta")
-        made = self.values[node] = self.graph.input(node.name, self.type(fake))
+        made = self.values[node] = self.graph.input(node.name, type_of_tensor(fake))
         self.fakes[made] = fake
         return array_of(held)
 
@@ -256,7 +252,7 @@ class _Conversion:
     def _check(self, made: Any, expected: Any) -> None:
         """Raises NoLowering where a row gave another dtype or shape than PyTorch does."""
         for node, fake in _paired(made, expected):
-            type = self.type(fake)
+            type = type_of_tensor(fake)
             if (node.tensor.dtype, node.tensor.shape) != (type.dtype, type.shape):
                 raise NoLowering(f"{node.tensor} instead of {type}")
 
@@ -267,57 +263,28 @@ class _Conversion:
 
     def _shares(self, made: Any, args: Any) -> bool:
         """Whether a row's result is an operand, or a view of one."""
-        operands = {_root(item) for item in _nodes(args)}
-        return any(_root(node) in operands for node in _nodes(made))
+        operands = {_root(item) for item in nodes_in(args)}
+        return any(_root(node) in operands for node in nodes_in(made))
 
     def _aten(self, node: FxNode, name: str, args: Any, kwargs: Any, expected: Any, is_draw: bool) -> Any:
         """A call of PyTorch's own kernel."""
-        operands: list[Node] = []
-        for item in (*args, *kwargs.values()):
-            for found in _nodes(item):
-                if found not in operands:
-                    operands.append(found)
-        given = list(operands)
         if name in _BY_STRIDES:
-            given = [self._with_strides(found, self.fakes[found]) for found in operands]
-
-        def template(value: Any) -> Any:
-            if isinstance(value, Node):
-                return Slot(operands.index(value))
-            if isinstance(value, tuple):
-                return tuple(map(template, value))
-            return value
-
-        results = expected if isinstance(expected, tuple) else (expected,)
-        strides = tuple(tuple(fake.stride()) if isinstance(fake, torch.Tensor) else None for fake in results)
-        call: list[Any] = [
-            name,
-            strides,
-            tuple(map(template, args)),
-            tuple((key, template(v)) for key, v in kwargs.items()),
-        ]
+            args, kwargs = self._as_in_pytorch(args), self._as_in_pytorch(kwargs)
+        try:
+            made = append_call(self.graph, name, args, kwargs, expected, location_of(node), is_draw, self.last_draw)
+        except NoLowering as error:
+            raise Refused(str(error)) from None
         if is_draw:
-            self.made.draws = True
-            if self.last_draw is not None:
-                call.append(Slot(len(given)))
-                given.append(self.last_draw)
-        attrs = {"target": RUNNER, "args": tuple(call), "kwargs": ()}
-        where, label = location_of(node), name.split(".")[1]
-        types = [self.type(fake) for fake in results if isinstance(fake, torch.Tensor)]
-        if not types:
-            raise Refused(f"{name} gives no tensor")
-        if not isinstance(expected, tuple):
-            made = self.graph.append(ops.CALL, given, attrs, types[0], name=label, location=where)
-            self.last_draw = made if is_draw else self.last_draw
-            return made
-        whole = self.graph.append(ops.CALL, given, attrs, tuple(types), name=label, location=where)
-        gets = [
-            self.graph.append(ops.GET, [whole], {"index": i}, type, name=f"{label}_{i}", location=where)
-            for i, type in enumerate(types)
-        ]
-        self.last_draw = gets[0] if is_draw else self.last_draw
-        tensors = iter(gets)
-        return tuple(next(tensors) if isinstance(fake, torch.Tensor) else fake for fake in results)
+            self.made.draws, self.last_draw = True, nodes_in(made)[0]
+        return made
+
+    def _as_in_pytorch(self, value: Any) -> Any:
+        """Arguments with the strides that their fakes have."""
+        if isinstance(value, Node):
+            return self._with_strides(value, self.fakes[value])
+        if isinstance(value, tuple):
+            return tuple(map(self._as_in_pytorch, value))
+        return {key: self._as_in_pytorch(item) for key, item in value.items()} if isinstance(value, dict) else value
 
     # -- outputs ---------------------------------------------------------------------------------------------------
     def _outputs(self, node: FxNode) -> None:
@@ -336,7 +303,7 @@ class _Conversion:
                 self.made.outputs.append(empty)
                 continue
             if self._is_copy(item):
-                made = self._ordered(made, self.type(fake))
+                made = self._ordered(made, type_of_tensor(fake))
             made = self._with_strides(made, fake)
             self.made.outputs.append(len(self.graph.outputs))
             self.graph.outputs.append(made)
@@ -363,14 +330,14 @@ class _Conversion:
 
     def _with_strides(self, node: Node, fake: torch.Tensor) -> Node:
         """A node in the memory order that PyTorch's fake result has."""
-        wanted = self.type(fake)
+        wanted = type_of_tensor(fake)
         if same_strides(node.tensor, wanted):
             return node
         if wanted.layout.dense:
             return self._ordered(node, wanted)
-        call = ("aten.clone.default", (tuple(fake.stride()),), (Slot(0),), ())
-        attrs = {"target": RUNNER, "args": call, "kwargs": ()}
-        return self.graph.append(ops.CALL, [node], attrs, wanted, name="restrided")
+        made = append_call(self.graph, "aten.clone.default", (node,), {}, fake)
+        assert isinstance(made, Node)
+        return made
 
 
 def _paired(made: Any, expected: Any) -> list[tuple[Any, Any]]:
@@ -380,15 +347,6 @@ def _paired(made: Any, expected: Any) -> list[tuple[Any, Any]]:
 
 def _same(value: Any) -> Any:
     return value
-
-
-def _nodes(value: Any) -> list[Node]:
-    """The nodes in arguments."""
-    if isinstance(value, Node):
-        return [value]
-    if isinstance(value, tuple):
-        return [node for item in value for node in _nodes(item)]
-    return []
 
 
 def _root(node: Node) -> Node:

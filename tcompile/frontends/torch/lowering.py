@@ -17,7 +17,8 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 import torch
 
-from tcompile.frontends.torch.tensors import DTYPES, same_strides, type_of
+from tcompile.frontends.torch.aten_calls import NoLowering, append_call, operation
+from tcompile.frontends.torch.tensors import DTYPES, same_strides, type_of_tensor
 from tcompile.graph import Graph, Location, Node, Operand, ops
 from tcompile.graph.dtypes import BOOL, DType, kind_of
 from tcompile.records import dataclass
@@ -26,10 +27,6 @@ Lowered: TypeAlias = "Node | tuple[Node, ...]"
 Row: TypeAlias = Callable[..., Lowered]
 FLOAT16, FLOAT32 = np.dtype("float16"), np.dtype("float32")
 LOWERINGS: dict[str, Row] = {}  # by the operation's name, with its overload: "aten.add.Tensor"
-
-
-class NoLowering(Exception):
-    """A row does not cover these arguments: the operation stays a call of PyTorch's."""
 
 
 def lowering(*names: str) -> Callable[[Row], Row]:
@@ -62,6 +59,21 @@ class Builder:
         node = ops.apply(self.graph, name, *operands, location=self.location, **attrs)
         node.silent = True
         return node
+
+    def call(self, name: str, *operands: Node) -> Node:
+        """Adds a call of PyTorch's own kernel for an operation on tensors alone."""
+        fake = operation(name)(*(self.fake(node) for node in operands))
+        made = append_call(self.graph, name, operands, {}, fake, self.location)
+        assert isinstance(made, Node)
+        return made
+
+    def fake(self, node: Node) -> torch.Tensor:
+        """The fake tensor that a node stands for; one with the node's own strides where it is none of PyTorch's."""
+        found = self.fakes.get(node)
+        if found is None:
+            dtype = next(dtype for dtype, own in DTYPES.items() if own == node.tensor.dtype)
+            found = torch.empty(sizes(node), dtype=dtype, device="meta")
+        return found
 
     @property
     def dtype(self) -> DType:
@@ -114,7 +126,7 @@ class Builder:
 
     def ordered_as(self, node: Node, fake: torch.Tensor) -> Node:
         """A node in the memory order of PyTorch's result, where that is dense."""
-        wanted = type_of(tuple(fake.shape), tuple(fake.stride()), fake.dtype)
+        wanted = type_of_tensor(fake)
         if same_strides(node.tensor, wanted) or not wanted.layout.dense:
             return node
         return self.op("ordered", node, axes=wanted.layout.order)

@@ -62,6 +62,11 @@ def type_of(shape: Sequence[int], strides: Sequence[int], dtype: torch.dtype) ->
     return TensorType(own, tuple(shape), layout_of(seen))
 
 
+def type_of_tensor(tensor: torch.Tensor) -> TensorType:
+    """The graph type of a tensor, or of a fake one whose sizes are numbers."""
+    return type_of(tuple(tensor.shape), tuple(tensor.stride()), tensor.dtype)
+
+
 def same_strides(one: TensorType, other: TensorType) -> bool:
     """Whether the strides of two types of one shape are equal, axes of size one apart."""
     if one.layout.dense != other.layout.dense:
@@ -80,4 +85,4 @@ def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 tensor_of = torch.from_numpy  # an array's memory as a tensor
 
-__all__ = ["DTYPES", "array_of", "has_array", "same_strides", "tensor_of", "type_of"]
+__all__ = ["DTYPES", "array_of", "has_array", "same_strides", "tensor_of", "type_of", "type_of_tensor"]
