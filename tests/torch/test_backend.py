@@ -274,6 +274,24 @@ def test_errors_are_those_of_pytorch() -> None:
     agree(call(x, torch.tensor([2])), f(x, torch.tensor([2])))
 
 
+def test_checks_raise() -> None:
+    seen: list[FellBack] = []
+    stop = bus.subscribe(lambda event: seen.append(event) if isinstance(event, FellBack) else None)
+    try:
+        inverse = compiled(lambda x: torch.linalg.inv(x) * 2)
+        x = torch.tensor([[2.0, 1.0], [0.0, 1.0]], requires_grad=True)
+        agree(inverse(x), torch.linalg.inv(x) * 2)
+        with pytest.raises(torch.linalg.LinAlgError, match="diagonal element 1 is zero"):
+            inverse(torch.zeros(2, 2))
+        coded = compiled(lambda i: F.one_hot(i, 4) * 2)
+        agree(coded(torch.tensor([1, 3])), F.one_hot(torch.tensor([1, 3]), 4) * 2)
+        with pytest.raises(RuntimeError, match="Class values must be smaller"):
+            coded(torch.tensor([1, 4]))
+    finally:
+        stop()
+    assert not seen
+
+
 @pytest.mark.parametrize(
     "dtype", [torch.bfloat16, torch.complex64, torch.float16, torch.float64, torch.uint8, torch.bool]
 )

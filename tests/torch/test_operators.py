@@ -113,9 +113,8 @@ def test_values(name: str, dtype: str) -> None:
             if name in UNDEFINED:
                 wanted, got = ([torch.zeros_like(out) for out in outs] for outs in (wanted, got))
             if (name, kind) not in ROUNDED:
-                torch.testing.assert_close(
-                    got, wanted, rtol=tolerance, atol=tolerance, equal_nan=True, check_stride=True
-                )
+                torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
+                assert [_steps(out) for out in got] == [_steps(out) for out in wanted]
 
 
 @pytest.mark.parametrize("name", sorted({op.name for op in op_db if op.supports_autograd}))
@@ -135,6 +134,11 @@ def test_gradients(name: str) -> None:
                     raise
                 continue
             torch.testing.assert_close(got, wanted, rtol=1e-6, atol=1e-6, equal_nan=True)
+
+
+def _steps(tensor: torch.Tensor) -> list[int]:
+    """The strides of axes that have several places."""
+    return [step for step, size in zip(tensor.stride(), tensor.shape, strict=True) if size > 1 and tensor.numel()]
 
 
 def _files(error: BaseException) -> list[str]:

@@ -16,7 +16,8 @@ import numpy as np
 import torch
 
 from tcompile.frontends.torch.tensors import tensor_of, type_of_tensor
-from tcompile.graph import Graph, Location, Node, ops
+from tcompile.graph import Graph, Location, Node, TensorType, ops
+from tcompile.graph.dtypes import BOOL
 from tcompile.graph.ops.opaque import Slot
 
 RUNNER = f"{__name__}.run_aten"
@@ -57,7 +58,8 @@ def append_call(
     Returns
     -------
     Node or tuple
-        The result; a tuple holds what is no tensor as it is.
+        The result; a tuple holds what is no tensor as it is. Where an operation checks something and gives no result,
+        a boolean stands for that it has run.
 
     Raises
     ------
@@ -73,6 +75,8 @@ def append_call(
 
     results = expected if isinstance(expected, tuple) else (expected,)
     types = [type_of_tensor(fake) for fake in results if isinstance(fake, torch.Tensor)]
+    if expected is None:
+        types = [TensorType(BOOL, ())]
     if not types:
         raise NoLowering(f"{name} gives no tensor")
     strides = tuple(tuple(fake.stride()) if isinstance(fake, torch.Tensor) else None for fake in results)
@@ -130,6 +134,8 @@ def run_aten(name: str, strides: Sequence[Any], args: Sequence[Any], kwargs: Seq
     except Exception as error:
         raised.error = error
         raise
+    if made is None:
+        return np.ones((), bool)
     if isinstance(made, torch.Tensor):
         return _array(made, strides[0])
     return tuple(_array(one, wanted) for one, wanted in zip(made, strides, strict=True) if wanted is not None)

@@ -30,6 +30,7 @@ from tcompile.graph import Graph, Location, Node, TensorType, ops
 from tcompile.records import dataclass
 
 ROWS = (composed, elementwise, indexing, reductions, shapes)  # the modules whose rows are in the table
+_WITH_EFFECTS = torch.ops.higher_order.with_effects
 _BY_STRIDES = frozenset({"aten.as_strided.default", "aten.as_strided_scatter.default", "aten.view.dtype"})
 _FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.+)\n\s*(?P<text>.*)')
 
@@ -127,6 +128,7 @@ class _Conversion:
         self.fakes: dict[Node, torch.Tensor] = {}
         self.copies: set[FxNode] = set()  # nodes that promise memory of their own and have got their operand's
         self.writes: dict[FxNode, Node] = {}  # what arguments are to hold at the end
+        self.checks: list[Node] = []  # operations that may raise, and give nothing
         self.last_draw: Node | None = None
         self.made = Converted(self.graph, [], [], [], [], False)
 
@@ -186,6 +188,9 @@ class _Conversion:
 
     # -- nodes -----------------------------------------------------------------------------------------------------
     def _input(self, node: FxNode, position: int) -> None:
+        if any(user.target is _WITH_EFFECTS and user.args[0] is node for user in node.users):
+            self.values[node] = None  # what stands for the order of effects
+            return
         fake = self.fake(node.meta.get("val"))
         if not isinstance(fake, torch.Tensor):
             self.values[node] = fake
@@ -212,6 +217,11 @@ class _Conversion:
         if node.target is operator.getitem:
             whole, index = self.value(node.args[0]), self.value(node.args[1])
             return whole[index]
+        if node.target is _WITH_EFFECTS:
+            token, target, *args = node.args
+            return self.value(token), self._check_effect(node, target, tuple(args))
+        if node.target is torch.ops.aten._assert_async.msg:
+            return self._check_effect(node, node.target, tuple(node.args))
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused(f"no ATen operation: {node.target}")
         if node.target is torch.ops.aten.copy_.default:
@@ -236,6 +246,15 @@ class _Conversion:
         if name not in shapes.VIEWS and self._shares(made, args):
             self.copies.add(node)
         return made
+
+    def _check_effect(self, node: FxNode, target: Any, args: tuple[Any, ...]) -> None:
+        """An operation without a result, which raises where its operands are not right."""
+        if not isinstance(target, torch._ops.OpOverload) or target._schema.returns or target._schema.is_mutable:
+            raise Refused(f"{target} has an effect")
+        made = append_call(
+            self.graph, str(target), self.value(args), self.value(dict(node.kwargs)), None, location_of(node)
+        )
+        self.checks.append(made)
 
     def _write(self, node: FxNode) -> Node:
         """A write to an argument, with which graphs end."""
@@ -312,6 +331,7 @@ class _Conversion:
             self.graph.updates[len(self.graph.outputs)] = number
             self.made.written.append((len(self.graph.outputs), number))
             self.graph.outputs.append(held)
+        self.graph.outputs += self.checks  # nobody reads them, but they run
 
     def _is_copy(self, node: FxNode) -> bool:
         """Whether a node, or what it is a view of, promises memory of its own and has none yet."""
