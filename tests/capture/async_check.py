@@ -82,12 +82,21 @@ class Moment:
 
 @dataclass
 class Run:
-    """One run of a program: what it returned, and when the flag was set (None: not before it ended)."""
+    """One run of a program: what it returned, and when the flag was set (None: not before it ended).
+
+    ``first`` is the first change, of several to which the program answers.
+    """
 
     result: Any
     began: Moment
+    first: Moment | None
     set: Moment | None
     ended: Moment
+
+    @property
+    def until_first(self) -> float:
+        """Seconds from the call to the first change, of which ``progress`` tells."""
+        return min(self.first.time - self.began.time, self.first.own - self.began.own)
 
     @property
     def iteration(self) -> Any:
@@ -175,7 +184,7 @@ class Program:
             result = self.call()
             ended = now()
         seen = names["SEEN"] - 1
-        return Run(result, began, at[seen] if seen < len(at) and at[seen].time < ended.time else None, ended)
+        return Run(result, began, at[0] if at else None, at[seen] if seen < len(at) and at[seen].time < ended.time else None, ended)
 
 
 @contextlib.contextmanager
@@ -293,7 +302,7 @@ def compared(plain: Program, compiled: Program, cost: float, least: float) -> tu
         if run.delay > base.delay + LATER + ITEM * items(run.result):
             fault = "compiles" if run.compiled_after else "late"  # compiling may take longer than that
             return fault, f"{run.delay:.3f} s after it was set, in plain Python {base.delay:.3f} s"
-        ours, theirs = (progress(one.iteration, limit, names["STEP"]) / one.before for one in (run, base))
+        ours, theirs = (progress(one.iteration, limit, names["STEP"]) / one.until_first for one in (run, base))
         if not run.compiled_before and 2 * ours < min(theirs, 1 / cost):
             done = (f"{progress(one.iteration, limit, names['STEP']):.0f}" for one in (run, base))
             return "restarted", "{} iterations were done, in plain Python {}".format(*done)

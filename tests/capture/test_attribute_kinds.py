@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+import types
+
 import numpy as np
 
 import tcompile
@@ -95,3 +98,36 @@ def test_two_objects_with_other_kinds():
         return other.level, filter.level
 
     same_filters(f, Filter, X, X * 0.1)
+
+
+def test_a_helper_returns_an_attribute_of_its_last_kind():
+    """A helper's result is of one kind: that which the attribute has after the loop, not that from before it."""
+    log = types.SimpleNamespace(last=0.0)
+
+    def smoothed(x, limit):
+        s, n = 1.0, 0
+        while True:
+            if n >= limit:
+                break
+            if n > 100_000:
+                return 1, n, s, log.last
+            s = math.sqrt(s + 1.5) / 1.25 + x[n % 8]
+            log.last = s
+            n += 1
+        return 0, n, s, log.last
+
+    @tcompile.compile
+    def f(x, limit):
+        found = smoothed(x, limit)
+        return found
+
+    x = np.arange(8.0)
+    replays = []
+    for _ in range(3):
+        log.last = 0.0
+        want = smoothed(x, 50)
+        log.last = 0.0
+        got = f(x, 50)
+        assert got == want and [type(item) for item in got] == [type(item) for item in want]
+        replays.append(sum(entry.replays for entry in f.entries))
+    assert replays == [0, 0, 0]

@@ -73,7 +73,7 @@ from tcompile.capture.values.counted import (
 from tcompile.capture.values.phi import PhiValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import Node, SymInt, TensorType, ops
-from tcompile.graph.ops.scalar_loop import dtype_of, ways
+from tcompile.graph.ops.scalar_loop import dtype_of, is_numpy, ways
 
 if TYPE_CHECKING:
     from tcompile.capture.interpreter.frame import Frame
@@ -307,7 +307,7 @@ class _Stretch:
         """The exits that the node has. All others are plain Python's.
 
         The first one has most variables, in their last kinds (``_after_all``), as a Python float becomes one of
-        NumPy's. Others have the same variables, in other kinds: one may
+        NumPy's; so may an attribute that is returned. Others have the same variables, in other kinds: one may
         be a number or None. Exits that differ in kinds of numbers alone count only where the frame returns to Python
         right after the loop: elsewhere a variable of several kinds ends the graph. So does one that has another kind
         only if there is no iteration.
@@ -317,9 +317,10 @@ class _Stretch:
             raise Refused("it never ends")
         late, last = self._after_all()
 
-        def rank(exit: Exit) -> tuple[int, bool, bool]:
+        def rank(exit: Exit) -> tuple[int, bool, bool, int]:
             numbers = {block.number for block, _ in exit.blocks}
-            return len(exit.state[2]), not numbers.isdisjoint(late), not numbers.isdisjoint(last)
+            of_numpy = sum(map(_numbers_of_numpy, exit.state[1]))
+            return len(exit.state[2]), not numbers.isdisjoint(late), not numbers.isdisjoint(last), of_numpy
 
         main = max(reversed(found), key=rank)
         tx = self.tx
@@ -613,6 +614,13 @@ class _Stretch:
                 at += size
             return SequenceValue(items, tuple)
         raise AssertionError(kind)
+
+
+def _numbers_of_numpy(kind: Any) -> int:
+    """How many numbers of NumPy's a value of this kind holds."""
+    if isinstance(kind, tuple):
+        return sum(map(_numbers_of_numpy, kind))
+    return int(isinstance(kind, str) and is_numpy(kind))
 
 
 def _rows(exit: Exit) -> Sequence[tuple[str | None, Any]]:

@@ -219,9 +219,11 @@ class _Conversion:
             return whole[index]
         if node.target is _WITH_EFFECTS:
             token, target, *args = node.args
-            return self.value(token), self._check_effect(node, target, tuple(args))
+            self._check_effect(node, target, tuple(args))
+            return self.value(token), None
         if node.target is torch.ops.aten._assert_async.msg:
-            return self._check_effect(node, node.target, tuple(node.args))
+            self._check_effect(node, node.target, tuple(node.args))
+            return None
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused(f"no ATen operation: {node.target}")
         if node.target is torch.ops.aten.copy_.default:
