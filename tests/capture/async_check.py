@@ -184,7 +184,8 @@ class Program:
             result = self.call()
             ended = now()
         seen = names["SEEN"] - 1
-        return Run(result, began, at[0] if at else None, at[seen] if seen < len(at) and at[seen].time < ended.time else None, ended)
+        told = at[seen] if seen < len(at) and at[seen].time < ended.time else None
+        return Run(result, began, at[0] if at else None, told, ended)
 
 
 @contextlib.contextmanager
