@@ -11,13 +11,16 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --quiet --disable-pip-version-check $(if $(NUMPY),"numpy==$(NUMPY).*")
 
 .DEFAULT_GOAL := help
-.PHONY: help demo lab docs test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-torch test-stress smoke smoke-files refused test-python test-arm test-posix test-windows lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
+.PHONY: help demo demo-torch lab docs test-fast test test-ui test-cpython test-numpy test-array-api test-triton test-gpu test-torch test-stress smoke smoke-files refused test-python test-arm test-posix test-windows lint labextension bench bench-gpu bench-programs bench-everyday bench-draws bench-small bench-quick clean
 
 help:  ## this list, with the time that each takes on two cores, installing left out (a moment)
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-15s %s\n", $$1, $$2}' Makefile
 
 demo: $(VENV)/demo.stamp  ## run the quickstart without a screen, write build/quickstart.html, print its table (a minute)
 	$(BIN)/python tools/run_notebook.py notebooks/quickstart.ipynb build
+
+demo-torch: $(VENV)/demo.stamp $(VENV)/torch.stamp  ## run the notebook about PyTorch without a screen, write build/pytorch.html (installs torch; a minute)
+	$(BIN)/python tools/run_notebook.py notebooks/pytorch.ipynb build
 
 lab: $(VENV)/lab.stamp  ## open the notebooks in JupyterLab, the quickstart first (seconds)
 	$(BIN)/jupyter lab notebooks/quickstart.ipynb
@@ -68,7 +71,8 @@ test-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## programs on a real NVIDIA G
 	$(or $(GPU_PYTHON),$(BIN)/python) -m pytest tests/gpu
 
 test-torch: $(VENV)/test-torch.stamp  ## what needs PyTorch: the backend for torch.compile, PyTorch's database of operators (installs torch; five minutes)
-	$(BIN)/python -m pytest -n $(WORKERS) tests/torch tcompile/frontends/torch tcompile/torch_backend.py
+	$(BIN)/python -m pytest -n $(WORKERS) tests/torch tcompile/frontends/torch tcompile/torch_backend.py \
+		tests/jupyter/test_other_tools.py "tests/test_notebooks.py::test_the_others_run[pytorch]"
 
 test-posix: $(VENV)/test.stamp  ## every test on Linux by what macOS has: threads and pages by POSIX alone (about half an hour)
 	TCOMPILE_OS_LAYER=posix $(BIN)/python -m pytest -n $(WORKERS) --ignore tests/ui

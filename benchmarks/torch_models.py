@@ -13,9 +13,11 @@ from __future__ import annotations
 import argparse
 import datetime
 import importlib
+import os
 import shlex
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -205,6 +207,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=HERE / "results")
     options = parser.parse_args(arguments)
     limit(options.threads)
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="bench-inductor-")  # empty, as tcompile's own is
     import numpy as np
 
     torch: Any = importlib.import_module("torch")

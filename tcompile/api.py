@@ -25,6 +25,7 @@ from tcompile.annotations.treatments import (
     allow_in_graph,
     assume_constant_result,
     disallow_in_graph,
+    is_compiled_by_torch,
     nested_compile_region,
     set_treatment,
     substitute_in_graph,
@@ -219,6 +220,8 @@ def compile_with(fn: Any, settings: CompileSettings, disable: bool = False) -> A
         return fn
     if wraps_function:
         return kind(compile_with(fn.__func__, settings))
+    if kind is types.FunctionType and is_compiled_by_torch(fn):
+        return fn
     if kind is CompiledFunction:
         return CompiledFunction(parts_of(fn)[0], settings, compile_region)
     if kind is types.FunctionType:

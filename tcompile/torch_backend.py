@@ -33,7 +33,7 @@ from tcompile.collector import no_collection
 from tcompile.config import config
 from tcompile.errors import InvalidArgument
 from tcompile.frontends.torch.aten_calls import raised
-from tcompile.frontends.torch.fx_graphs import Converted, Given, Refused, convert, draws, symbols_of
+from tcompile.frontends.torch.fx_graphs import Converted, Given, Refused, convert, draws, location_of, symbols_of
 from tcompile.frontends.torch.tensors import tensor_of
 from tcompile.graph import TensorType
 from tcompile.graph.evaluate import as_array
@@ -140,7 +140,10 @@ def _settings(options: Mapping[str, Any], mode: str | None) -> dict[str, Any]:
 
 def _compile(module: GraphModule, example_inputs: Sequence[Any], *, settings: Mapping[str, Any], kind: str) -> Run:
     """Compiles one graph of ATen operations, at its first call, for the sizes of that call."""
-    compiled = CompiledModule(module, settings, f"{kind}_{next(_numbers)}")
+    where = next((place for node in module.graph.nodes if (place := location_of(node)) is not None), None)
+    number = next(_numbers)
+    label = f"{kind} {number}" if where is None else f"{where.function} ({kind} {number})"
+    compiled = CompiledModule(module, settings, f"{kind}_{number}", label)
     if not any(isinstance(arg, torch.SymInt) for arg in example_inputs) and not _has_symbols(module):
         compiled.prepare({})
     return compiled
@@ -156,14 +159,16 @@ def _has_symbols(module: GraphModule) -> bool:
 class CompiledModule:
     """A graph of ATen operations with its compiled forms, one for each set of sizes.
 
-    ``programs`` are the compiled forms by sizes; ``refused`` is why there is none, where PyTorch runs the graph.
+    ``name`` is the graph's, ``label`` what reports call it. ``programs`` are the compiled forms by sizes;
+    ``refused`` is why there is none, where PyTorch runs the graph.
     """
 
-    def __init__(self, module: GraphModule, settings: Mapping[str, Any], name: str) -> None:
+    def __init__(self, module: GraphModule, settings: Mapping[str, Any], name: str, label: str) -> None:
         self._boxed_call = True  # says to AOTAutograd: pass a list, which may be emptied
         self.module = module
         self.settings = settings
         self.name = name
+        self.label = label
         self.programs: OrderedDict[tuple[int, ...], _Program] = OrderedDict()
         self.refused: str | None = None
         self.symbolic = _has_symbols(module) or any(
@@ -197,7 +202,7 @@ class CompiledModule:
     def prepare(self, symbols: Mapping[Any, int]) -> _Program | None:
         """Compiles the graph for some sizes."""
         started = time.perf_counter()
-        with no_collection(), compiling(self.name, f"{self.name}/{len(self.programs)}"):
+        with no_collection(), compiling(self.label, f"{self.name}/{len(self.programs)}"):
             bus.emit(CompileStarted(reason="first call" if not self.programs else "other sizes"))
             try:
                 converted = convert(self.module, symbols, self.name)
@@ -235,13 +240,12 @@ class _Program:
         check = verify if config.verify else None
         if check is not None:
             check(self.graph)
-        if bus.active():
-            bus.emit(
-                GraphCaptured(
-                    graph=self.graph.name, ops=self.graph.op_count, inputs=tuple(n.name for n in self.graph.inputs),
-                    get_graph=Lazy(self.graph),
-                )
-            )  # fmt: skip
+        bus.emit(
+            GraphCaptured(
+                graph=self.graph.name, ops=self.graph.op_count, inputs=tuple(n.name for n in self.graph.inputs),
+                get_graph=Lazy(self.graph),
+            )
+        )  # fmt: skip
         settings = owner.settings
         backend = find_backend(settings.get("backend", "auto"))
         final = transforms.run(self.graph, check) if backend.transformed else self.graph

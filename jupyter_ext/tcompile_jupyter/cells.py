@@ -129,7 +129,7 @@ class Stretch:
             value = namespace.get(name)
             if isinstance(value, types.FunctionType) and not _stays_plain(value, settings):
                 compiled = namespace[name] = settings.compile(value)
-                return compiled
+                return None if compiled is value else compiled  # it is another compiler's
         return None
 
     def codes(self) -> Iterator[types.CodeType]:

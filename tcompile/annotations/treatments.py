@@ -43,6 +43,11 @@ def treatment_of(function: Any) -> Treatment | None:
     return found[1] if found is not None and found[0]() is function else None
 
 
+def is_compiled_by_torch(function: Any) -> bool:
+    """Whether ``torch.compile`` or ``torch.compiler.disable`` made a function: it is neither compiled nor followed."""
+    return getattr(function, "_torchdynamo_wrapper_id", None) == id(function)
+
+
 def allow_in_graph(fn: Any) -> Any:
     """Makes a call of ``fn`` one operation of the graph: capture does not inline it, and calls it with real arrays.
 
@@ -266,6 +271,7 @@ def _shown(value: Any) -> str:
 
 
 __all__ = [
-    "Treatment", "allow_in_graph", "assume_constant_result", "disallow_in_graph", "nested_compile_region",
+    "Treatment", "allow_in_graph", "assume_constant_result", "disallow_in_graph", "is_compiled_by_torch",
+    "nested_compile_region",
     "set_treatment", "substitute_in_graph", "treatment_of",
 ]  # fmt: skip

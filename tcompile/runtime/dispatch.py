@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from tcompile import interpreter, reentry
 from tcompile.annotations.policy import error_on_graph_break
-from tcompile.annotations.treatments import treatment_of
+from tcompile.annotations.treatments import is_compiled_by_torch, treatment_of
 from tcompile.backends import takes_option
 from tcompile.capture.context.followed import Followed
 from tcompile.capture.guards.entry_protocol import MISS, PLAIN, local_names
@@ -481,6 +481,16 @@ class CompiledFunction(native.Base):  # type: ignore[misc]  # which class that i
         return self.__function
 
     @_Shown
+    def _torchdynamo_orig_callable(self) -> types.FunctionType:
+        """What ``torch.compile`` is to compile instead, where it is given this function."""
+        return self.__function
+
+    @_Shown
+    def _torchdynamo_wrapper_id(self) -> int:
+        """The number by which PyTorch sees that this object is what it was given."""
+        return id(self)
+
+    @_Shown
     def settings(self) -> CompileSettings:
         """The settings with which it is compiled."""
         return self.__settings
@@ -581,6 +591,8 @@ _LIBRARIES = tuple({sys.prefix, sys.base_prefix, sys.exec_prefix, *(path for pat
 def _is_followed(function: types.FunctionType) -> bool:
     """Whether a function is the user's own: not a library's, and not excluded from compilation."""
     if hasattr(function, "__tcompile_disabled__") or hasattr(function, "__tcompile_stance__"):
+        return False
+    if is_compiled_by_torch(function):
         return False
     name = function.__globals__.get("__name__")
     if type(name) is str and name.partition(".")[0] in ("tcompile", "tcompile_jupyter"):

@@ -94,7 +94,11 @@ def test_torch(f):
     tensor = torch.arange(4.0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        assert torch.compile(f.function, backend="eager", fullgraph=True)(tensor).tolist() == (tensor * 2 + 1).tolist()
+        for given in (f, f.function):
+            fast = torch.compile(given, backend="eager", fullgraph=True)
+            assert fast(tensor).tolist() == (tensor * 2 + 1).tolist()
+        assert tcompile.compile(fast) is fast
+        assert tcompile.compile(lambda x: fast(x) + 1)(tensor).tolist() == (tensor * 2 + 2).tolist()
     assert f(tensor).tolist() == (tensor * 2 + 1).tolist()
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -27,6 +28,7 @@ from tcompile.backends.timed import line_of
 from tcompile.graph import Node, SymInt, ops
 from tcompile.graph.ir import Operand
 from tcompile.graph.ops.control import is_branch
+from tcompile.graph.ops.opaque import THREADED
 from tcompile.graph.ops.scalar_loop import dtype_of, written_roots
 from tcompile.graph.sizes import hint, product
 from tcompile.observe import bus
@@ -37,6 +39,7 @@ from tcompile.records import dataclass
 # Nanoseconds of work that pay for a second thread. Of more work, a chunk is a share: large enough to pay, small enough
 # to balance threads. Larger chunks have fewer ends, at which a stencil reads rows of the next.
 SHARED_NS, LEAST_NS, MOST_NS, CHUNKS_A_THREAD = 120_000.0, 30_000.0, 480_000.0, 8
+SHARED_BESIDE_THREADS_NS = 960_000.0  # the same where another library's threads still spin
 _SMALL_BYTES = 1 << 14
 
 
@@ -188,6 +191,11 @@ class LlvmProgram(host.HostProgram):
             return " * ".join([*(f"({n})" for n in outer), inner])
         return self._size(product(function.items))
 
+    @cached_property
+    def _is_beside_threads(self) -> bool:
+        """Whether a library with threads of its own computes between the kernels."""
+        return any(n.op is ops.CALL and n.attrs["target"] in THREADED for n in self.schedule.graph.nodes)
+
     def grain(self, step: Step, function: KernelFunction) -> str:
         """The number of items of one chunk."""
         kernel = step.kernel
@@ -204,7 +212,8 @@ class LlvmProgram(host.HostProgram):
         whole = per_item * items
         threads = native.num_threads()
         part = min(max(LEAST_NS, whole / (CHUNKS_A_THREAD * threads)), MOST_NS)
-        grain = max(1, int((part if whole > SHARED_NS else SHARED_NS) * self.variant.chunk / per_item))
+        shared = SHARED_BESIDE_THREADS_NS if self._is_beside_threads else SHARED_NS
+        grain = max(1, int((part if whole > shared else shared) * self.variant.chunk / per_item))
         if items > grain:  # as many chunks for each thread
             grain = -(-items // (-(-items // (grain * threads)) * threads))
         if kernel.form in ("flat", "small_rows") and len(kernel.kept) == 1:

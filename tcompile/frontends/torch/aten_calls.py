@@ -18,9 +18,10 @@ import torch
 from tcompile.frontends.torch.tensors import tensor_of, type_of_tensor
 from tcompile.graph import Graph, Location, Node, TensorType, ops
 from tcompile.graph.dtypes import BOOL
-from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.ops.opaque import THREADED, Slot
 
 RUNNER = f"{__name__}.run_aten"
+THREADED.add(RUNNER)
 raised = threading.local()  # ``error``: what PyTorch raised last in a call, which a graph reports as its own
 
 

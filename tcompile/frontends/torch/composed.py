@@ -16,13 +16,15 @@ from tcompile.frontends.torch.reductions import variance
 from tcompile.graph import Node
 from tcompile.graph.dtypes import kind_of
 
-_LARGE = 1 << 21  # multiplications, from which PyTorch's BLAS, with its threads, is worth the time that its call takes
+_LARGE = (
+    1 << 17
+)  # multiplications: NumPy's BLAS takes threads for more, which PyTorch's spinning ones would keep waiting
 
 
 def _product(b: Builder, x: Node, y: Node) -> Node:
     if x.tensor.dtype.itemsize < 4 or kind_of(x.tensor.dtype) not in "fc" or x.tensor.dtype != y.tensor.dtype:
         raise NoLowering("a product of integers or in half precision")
-    if x.tensor.ndim == y.tensor.ndim and x.tensor.ndim > 1 and math.prod(sizes(x)) * sizes(y)[-1] >= _LARGE:
+    if x.tensor.ndim == y.tensor.ndim and x.tensor.ndim > 1 and math.prod(sizes(x)) * sizes(y)[-1] > _MOST:
         return b.call("aten.mm.default" if x.tensor.ndim == 2 else "aten.bmm.default", x, y)
     return b.op("matmul", x, y)
 

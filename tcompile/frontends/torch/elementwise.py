@@ -519,3 +519,12 @@ def _cast(b: Builder, x: Node, dtype: DType) -> Node:
     found = b.cast(x, dtype)
     assert isinstance(found, Node)
     return found
+
+
+@lowering("aten.arange.start_step")
+def arange(b: Builder, start: Any, end: Any, step: Any = 1, **options: Any) -> Node:
+    """Integers from ``start`` on, below ``end``."""
+    if any(type(value) is not int for value in (start, end, step)) or kind_of(b.dtype) not in "iu":
+        raise NoLowering("floats")
+    stop = start + len(range(start, end, step)) * step
+    return b.op("arange", start=start, stop=stop, step=step, dtype=str(b.dtype))

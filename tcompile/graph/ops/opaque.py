@@ -197,4 +197,7 @@ CUMULATIVE_SUM = _scan("cumulative_sum", np.cumsum)
 CUMULATIVE_PROD = _scan("cumulative_prod", np.cumprod)
 WRAP = define(Op("wrap", "opaque", 1, _wrap_rule, _wrap, "a C-ordered copy, each axis continued by its other end",
                  memory=Aliasing.COPY))  # fmt: skip
+# Targets of calls that compute on threads of their own. These spin for a while afterwards, so that threads of kernels
+# would have to wait for a processor.
+THREADED: set[str] = set()
 CALL = define(Op("call", "opaque", None, None, _call, memory=Aliasing.MAY_ALIAS))

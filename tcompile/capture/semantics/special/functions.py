@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tcompile.annotations.intrinsics import cudagraph_mark_step_begin, graph_break, is_compiling, unroll
+from tcompile.annotations.treatments import is_compiled_by_torch
 from tcompile.capture.semantics.special.registry import bind, special
 from tcompile.capture.semantics.subgraph import state_of
 from tcompile.capture.values.base import Context, Value
@@ -80,6 +81,8 @@ def refuse_marked(tx: Context, function: Any) -> None:
         if not tx.options.enter_compiled:
             raise CannotCapture("disabled-function", f"`{function.__qualname__}` has a stance of its own.")
         raise refusal(f"{function.__qualname__}, which set_stance decorates", tx.user_stack())
+    if is_compiled_by_torch(function):
+        raise CannotCapture("disabled-function", f"`{function.__qualname__}` is torch.compile's to run.")
     why = function.__tcompile_disabled__
     raise CannotCapture("disabled-function", f"`{function.__qualname__}` is disabled{f': {why}' if why else '.'}")
 
@@ -88,4 +91,5 @@ def is_marked(function: Any) -> bool:
     """Whether ``refuse_marked`` stops at ``function``."""
     if not issubclass(type(function), types.FunctionType):
         return False  # methods of a user's object are not called: they may run Python code
-    return hasattr(function, "__tcompile_stance__") or hasattr(function, "__tcompile_disabled__")
+    own = hasattr(function, "__tcompile_stance__") or hasattr(function, "__tcompile_disabled__")
+    return own or is_compiled_by_torch(function)
