@@ -16,9 +16,8 @@ from tcompile.frontends.torch.reductions import variance
 from tcompile.graph import Node
 from tcompile.graph.dtypes import kind_of
 
-_LARGE = (
-    1 << 17
-)  # multiplications: NumPy's BLAS takes threads for more, which PyTorch's spinning ones would keep waiting
+# Multiplications of a product by NumPy: OpenBLAS takes threads for more, which would wait for PyTorch's spinning ones.
+_MOST = 1 << 18
 
 
 def _product(b: Builder, x: Node, y: Node) -> Node:
