@@ -130,8 +130,7 @@ def run_aten(name: str, strides: Sequence[Any], args: Sequence[Any], kwargs: Seq
         The memory of the results that are tensors.
     """
     try:
-        with torch.no_grad():
-            made = operation(name)(*map(_tensor, args), **{key: _tensor(value) for key, value in kwargs})
+        made = operation(name)(*map(_tensor, args), **{key: _tensor(value) for key, value in kwargs})
     except Exception as error:
         raised.error = error
         raise
