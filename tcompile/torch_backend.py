@@ -25,6 +25,7 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.autograd.graph import increment_version
 from torch.fx import GraphModule
+from torch.utils._python_dispatch import _disable_current_modes
 
 from tcompile import transforms
 from tcompile.backends import find_backend
@@ -176,7 +177,17 @@ class CompiledModule:
         )
 
     def __call__(self, args: list[Any]) -> Any:
-        """Runs the graph."""
+        """Runs the graph.
+
+        At the first call AOTAutograd watches for operations that alias their operands, by a dispatch mode, under which
+        ``torch.linalg.pinv`` of complex numbers is wrong (2.13). No mode is left on: the graph is functional.
+        """
+        if torch._C._len_torch_dispatch_stack():
+            with _disable_current_modes():
+                return self._run(args)
+        return self._run(args)
+
+    def _run(self, args: list[Any]) -> Any:
         program = self.program(args)
         if program is None:
             given = list(args)

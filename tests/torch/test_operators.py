@@ -28,13 +28,21 @@ except ImportError:  # it needs expecttest
 
 SAMPLES = int(os.environ.get("TCOMPILE_TORCH_SAMPLES", "2"))
 SEED = 42  # the one that the database's random operators set
-DTYPES = {"float32": 1e-4, "int64": 0.0, "bool": 0.0, "complex64": 1e-4, "float16": 2e-2}
+DTYPES = {
+    "float32": 1e-4,
+    "int64": 1e-5,
+    "bool": 1e-5,
+    "complex64": 1e-4,
+    "float16": 2e-2,
+}  # of results that are no ints
 NAMES = sorted({op.name for op in op_db})
 # What these give is memory that nobody has written to.
 UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_",
              "resize_as_"}  # fmt: skip
 # In half precision each step of PyTorch gives float16; its own decomposition computes all of them in float32.
 ROUNDED = {("nn.functional.soft_margin_loss", torch.float16)}
+ILL_CONDITIONED = {"pinverse", "linalg.pinv", "svd_lowrank", "pca_lowrank"}
+SPARSE = {"to_sparse"}  # gradients are no dense tensors
 
 
 def _samples(op: Any, dtype: torch.dtype, gradients: bool) -> list[Any]:
@@ -113,11 +121,14 @@ def test_values(name: str, dtype: str) -> None:
             if name in UNDEFINED:
                 wanted, got = ([torch.zeros_like(out) for out in outs] for outs in (wanted, got))
             if (name, kind) not in ROUNDED:
-                torch.testing.assert_close(got, wanted, rtol=tolerance, atol=tolerance, equal_nan=True)
+                for ours, theirs in zip(got, wanted, strict=True):
+                    exact = not (theirs.is_floating_point() or theirs.is_complex())
+                    allowed = 0.0 if exact else tolerance * 20 if name in ILL_CONDITIONED else tolerance
+                    torch.testing.assert_close(ours, theirs, rtol=allowed, atol=allowed, equal_nan=True)
                 assert [_steps(out) for out in got] == [_steps(out) for out in wanted]
 
 
-@pytest.mark.parametrize("name", sorted({op.name for op in op_db if op.supports_autograd}))
+@pytest.mark.parametrize("name", sorted({op.name for op in op_db if op.supports_autograd} - SPARSE))
 def test_gradients(name: str) -> None:
     kind = torch.float64
     for op in (op for op in op_db if op.name == name and kind in op.supported_backward_dtypes("cpu")):
