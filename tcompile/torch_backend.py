@@ -14,7 +14,6 @@ from __future__ import annotations
 import functools
 import itertools
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
@@ -23,18 +22,16 @@ import torch
 from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
-from torch.autograd.graph import increment_version
 from torch.fx import GraphModule
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tcompile import transforms
 from tcompile.backends import find_backend
-from tcompile.backends.replay import Replay
+from tcompile.backends.helpers import ignore_flags, reset
 from tcompile.collector import no_collection
 from tcompile.config import config
 from tcompile.errors import InvalidArgument
-from tcompile.frontends.torch.aten_calls import raised
-from tcompile.frontends.torch.fx_graphs import Converted, Given, Refused, convert, draws, location_of, symbols_of
+from tcompile.frontends.torch.fx_graphs import Converted, Given, Part, Refused, convert, draws, location_of, symbols_of
 from tcompile.frontends.torch.tensors import tensor_of
 from tcompile.graph import TensorType
 from tcompile.graph.evaluate import as_array
@@ -145,16 +142,16 @@ def _compile(module: GraphModule, example_inputs: Sequence[Any], *, settings: Ma
     number = next(_numbers)
     label = f"{kind} {number}" if where is None else f"{where.function} ({kind} {number})"
     compiled = CompiledModule(module, settings, f"{kind}_{number}", label)
-    if not any(isinstance(arg, torch.SymInt) for arg in example_inputs) and not _has_symbols(module):
+    if not compiled.symbolic:
         compiled.prepare({})
     return compiled
 
 
 def _has_symbols(module: GraphModule) -> bool:
-    fakes = (node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder")
-    return any(
-        isinstance(fake, torch.Tensor) and any(isinstance(size, torch.SymInt) for size in fake.shape) for fake in fakes
-    )
+    """Whether a graph has open sizes."""
+    fakes = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
+    sizes = [size for fake in fakes if isinstance(fake, torch.Tensor) for size in fake.shape]
+    return any(isinstance(value, torch.SymInt) for value in (*fakes, *sizes))
 
 
 class CompiledModule:
@@ -170,11 +167,9 @@ class CompiledModule:
         self.settings = settings
         self.name = name
         self.label = label
-        self.programs: OrderedDict[tuple[int, ...], _Program] = OrderedDict()
+        self.programs: dict[tuple[int, ...], _Program] = {}
         self.refused: str | None = None
-        self.symbolic = _has_symbols(module) or any(
-            isinstance(node.meta.get("val"), torch.SymInt) for node in module.graph.nodes if node.op == "placeholder"
-        )
+        self.symbolic = _has_symbols(module)
 
     def __call__(self, args: list[Any]) -> Any:
         """Runs the graph.
@@ -203,11 +198,10 @@ class CompiledModule:
             return self.programs.get(()) or self.prepare({})
         symbols = symbols_of(self.module, args)
         key = tuple(symbols.values())
-        found = self.programs.get(key)
+        found = self.programs.pop(key, None)
         if found is None:
-            found = self.prepare(symbols)
-        else:
-            self.programs.move_to_end(key)
+            return self.prepare(symbols)
+        self.programs[key] = found  # the last one is the newest
         return found
 
     def prepare(self, symbols: Mapping[Any, int]) -> _Program | None:
@@ -230,7 +224,7 @@ class CompiledModule:
             )  # fmt: skip
         self.programs[tuple(symbols.values())] = program
         if len(self.programs) > _MOST_SIZES:
-            self.programs.popitem(last=False)
+            self.programs.pop(next(iter(self.programs)))
         return program
 
 
@@ -272,51 +266,59 @@ class _Program:
 
     def _written(self) -> Callable[[list[Any]], list[Any]]:
         """The function that makes arrays of tensors, runs the graph, and makes tensors of arrays, as straight code."""
-        converted, position = self.converted, {p: n for n, p in enumerate(self.converted.inputs)}
+        converted, positions = self.converted, set(self.converted.inputs)
         names: dict[str, Any] = {
-            "run": self.run, "tensor_of": tensor_of, "Replay": Replay, "plainly": self._plainly,
-            "increment_version": increment_version, "as_array": as_array,
+            "run": self.run, "tensor_of": tensor_of, "as_array": as_array, "plainly": self._plainly,
+            "ignore_flags": ignore_flags, "reset": reset, "get_rng_state": torch.get_rng_state,
         }  # fmt: skip
-        names |= {f"constant_{i}": array for i, array in enumerate(converted.constants)}
-        arrays = [f"t{p}.numpy(force=True)" for p in converted.inputs]
-        lines = ["def program(args):"]
+        constants = {f"constant_{i}": array for i, array in enumerate(converted.constants)}
+        names |= constants
         count = sum(node.op == "placeholder" for node in self.owner.module.graph.nodes)
-        tensors = "".join(f"t{p}, " if p in position else "_, " for p in range(count))
-        if tensors:
-            lines.append(f"    {tensors}= args")
-        lines += ["    given = list(args)", "    args.clear()"]  # the caller keeps none: memory is free after its use
-        lines += [f"    a{n} = {text}" for n, text in enumerate(arrays)]
-        inputs = [f"a{n}" for n in range(len(arrays))] + [name for name in names if name.startswith("constant_")]
-        lines += ["    try:", f"        o = run({', '.join(inputs)})", "    except Replay as error:"]
-        lines.append("        return plainly(error, given)")
+        tensors = "".join(f"t{p}, " if p in positions else "_, " for p in range(count))
+        lines = ["def program(args):", *([f"    {tensors}= args"] if tensors else [])]
+        lines += ["    given = list(args)", "    args.clear()"]
+        lines.append(f"    drawn = {'get_rng_state()' if converted.draws else 'None'}")
+        lines += [f"    a{n} = t{p}.numpy(force=True)" for n, p in enumerate(converted.inputs)]
+        inputs = [*(f"a{n}" for n in range(len(converted.inputs))), *constants]
+        lines += ["    token = ignore_flags()", "    try:", f"        o = run({', '.join(inputs)})"]
+        lines += ["    except Exception:", "        o = None", "    finally:", "        reset(token)"]
+        lines += ["    if o is None:", "        return plainly(given, drawn)"]
         for output, number in converted.written:
             lines += [f"    if o[{output}] is not a{number}:", f"        a{number}[...] = o[{output}]"]
-        if converted.written:
-            written = ", ".join(f"t{converted.inputs[number]}" for _, number in converted.written)
-            lines.append(f"    increment_version([{written}])")
-        results = []
-        for number, out in enumerate(converted.outputs):
-            if isinstance(out, int):
-                rank = self.graph.outputs[out].tensor.ndim
-                results.append(f"tensor_of(o[{out}])" if rank else f"tensor_of(as_array(o[{out}]))")
-            elif isinstance(out, Given):
-                results.append(f"t{out.position}")
-            else:
-                names[f"make_{number}"] = out
-                results.append(f"make_{number}()")
-        lines.append(f"    return [{', '.join(results)}]")
+        lines += self._results(names)
         exec("\n".join(lines), names)
         made: Callable[[list[Any]], list[Any]] = names["program"]
         return made
 
-    def _plainly(self, error: Replay, given: list[Any]) -> list[Any]:
-        """Has PyTorch run the graph, which raises its own error. Random numbers are not drawn twice."""
-        raised_here = raised.__dict__.pop("error", None)
-        if raised_here is not None:
-            raise raised_here from None
-        if self.converted.draws:
-            raise error
+    def _results(self, names: dict[str, Any]) -> list[str]:
+        """The lines that make the results: one tensor for each array, and views of tensors that others see, too."""
+        whole, parts, made = [], [], dict[int, str]()
+        outputs = self.converted.outputs
+        for number, out in enumerate(outputs):
+            if isinstance(out, int):
+                array = f"o[{out}]" if self.graph.outputs[out].tensor.ndim else f"as_array(o[{out}])"
+                whole.append(f"    r{number} = {made.get(out) or f'tensor_of({array})'}")
+                made.setdefault(out, f"r{number}")
+            elif isinstance(out, Given):
+                tensor = f"t{out.position}"
+                whole.append(f"    r{number} = {tensor if out.view is None else _view(tensor, *out.view)}")
+            elif isinstance(out, Part):
+                parts.append(f"    r{number} = {_view(f'r{out.result}', *out.view)}")
+            else:
+                names[f"make_{number}"] = out
+                whole.append(f"    r{number} = make_{number}()")
+        return [*whole, *parts, f"    return [{', '.join(f'r{number}' for number in range(len(outputs)))}]"]
+
+    def _plainly(self, given: list[Any], drawn: torch.Tensor | None) -> list[Any]:
+        """Has PyTorch run the graph, which raises its own error. The same random numbers are drawn again."""
+        if drawn is not None:
+            torch.set_rng_state(drawn)
         return list(self.owner.module(*given))
+
+
+def _view(tensor: str, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int) -> str:
+    """The text of a view of a tensor, ``offset`` places on."""
+    return f"{tensor}.as_strided({sizes}, {strides}, {tensor}.storage_offset() + {offset})"
 
 
 __all__ = ["OPTIONS", "CompiledModule", "torch_backend"]

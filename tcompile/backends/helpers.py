@@ -112,18 +112,27 @@ def library_call(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
 
 
 def raise_on_flags() -> Any:
-    """Makes NumPy raise at floating-point flags; ``reset`` takes the result and restores the state."""
+    """Makes NumPy raise at floating-point flags, where any is reported; ``reset`` takes the result."""
     global _strict
     state, raising = _strict
     if _state() is not state:  # np.errstate makes such an object at every entry, which takes as long as ten calls
         state = _state()
-        raising = np._core.umath._make_extobj(  # type: ignore[attr-defined]
-            divide="raise", over="raise", invalid="raise"
-        )
+        asked = np.geterr()
+        raising = state
+        if any(asked[category] != "ignore" for category in ("divide", "over", "invalid")):
+            raising = np._core.umath._make_extobj(  # type: ignore[attr-defined]
+                divide="raise", over="raise", invalid="raise"
+            )
         _strict = state, raising
     return _variable.set(raising)
 
 
+def ignore_flags() -> Any:
+    """Makes NumPy ignore floating-point flags; ``reset`` takes the result and restores the state."""
+    return _variable.set(_ignoring)
+
+
+_ignoring: object = np._core.umath._make_extobj(all="ignore")  # type: ignore[attr-defined]
 reset: Callable[[Any], None] = _variable.reset
 
 

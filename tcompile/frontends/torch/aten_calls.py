@@ -7,7 +7,6 @@ Why: convolutions, attention and whatever has no row run PyTorch's own kernels, 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, reduce
 from typing import Any
@@ -22,7 +21,6 @@ from tcompile.graph.ops.opaque import THREADED, Slot
 
 RUNNER = f"{__name__}.run_aten"
 THREADED.add(RUNNER)
-raised = threading.local()  # ``error``: what PyTorch raised last in a call, which a graph reports as its own
 
 
 class NoLowering(Exception):
@@ -129,11 +127,7 @@ def run_aten(name: str, strides: Sequence[Any], args: Sequence[Any], kwargs: Seq
     ndarray or tuple of ndarray
         The memory of the results that are tensors.
     """
-    try:
-        made = operation(name)(*map(_tensor, args), **{key: _tensor(value) for key, value in kwargs})
-    except Exception as error:
-        raised.error = error
-        raise
+    made = operation(name)(*map(_tensor, args), **{key: _tensor(value) for key, value in kwargs})
     if made is None:
         return np.ones((), bool)
     if isinstance(made, torch.Tensor):
@@ -152,9 +146,9 @@ def _tensor(value: Any) -> Any:
 
 def _array(tensor: torch.Tensor, strides: Sequence[int]) -> Any:
     if tensor.stride() != strides:  # the fake result promised another memory order
-        copy = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype)
+        copy = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device="cpu")
         tensor = copy.copy_(tensor)
     return tensor.numpy(force=True)
 
 
-__all__ = ["RUNNER", "NoLowering", "append_call", "nodes_in", "operation", "raised", "run_aten"]
+__all__ = ["RUNNER", "NoLowering", "append_call", "nodes_in", "operation", "run_aten"]

@@ -22,7 +22,7 @@ _UNARY_FLOATS = {
     "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
     "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "sqrt": "sqrt",
 }  # fmt: skip
-_UNARY_SAME = {"neg": "negative", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round", "sign": "sign"}
+_UNARY_SAME = {"neg": "negative", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round"}
 _COMPARISONS = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
 }  # fmt: skip
@@ -93,6 +93,15 @@ def _as_bool(b: Builder, x: Operand) -> Node:
     """Whether elements are not zero."""
     assert isinstance(x, Node)
     return x if x.tensor.dtype == BOOL else b.op("not_equal", x, b.cast(0, x.tensor.dtype))
+
+
+@lowering("aten.sign.default")
+def sign(b: Builder, x: Node) -> Node:
+    """The sign; that of a NaN is 0."""
+    if kind_of(x.tensor.dtype) not in "if":
+        raise NoLowering("booleans, unsigned or complex numbers")
+    made = b.op("sign", x)
+    return made if kind_of(x.tensor.dtype) == "i" else b.op("where", b.op("isnan", x), b.node(0.0, b.dtype), made)
 
 
 @lowering("aten.add.Tensor", "aten.add.Scalar")
@@ -234,9 +243,19 @@ def _extreme(b: Builder, name: str, x: Operand, y: Operand) -> Node:
     return b.pointwise(name, x, y, dtype=b.dtype)
 
 
-@lowering("aten.clamp.default", "aten.clamp.Tensor", "aten.hardtanh.default")
+@lowering("aten.hardtanh.default")
+def hardtanh(b: Builder, x: Node, low: Operand = -1, high: Operand = 1) -> Node:
+    """``x`` between two bounds."""
+    return _between(b, x, low, high)
+
+
+@lowering("aten.clamp.default", "aten.clamp.Tensor")
 def clamp(b: Builder, x: Node, low: Operand | None = None, high: Operand | None = None) -> Node:
     """``x`` between two bounds, either of which may be missing; the upper one wins."""
+    return _between(b, x, low, high)
+
+
+def _between(b: Builder, x: Node, low: Operand | None, high: Operand | None) -> Node:
     if kind_of(b.dtype) not in "iuf":
         raise NoLowering("booleans")
     node = b.cast(x, b.dtype)
@@ -514,8 +533,8 @@ def _cast(b: Builder, x: Node, dtype: DType) -> Node:
     source, target = kind_of(x.tensor.dtype), kind_of(dtype)
     if source == "c" and target != "c":
         raise NoLowering("a cast from complex to real numbers")
-    if source == "f" and target in "iu" and dtype.itemsize < 4:
-        raise NoLowering("a cast of floats to short integers")
+    if source == "f" and target in "iu":
+        raise NoLowering("a cast of floats to integers: of a NaN or a large one, kernels leave it to NumPy")
     found = b.cast(x, dtype)
     assert isinstance(found, Node)
     return found

@@ -1,6 +1,6 @@
 """From PyTorch's graph of ATen operations to a graph of ours.
 
-Input: an FX graph with fake results, functional but for nothing, and the values of its symbols.
+Input: an FX graph with fake results, which writes to its arguments at its end alone, and the values of its symbols.
 Output: a ``Graph`` over arrays, and what becomes of its outputs; or ``Refused``.
 Why: PyTorch has captured, functionalised and differentiated; what is left is to compile.
 
@@ -13,7 +13,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -39,11 +39,23 @@ class Refused(Exception):
     """A graph that is not converted; PyTorch runs it. The text says why."""
 
 
+Shown: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, and how many places on
+
+
 @dataclass(frozen=True)
 class Given:
-    """The argument at a position."""
+    """The argument at a position, or a view of it."""
 
     position: int
+    view: Shown | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """A view of another result, which has this number."""
+
+    result: int
+    view: Shown
 
 
 @dataclass
@@ -52,16 +64,16 @@ class Converted:
 
     ``inputs`` are the positions of the tensors among the arguments; others are numbers, which are constants in the
     graph. ``constants`` are further inputs, after these. ``outputs`` are, for each result, the position among the
-    graph's outputs; a ``Given`` for an argument that is returned itself, so that autograd sees writes to it; or a
-    function that makes what is no array: a number, or a tensor without elements, whose strides arrays do not keep.
-    ``written`` are pairs of a further output's position among the graph's outputs, and the number of the input that
-    gets it. ``draws``: random numbers are drawn in it.
+    graph's outputs; ``Given`` for an argument or ``Part`` for a view of another result, so that autograd sees writes to
+    them; or a function that makes what is no array: a number, or a tensor without elements, whose strides arrays do not
+    keep. ``written`` are pairs of a further output's position among the graph's outputs, and the number of the input
+    that gets it. ``draws``: random numbers are drawn in it.
     """
 
     graph: Graph
     inputs: list[int]
     constants: list[np.ndarray[Any, Any]]
-    outputs: list[int | Given | Callable[[], Any]]
+    outputs: list[int | Given | Part | Callable[[], Any]]
     written: list[tuple[int, int]]
     draws: bool
 
@@ -101,7 +113,7 @@ def convert(module: GraphModule, symbols: Mapping[Any, int], name: str = "graph"
     Parameters
     ----------
     module : GraphModule
-        A graph of ATen operations without mutation, whose nodes have fake values.
+        A graph of ATen operations, whose nodes have fake values. It writes to nothing but its arguments, at the end.
     symbols : mapping
         The values of its symbols.
     name : str
@@ -126,7 +138,7 @@ class _Conversion:
         self.graph = Graph(name)
         self.values: dict[FxNode, Any] = {}
         self.fakes: dict[Node, torch.Tensor] = {}
-        self.copies: set[FxNode] = set()  # nodes that promise memory of their own and have got their operand's
+        self.owners = _owners(module)
         self.writes: dict[FxNode, Node] = {}  # what arguments are to hold at the end
         self.checks: list[Node] = []  # operations that may raise, and give nothing
         self.last_draw: Node | None = None
@@ -244,9 +256,9 @@ class _Conversion:
         except (NoLowering, GraphError):
             del self.graph.nodes[before:]
             made = self._aten(node, name, args, kwargs, expected, is_draw)
+        if node in self.owners and isinstance(made, Node) and self._shares(made, args):
+            made = self._ordered(made, type_of_tensor(expected))
         self._remember(made, expected)
-        if name not in shapes.VIEWS and self._shares(made, args):
-            self.copies.add(node)
         return made
 
     def _check_effect(self, node: FxNode, target: Any, args: tuple[Any, ...]) -> None:
@@ -264,8 +276,13 @@ class _Conversion:
         if not isinstance(target, FxNode) or target.op != "placeholder":
             raise Refused("a write to something else than an argument")
         base, value = self.values[target], self.value(source)
-        fake = self.fakes[base]
-        made = LOWERINGS["aten.copy.default"](Builder(self.graph, fake, self.fakes, location_of(node)), base, value)
+        fake, whole = self.fakes[base], target.meta["val"]
+        if whole.is_conj() or whole.is_neg():
+            raise Refused("a write to a conjugate that PyTorch has left for later")
+        try:
+            made = LOWERINGS["aten.copy.default"](Builder(self.graph, fake, self.fakes, location_of(node)), base, value)
+        except NoLowering as error:
+            raise Refused(str(error)) from None
         assert isinstance(made, Node)
         self.writes[target] = ops.apply(self.graph, "assign", base, made, path=())
         return made
@@ -290,7 +307,7 @@ class _Conversion:
     def _aten(self, node: FxNode, name: str, args: Any, kwargs: Any, expected: Any, is_draw: bool) -> Any:
         """A call of PyTorch's own kernel."""
         if name in _BY_STRIDES:
-            args, kwargs = self._as_in_pytorch(args), self._as_in_pytorch(kwargs)
+            args = self._by_strides(node, args)
         try:
             made = append_call(self.graph, name, args, kwargs, expected, location_of(node), is_draw, self.last_draw)
         except NoLowering as error:
@@ -299,35 +316,48 @@ class _Conversion:
             self.made.draws, self.last_draw = True, nodes_in(made)[0]
         return made
 
-    def _as_in_pytorch(self, value: Any) -> Any:
-        """Arguments with the strides that their fakes have."""
-        if isinstance(value, Node):
-            return self._with_strides(value, self.fakes[value])
-        if isinstance(value, tuple):
-            return tuple(map(self._as_in_pytorch, value))
-        return {key: self._as_in_pytorch(item) for key, item in value.items()} if isinstance(value, dict) else value
+    def _by_strides(self, node: FxNode, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments of an operation that looks at memory: the operand with PyTorch's strides, offsets in its array.
+
+        Raises Refused where it looks at memory outside of the operand.
+        """
+        whole = node.args[0]
+        assert isinstance(whole, FxNode)
+        value = whole.meta["val"]
+        fake, begin = self.fake(value), self.concrete(value.storage_offset())
+        args = (self._with_strides(args[0], fake), *args[1:])
+        number = {"aten.as_strided.default": 1, "aten.as_strided_scatter.default": 2}.get(str(node.target))
+        if number is None:
+            return args
+        size, strides, offset = (*args[number:], None)[:3]
+        offset = 0 if offset is None else offset - begin
+        if offset < 0 or _extent(size, strides) + offset > _extent(fake.shape, fake.stride()):
+            raise Refused("as_strided shows memory beside its operand")
+        return (*args[:number], size, strides, offset)
 
     # -- outputs ---------------------------------------------------------------------------------------------------
     def _outputs(self, node: FxNode) -> None:
         results = node.args[0]
-        for item in results if isinstance(results, tuple | list) else (results,):
+        items = list(results if isinstance(results, tuple | list) else (results,))
+        known: dict[Node, int] = {}
+        for item in items:
             if not isinstance(item, FxNode) or not isinstance(self.values[item], Node):
                 self.made.outputs.append(partial(_same, self.value(item)))
                 continue
             made: Node = self.values[item]
             fake = self.fake(item.meta["val"])
-            if item.op == "placeholder" and item not in self.writes:
-                self.made.outputs.append(Given(self.made.inputs[self.graph.inputs.index(made)]))
-                continue
-            if not fake.numel():
-                empty = partial(torch.empty_strided, tuple(fake.shape), tuple(fake.stride()), dtype=fake.dtype)
-                self.made.outputs.append(empty)
-                continue
-            if self._is_copy(item):
-                made = self._ordered(made, type_of_tensor(fake))
-            made = self._with_strides(made, fake)
-            self.made.outputs.append(len(self.graph.outputs))
-            self.graph.outputs.append(made)
+            shared = self._shared(item, items)
+            if shared is not None:
+                self.made.outputs.append(shared)
+            elif not fake.numel():
+                sizes, strides = tuple(fake.shape), tuple(fake.stride())
+                self.made.outputs.append(partial(torch.empty_strided, sizes, strides, dtype=fake.dtype, device="cpu"))
+            else:
+                made = self._with_strides(made, fake)
+                if made not in known:
+                    known[made] = len(self.graph.outputs)
+                    self.graph.outputs.append(made)
+                self.made.outputs.append(known[made])
         for target, held in self.writes.items():
             number = self.graph.inputs.index(self.values[target])
             self.graph.updates[len(self.graph.outputs)] = number
@@ -335,16 +365,25 @@ class _Conversion:
             self.graph.outputs.append(held)
         self.graph.outputs += self.checks  # nobody reads them, but they run
 
-    def _is_copy(self, node: FxNode) -> bool:
-        """Whether a node, or what it is a view of, promises memory of its own and has none yet."""
-        while True:
-            if node in self.copies:
-                return True
-            if node.target is not operator.getitem and str(node.target) not in shapes.VIEWS:
-                return False
-            source = node.args[0]
-            assert isinstance(source, FxNode)
-            node = source
+    def _shared(self, node: FxNode, items: list[Any]) -> Given | Part | None:
+        """How a result is an argument, or a view of one or of another result; None where it is none."""
+        whole = root_of(node)
+        is_argument = whole.op == "placeholder" and isinstance(self.values[whole], Node)
+        if node is whole:
+            return Given(self._position(node)) if is_argument else None
+        value, base = node.meta["val"], whole.meta["val"]
+        if not isinstance(base, torch.Tensor) or not value.numel():
+            return None
+        if value.dtype != base.dtype or value.is_conj() != base.is_conj() or value.is_neg() != base.is_neg():
+            return None
+        sizes, strides = self.concrete(tuple(value.shape)), self.concrete(tuple(value.stride()))
+        view = sizes, strides, self.concrete(value.storage_offset()) - self.concrete(base.storage_offset())
+        if is_argument:
+            return Given(self._position(whole), view)
+        return Part(items.index(whole), view) if whole in items else None
+
+    def _position(self, node: FxNode) -> int:
+        return self.made.inputs[self.graph.inputs.index(self.values[node])]
 
     def _ordered(self, node: Node, type: TensorType) -> Node:
         axes = type.layout.order if type.layout.dense else tuple(range(type.ndim))
@@ -371,6 +410,31 @@ def _same(value: Any) -> Any:
     return value
 
 
+def _extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
+    """How many places in memory a tensor spans."""
+    return 1 + sum((n - 1) * step for n, step in zip(sizes, strides, strict=True)) if all(sizes) else 0
+
+
+def _is_view(node: FxNode) -> bool:
+    """Whether a node's result is memory of its first operand's."""
+    return node.target is operator.getitem or bool(getattr(node.target, "is_view", False))
+
+
+def root_of(node: FxNode) -> FxNode:
+    """What a node is a view of."""
+    while node.op == "call_function" and _is_view(node):
+        source = node.args[0]
+        assert isinstance(source, FxNode)
+        node = source
+    return node
+
+
+def _owners(module: GraphModule) -> set[FxNode]:
+    """The nodes whose memory the graph's results are: they may not share it with their operands."""
+    (output,) = (node for node in module.graph.nodes if node.op == "output")
+    return {root_of(node) for node in output.all_input_nodes}
+
+
 def _root(node: Node) -> Node:
     """What a node is a view of."""
     while node.op.kind == "view":
@@ -378,4 +442,4 @@ def _root(node: Node) -> Node:
     return node
 
 
-__all__ = ["Converted", "Given", "Refused", "convert", "draws", "location_of", "symbols_of"]
+__all__ = ["Converted", "Given", "Part", "Refused", "convert", "draws", "location_of", "symbols_of"]

@@ -105,6 +105,8 @@ class Builder:
             if isinstance(value, complex):
                 raise NoLowering("a complex number beside real tensors")
             return bool(value) if kind == "b" else float(cast("Any", value)) if kind == "f" else int(cast("Any", value))
+        if kind_of(value.tensor.dtype) == "c" and kind_of(dtype) != "c":
+            raise NoLowering("complex numbers as real ones")
         return value if value.tensor.dtype == dtype else self.op("astype", value, dtype=str(dtype))
 
     def node(self, value: Operand, dtype: DType) -> Node:

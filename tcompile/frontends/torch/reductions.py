@@ -17,7 +17,7 @@ from tcompile.frontends.torch.elementwise import _as_bool
 from tcompile.frontends.torch.lowering import Builder, NoLowering, computing, lowering, sizes
 from tcompile.frontends.torch.tensors import DTYPES
 from tcompile.graph import Node
-from tcompile.graph.dtypes import DType, kind_of
+from tcompile.graph.dtypes import FLOAT64, DType, kind_of
 
 Axes = Sequence[int] | int | None
 
@@ -85,16 +85,23 @@ def _extreme(b: Builder, name: str, x: Node, dim: Axes, keepdim: bool) -> Node:
     return _reduced(b, name, x, dim, keepdim, empty=False)
 
 
+def _some(dim: Axes) -> Axes:
+    """The axes; raises NoLowering for none, which means none here."""
+    if dim is not None and not isinstance(dim, int) and not len(dim):
+        raise NoLowering("no axes")
+    return dim
+
+
 @lowering("aten.any.default", "aten.any.dim", "aten.any.dims")
 def any_(b: Builder, x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     """Whether one is not zero."""
-    return b.result(_reduced(b, "any", _as_bool(b, x), dim, keepdim))
+    return b.result(_reduced(b, "any", _as_bool(b, x), _some(dim), keepdim))
 
 
 @lowering("aten.all.default", "aten.all.dim", "aten.all.dims")
 def all_(b: Builder, x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     """Whether none is zero."""
-    return b.result(_reduced(b, "all", _as_bool(b, x), dim, keepdim))
+    return b.result(_reduced(b, "all", _as_bool(b, x), _some(dim), keepdim))
 
 
 @lowering("aten.prod.default", "aten.prod.dim_int")
@@ -171,4 +178,5 @@ def _scan(b: Builder, name: str, x: Node, dim: int, dtype: torch.dtype | None) -
     wide = DTYPES[dtype] if dtype is not None else b.dtype
     if not x.tensor.ndim or kind_of(wide) not in "iuf" or wide.itemsize < 4:
         raise NoLowering("a scan in half precision")
-    return b.op(name, b.node(x, wide), axis=dim % x.tensor.ndim)
+    summed = FLOAT64 if kind_of(wide) == "f" else wide  # PyTorch adds up floats in double precision
+    return b.result(b.op(name, b.node(x, summed), axis=dim % x.tensor.ndim))

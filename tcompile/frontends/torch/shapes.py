@@ -7,23 +7,15 @@ Why: a view costs nothing in a kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from tcompile.errors import GraphError
-from tcompile.frontends.torch.lowering import Builder, NoLowering, Row, lowering, sizes
+from tcompile.frontends.torch.lowering import Builder, NoLowering, lowering, sizes
 from tcompile.graph import Node
 
-VIEWS: set[str] = set()  # the rows whose result shares memory with their first operand
 
-
-def view(*names: str) -> Callable[[Row], Row]:
-    """``lowering`` for views."""
-    VIEWS.update(names)
-    return lowering(*names)
-
-
-@view("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default")
+@lowering("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default")
 def reshape(b: Builder, x: Node, size: Any) -> Node:
     """The same elements in another shape."""
     if x.tensor.shape == b.shape:
@@ -34,13 +26,13 @@ def reshape(b: Builder, x: Node, size: Any) -> Node:
         return b.op("reshape", b.op("ordered", x, axes=tuple(range(x.tensor.ndim))), shape=b.shape)
 
 
-@view("aten.permute.default")
+@lowering("aten.permute.default")
 def permute(b: Builder, x: Node, dims: Sequence[int]) -> Node:
     """The axes in another order."""
     return b.op("permute_dims", x, axes=tuple(d % x.tensor.ndim for d in dims))
 
 
-@view("aten.transpose.int")
+@lowering("aten.transpose.int")
 def transpose(b: Builder, x: Node, one: int, other: int) -> Node:
     """Two axes exchanged."""
     axes = list(range(x.tensor.ndim))
@@ -49,31 +41,31 @@ def transpose(b: Builder, x: Node, one: int, other: int) -> Node:
     return b.op("permute_dims", x, axes=tuple(axes))
 
 
-@view("aten.t.default")
+@lowering("aten.t.default")
 def t(b: Builder, x: Node) -> Node:
     """A matrix transposed."""
     return x if x.tensor.ndim < 2 else b.op("permute_dims", x, axes=(1, 0))
 
 
-@view("aten.expand.default")
+@lowering("aten.expand.default")
 def expand(b: Builder, x: Node, size: Any, *, implicit: bool = False) -> Node:
     """Broadcast to a shape."""
     return x if x.tensor.shape == b.shape else b.op("broadcast_to", x, shape=b.shape)
 
 
-@view("aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
+@lowering("aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
 def squeeze(b: Builder, x: Node, dim: Any = None) -> Node:
     """Without axes of size one."""
     return x if x.tensor.shape == b.shape else b.op("reshape", x, shape=b.shape)
 
 
-@view("aten.unsqueeze.default")
+@lowering("aten.unsqueeze.default")
 def unsqueeze(b: Builder, x: Node, dim: int) -> Node:
     """With another axis of size one."""
     return b.op("expand_dims", x, axis=dim % (x.tensor.ndim + 1))
 
 
-@view("aten.slice.Tensor")
+@lowering("aten.slice.Tensor")
 def slice_(b: Builder, x: Node, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1) -> Node:
     """A slice along an axis."""
     axis = dim % x.tensor.ndim
@@ -87,14 +79,14 @@ def _key(x: Node, axis: int, item: Any) -> tuple[Any, ...]:
     return (*(slice(None) for _ in range(axis)), item, *(slice(None) for _ in range(axis + 1, x.tensor.ndim)))
 
 
-@view("aten.select.int")
+@lowering("aten.select.int")
 def select(b: Builder, x: Node, dim: int, index: int) -> Node:
     """One place along an axis."""
     axis = dim % x.tensor.ndim
     return b.op("index", x, key=_key(x, axis, index % sizes(x)[axis]))
 
 
-@view("aten.split.Tensor", "aten.split_with_sizes.default")
+@lowering("aten.split.Tensor", "aten.split_with_sizes.default")
 def split(b: Builder, x: Node, sizes: Any, dim: int = 0) -> tuple[Node, ...]:
     """Consecutive parts along an axis."""
     axis, begin, parts = dim % x.tensor.ndim, 0, []
@@ -105,14 +97,14 @@ def split(b: Builder, x: Node, sizes: Any, dim: int = 0) -> tuple[Node, ...]:
     return tuple(parts)
 
 
-@view("aten.unbind.int")
+@lowering("aten.unbind.int")
 def unbind(b: Builder, x: Node, dim: int = 0) -> tuple[Node, ...]:
     """Each place along an axis."""
     axis = dim % x.tensor.ndim
     return tuple(b.op("index", x, key=_key(x, axis, i)) for i in range(len(b.expected)))
 
 
-@view("aten.alias.default", "aten.detach.default", "aten.lift_fresh_copy.default")
+@lowering("aten.alias.default", "aten.detach.default", "aten.lift_fresh_copy.default")
 def alias(b: Builder, x: Node) -> Node:
     """The same tensor."""
     return x
