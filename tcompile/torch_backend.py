@@ -141,7 +141,7 @@ def _compile(module: GraphModule, example_inputs: Sequence[Any], *, settings: Ma
     where = next((place for node in module.graph.nodes if (place := location_of(node)) is not None), None)
     number = next(_numbers)
     label = f"{kind} {number}" if where is None else f"{where.function} ({kind} {number})"
-    compiled = CompiledModule(module, settings, f"{kind}_{number}", label)
+    compiled = CompiledModule(module, settings, f"{kind}_{number}", label, kind == "backward")
     if not compiled.symbolic:
         compiled.prepare({})
     return compiled
@@ -161,12 +161,15 @@ class CompiledModule:
     ``refused`` is why there is none, where PyTorch runs the graph.
     """
 
-    def __init__(self, module: GraphModule, settings: Mapping[str, Any], name: str, label: str) -> None:
+    def __init__(
+        self, module: GraphModule, settings: Mapping[str, Any], name: str, label: str, is_backward: bool
+    ) -> None:
         self._boxed_call = True  # says to AOTAutograd: pass a list, which may be emptied
         self.module = module
         self.settings = settings
         self.name = name
         self.label = label
+        self.is_backward = is_backward
         self.programs: dict[tuple[int, ...], _Program] = {}
         self.refused: str | None = None
         self.symbolic = _has_symbols(module)
@@ -269,7 +272,7 @@ class _Program:
         converted, positions = self.converted, set(self.converted.inputs)
         names: dict[str, Any] = {
             "run": self.run, "tensor_of": tensor_of, "as_array": as_array, "plainly": self._plainly,
-            "ignore_flags": ignore_flags, "reset": reset, "get_rng_state": torch.get_rng_state,
+            "ignore_flags": ignore_flags, "reset": reset, "restrided": _restrided, "get_rng_state": torch.get_rng_state,
         }  # fmt: skip
         constants = {f"constant_{i}": array for i, array in enumerate(converted.constants)}
         names |= constants
@@ -278,7 +281,10 @@ class _Program:
         lines = ["def program(args):", *([f"    {tensors}= args"] if tensors else [])]
         lines += ["    given = list(args)", "    args.clear()"]
         lines.append(f"    drawn = {'get_rng_state()' if converted.draws else 'None'}")
-        lines += [f"    a{n} = t{p}.numpy(force=True)" for n, p in enumerate(converted.inputs)]
+        for n, p in enumerate(converted.inputs):
+            if self.owner.is_backward:
+                lines += self._check_of_strides(n, f"t{p}")
+            lines.append(f"    a{n} = t{p}.numpy(force=True)")
         inputs = [*(f"a{n}" for n in range(len(converted.inputs))), *constants]
         lines += ["    token = ignore_flags()", "    try:", f"        o = run({', '.join(inputs)})"]
         lines += ["    except Exception:", "        o = None", "    finally:", "        reset(token)"]
@@ -289,6 +295,17 @@ class _Program:
         exec("\n".join(lines), names)
         made: Callable[[list[Any]], list[Any]] = names["program"]
         return made
+
+    def _check_of_strides(self, number: int, tensor: str) -> list[str]:
+        """The lines that copy a tensor whose strides are not those of the graph.
+
+        PyTorch guards those of a forward graph. A backward graph gets what the forward one saved, by PyTorch itself
+        where it ran that.
+        """
+        sizes, strides = self.graph.inputs[number].tensor.shape, self.converted.strides[number]
+        pairs = list(enumerate(zip(sizes, strides, strict=True)))
+        differs = " or ".join(f"{tensor}.stride({axis}) != {step}" for axis, (size, step) in pairs if size != 1)
+        return [f"    if {differs}:", f"        {tensor} = restrided({tensor}, {strides})"] if differs else []
 
     def _results(self, names: dict[str, Any]) -> list[str]:
         """The lines that make the results: one tensor for each array, and views of tensors that others see, too."""
@@ -314,6 +331,12 @@ class _Program:
         if drawn is not None:
             torch.set_rng_state(drawn)
         return list(self.owner.module(*given))
+
+
+def _restrided(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
+    """The same elements with other strides."""
+    made = torch.empty_strided(tensor.shape, strides, dtype=tensor.dtype, device="cpu")
+    return made.copy_(tensor.detach())
 
 
 def _view(tensor: str, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int) -> str:

@@ -150,3 +150,20 @@ def test_numpys_error_state_does_not_matter(errors: Any) -> None:
     with np.errstate(all=errors):
         assert call(torch.zeros(2)).isinf().all()
         assert np.geterr()["under"] == errors
+
+
+def test_saved_tensors_with_other_strides() -> None:
+    """PyTorch runs the forward graph of a tensor in bfloat16, and what it saves may lie in another order."""
+    x = torch.randn(4, 3, requires_grad=True)
+
+    def f(x: torch.Tensor) -> torch.Tensor:
+        return (x.t().exp() * x.bfloat16().float().t()).sum()
+
+    (want,) = torch.autograd.grad(f(x), x)
+    (got,) = torch.autograd.grad(compiled(f)(x), x)
+    torch.testing.assert_close(got, want)
+
+    from tcompile.torch_backend import _restrided
+
+    turned = _restrided(x, (1, 4))
+    assert turned.stride() == (1, 4) and torch.equal(turned, x)

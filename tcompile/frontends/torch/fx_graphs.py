@@ -62,16 +62,17 @@ class Part:
 class Converted:
     """A graph, with its calling convention.
 
-    ``inputs`` are the positions of the tensors among the arguments; others are numbers, which are constants in the
-    graph. ``constants`` are further inputs, after these. ``outputs`` are, for each result, the position among the
-    graph's outputs; ``Given`` for an argument or ``Part`` for a view of another result, so that autograd sees writes to
-    them; or a function that makes what is no array: a number, or a tensor without elements, whose strides arrays do not
-    keep. ``written`` are pairs of a further output's position among the graph's outputs, and the number of the input
-    that gets it. ``draws``: random numbers are drawn in it.
+    ``inputs`` are the positions of the tensors among the arguments, ``strides`` the strides that kernels rely on; other
+    arguments are numbers, which are constants in the graph. ``constants`` are further inputs, after these. ``outputs``
+    are, for each result, the position among the graph's outputs; ``Given`` for an argument or ``Part`` for a view of
+    another result, so that autograd sees writes to them; or a function that makes what is no array: a number, or a
+    tensor without elements, whose strides arrays do not keep. ``written`` are pairs of a further output's position
+    among the graph's outputs, and the number of the input that gets it. ``draws``: random numbers are drawn in it.
     """
 
     graph: Graph
     inputs: list[int]
+    strides: list[tuple[int, ...]]
     constants: list[np.ndarray[Any, Any]]
     outputs: list[int | Given | Part | Callable[[], Any]]
     written: list[tuple[int, int]]
@@ -142,7 +143,7 @@ class _Conversion:
         self.writes: dict[FxNode, Node] = {}  # what arguments are to hold at the end
         self.checks: list[Node] = []  # operations that may raise, and give nothing
         self.last_draw: Node | None = None
-        self.made = Converted(self.graph, [], [], [], [], False)
+        self.made = Converted(self.graph, [], [], [], [], [], False)
 
     def run(self) -> Converted:
         position, held = 0, []
@@ -210,6 +211,7 @@ class _Conversion:
         made = self.values[node] = self.graph.input(node.name, type_of_tensor(fake))
         self.fakes[made] = fake
         self.made.inputs.append(position)
+        self.made.strides.append(tuple(fake.stride()))
 
     def _constant(self, node: FxNode) -> np.ndarray[Any, Any]:
         held: Any = self.module
