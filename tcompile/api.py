@@ -233,7 +233,7 @@ def compile_with(fn: Any, settings: CompileSettings, disable: bool = False) -> A
         return types.MethodType(inner, fn.__self__) if inner is not fn.__func__ else fn
     if kind is functools.partial:
         return functools.partial(compile_with(fn.func, settings), *fn.args, **fn.keywords)
-    if (torch := sys.modules.get("torch.nn")) is not None and issubclass(kind, torch.Module):
+    if (nn := sys.modules.get("torch.nn")) is not None and issubclass(kind, nn.Module):
         from tcompile.torch_backend import compile_module  # imported late: only PyTorch's users have it
 
         return compile_module(fn, settings)

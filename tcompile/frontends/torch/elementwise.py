@@ -403,19 +403,19 @@ def bitwise_not(b: Builder, x: Node) -> Node:
 @lowering("aten.isnan.default")
 def isnan(b: Builder, x: Node) -> Node:
     """Whether elements are NaN."""
-    return _of_floats(b, "isnan", x, False)
+    return _of_floats(b, "isnan", x)
 
 
 @lowering("aten.isinf.default")
 def isinf(b: Builder, x: Node) -> Node:
     """Whether elements are infinite."""
-    return _of_floats(b, "isinf", x, False)
+    return _of_floats(b, "isinf", x)
 
 
-def _of_floats(b: Builder, name: str, x: Node, otherwise: bool) -> Node:
+def _of_floats(b: Builder, name: str, x: Node) -> Node:
     if kind_of(x.tensor.dtype) == "c":
         raise NoLowering("complex numbers")
-    return b.op(name, x) if kind_of(x.tensor.dtype) == "f" else b.full(b.shape, otherwise, BOOL)
+    return b.op(name, x) if kind_of(x.tensor.dtype) == "f" else b.full(b.shape, False, BOOL)
 
 
 @lowering("aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf")

@@ -86,15 +86,9 @@ class Builder:
         return tuple(self.expected.shape)
 
     def promoted(self, *values: Operand) -> DType:
-        """The dtype in which PyTorch combines tensors and numbers."""
+        """The dtype in which PyTorch combines one or two tensors or numbers."""
         fakes = [self.fakes[value] if isinstance(value, Node) else value for value in values]
-        if len(fakes) == 1:
-            assert isinstance(fakes[0], torch.Tensor)
-            return DTYPES[fakes[0].dtype]
-        found = torch.result_type(fakes[0], fakes[1])
-        for fake in fakes[2:]:
-            found = torch.promote_types(found, torch.result_type(fake, torch.empty(0, dtype=found)))
-        return DTYPES[found]
+        return DTYPES[torch.result_type(fakes[0], fakes[-1])]
 
     def cast(self, value: Operand, dtype: DType) -> Operand:
         """A tensor or number in another dtype."""
