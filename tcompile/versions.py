@@ -1,4 +1,4 @@
-"""The oldest supported versions of Python, NumPy and llvmlite.
+"""The oldest supported versions of Python, NumPy, llvmlite and PyTorch.
 
 Input: the running Python, and the versions of packages.
 Output: a sentence if something is too old.
@@ -15,6 +15,7 @@ from functools import lru_cache
 PYTHON = (3, 11)
 NUMPY = (2, 1)
 LLVMLITE = (0, 45)
+TORCH = (2, 13)
 
 
 def dotted(version: Iterable[object]) -> str:

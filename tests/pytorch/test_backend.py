@@ -2,7 +2,7 @@
 
 Input: small functions and modules.
 Output: what eager PyTorch gives.
-Why: whoever adds a row to the table, or changes how graphs are converted, sees at once what no longer agrees.
+Why: a change of the table or of the conversion must keep the results of eager mode.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -24,6 +25,9 @@ from tcompile.errors import InvalidArgument
 from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.torch_backend import torch_backend
+
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def compiled(function: Any, **settings: Any) -> Any:
@@ -374,6 +378,28 @@ def test_compile_takes_modules() -> None:
         tcompile.compile(plain, backend=lambda graph, inputs: graph)
 
 
+def test_an_older_pytorch_is_refused_in_one_line() -> None:
+    program = """
+import torch
+torch.__version__ = "2.5.1"
+try:
+    import tcompile.torch_backend
+except ImportError as error:
+    print(error)
+"""
+    said = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout
+    assert said == ("tcompile compiles for PyTorch 2.13 or later, and this is 2.5.1: pip install --upgrade torch\n")
+
+
+def test_the_graph_is_logged(capsys: pytest.CaptureFixture[str]) -> None:
+    tcompile.set_logs(graph_code=True)
+    try:
+        compiled(lambda x: torch.sin(x) * 2)(torch.ones(3))
+    finally:
+        tcompile.set_logs()
+    assert "xp.sin" in "".join(capsys.readouterr())
+
+
 def test_without_a_compiler_by_its_name() -> None:
     """The entry point is found by name, nothing imports PyTorch before the user has, and no compiler is called."""
     program = """
@@ -389,3 +415,10 @@ assert torch.allclose(f(x), torch.sin(x) * 2 + 1)
 """
     environment = {**os.environ, "PATH": "", "CC": "", "CXX": ""}
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
+
+
+def test_the_benchmark_writes_its_page(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "benchmarks.torch_models", "--only", "tiny", "--without-inductor"]
+    subprocess.run([*command, "--out", str(tmp_path)], check=True, cwd=ROOT, capture_output=True)
+    (page,) = tmp_path.glob("*.md")
+    assert page.read_text(encoding="utf-8").count("| tiny, 4 to 4 |") == 1

@@ -48,7 +48,7 @@ def append_call(
     args, kwargs
         The arguments, with nodes for tensors.
     expected
-        The fake result: a tensor, or a tuple of tensors and of what is none.
+        The fake result: a tensor, a tuple of tensors and other values, or None for a check.
     location : Location, optional
         The user's line.
     is_draw : bool
@@ -57,8 +57,8 @@ def append_call(
     Returns
     -------
     Node or tuple
-        The result; a tuple holds what is no tensor as it is. Where an operation checks something and gives no result,
-        a boolean stands for that it has run.
+        The result; items of a tuple that are not tensors are returned unchanged. A check, which has no result, gives a
+        boolean node.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def append_call(
     if expected is None:
         types = [TensorType(BOOL, ())]
     if not types:
-        raise NoLowering(f"{name} gives no tensor")
+        raise NoLowering(f"{name} returns no tensor")
     strides = tuple(tuple(fake.stride()) if isinstance(fake, torch.Tensor) else None for fake in results)
     call: list[Any] = [name, strides, template(tuple(args)), tuple((key, template(v)) for key, v in kwargs.items())]
     if is_draw and after is not None:
@@ -116,7 +116,7 @@ def run_aten(name: str, strides: Sequence[Any], args: Sequence[Any], kwargs: Seq
     name : str
         The operation, with its overload.
     strides : sequence
-        For each result its strides in elements, or None for one that is no tensor.
+        For each result its strides in elements, or None where it is not a tensor.
     args, kwargs : sequence
         The arguments, and pairs of names and arguments; arrays are tensors' memory.
     after

@@ -28,9 +28,9 @@ def _product(b: Builder, x: Node, y: Node) -> Node:
     return b.op("matmul", x, y)
 
 
-@lowering("aten.mm.default", "aten.bmm.default", "aten.mv.default", "aten.dot.default")
+@lowering("aten.mm.default", "aten.bmm.default")
 def mm(b: Builder, x: Node, y: Node) -> Node:
-    """A product of matrices, of stacks of them, or of vectors."""
+    """A product of matrices, or of stacks of them."""
     return _product(b, x, y)
 
 

@@ -12,81 +12,96 @@ from typing import Any
 
 import torch
 
-from tcompile.frontends.torch.lowering import BOOL, Builder, NoLowering, computing, floating, lowering
+from tcompile.frontends.torch.lowering import BOOL, Builder, NoLowering, Row, computing, floating, lowering
 from tcompile.frontends.torch.tensors import DTYPES
 from tcompile.graph import Node, Operand
 from tcompile.graph.dtypes import FLOAT64, DType, kind_of
 
-_UNARY_FLOATS = {
-    "exp": "exp", "exp2": "exp2", "expm1": "expm1", "log": "log", "log1p": "log1p", "log2": "log2", "log10": "log10",
-    "sin": "sin", "cos": "cos", "tan": "tan", "asin": "asin", "acos": "acos", "atan": "atan", "sinh": "sinh",
-    "cosh": "cosh", "tanh": "tanh", "asinh": "asinh", "acosh": "acosh", "atanh": "atanh", "sqrt": "sqrt",
-}  # fmt: skip
-_UNARY_SAME = {"neg": "negative", "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "round"}
+# Operations that have the same name here, by the operands and the result that they have.
+_UNARY_FLOATS = (
+    "exp", "exp2", "expm1", "log", "log1p", "log2", "log10", "sin", "cos", "tan", "asin", "acos", "atan", "sinh",
+    "cosh", "tanh", "asinh", "acosh", "atanh", "sqrt",
+)  # fmt: skip
+_BINARY_FLOATS = ("atan2", "hypot", "nextafter")
+_LOGICAL = ("logical_and", "logical_or", "logical_xor")
+_BITWISE = ("bitwise_and", "bitwise_or", "bitwise_xor")
+_EXTREMES = ("maximum", "minimum", "fmax", "fmin")  # the first two: NaNs win; the others: numbers win
+_ROUNDING = ("floor", "ceil", "trunc", "round")
 _COMPARISONS = {
     "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal",
 }  # fmt: skip
-_LOGICAL = {"logical_and": "logical_and", "logical_or": "logical_or", "logical_xor": "logical_xor"}
-_BITWISE = {"bitwise_and": "bitwise_and", "bitwise_or": "bitwise_or", "bitwise_xor": "bitwise_xor"}
-_BINARY_FLOATS = {"atan2": "atan2", "hypot": "hypot", "copysign": "copysign", "nextafter": "nextafter"}
 
 
-def _add_rows() -> None:
-    """Adds the rows that differ in the operation alone."""
-
-    def unary_float(name: str) -> Any:
-        return lambda b, x: b.pointwise(name, x, dtype=floating(b))
-
-    def unary_same(name: str) -> Any:
-        def row(b: Builder, x: Node) -> Node:
-            if kind_of(x.tensor.dtype) in "biu" and name in ("floor", "ceil", "trunc", "round"):
-                return x
-            if kind_of(x.tensor.dtype) in "bc":
-                raise NoLowering(f"{name} of booleans or complex numbers")
-            return b.pointwise(name, x)
-
-        return row
-
-    def comparison(name: str) -> Any:
-        def row(b: Builder, x: Node, y: Operand) -> Node:
-            common = b.promoted(x, y)
-            if kind_of(common) == "c":
-                raise NoLowering("a comparison of complex numbers")
-            return b.pointwise(name, x, y, dtype=common)
-
-        return row
-
-    def logical(name: str) -> Any:
-        return lambda b, x, y: b.result(b.op(name, _as_bool(b, x), _as_bool(b, y)))
-
-    def bitwise(name: str) -> Any:
-        def row(b: Builder, x: Operand, y: Operand) -> Node:
-            common = b.promoted(x, y)
-            if common == BOOL:
-                return b.pointwise(name.replace("bitwise", "logical"), x, y)
-            return b.pointwise(name, x, y)
-
-        return row
-
-    def binary_float(name: str) -> Any:
-        return lambda b, x, y: b.pointwise(name, x, y, dtype=floating(b))
-
-    for aten, own in _UNARY_FLOATS.items():
-        lowering(f"aten.{aten}.default")(unary_float(own))
-    for aten, own in _UNARY_SAME.items():
-        lowering(f"aten.{aten}.default")(unary_same(own))
-    for aten, own in _COMPARISONS.items():
-        lowering(f"aten.{aten}.Tensor", f"aten.{aten}.Scalar")(comparison(own))
-    for aten, own in _LOGICAL.items():
-        lowering(f"aten.{aten}.default")(logical(own))
-    for aten, own in _BITWISE.items():
-        lowering(f"aten.{aten}.Tensor", f"aten.{aten}.Scalar")(bitwise(own))
-    for aten, own in _BINARY_FLOATS.items():
-        overloads = ("Tensor", "Scalar") if aten == "copysign" else ("default",)
-        lowering(*(f"aten.{aten}.{overload}" for overload in overloads))(binary_float(own))
+def _unary_float(name: str) -> Row:
+    return lambda b, x: b.pointwise(name, x, dtype=floating(b))
 
 
-_add_rows()
+def _binary_float(name: str) -> Row:
+    return lambda b, x, y: b.pointwise(name, x, y, dtype=floating(b))
+
+
+def _rounding(name: str) -> Row:
+    def row(b: Builder, x: Node) -> Node:
+        if kind_of(x.tensor.dtype) in "iu":
+            return x
+        return b.pointwise(name, x, dtype=floating(b))
+
+    return row
+
+
+def _comparison(name: str) -> Row:
+    def row(b: Builder, x: Node, y: Operand) -> Node:
+        common = b.promoted(x, y)
+        if kind_of(common) == "c":
+            raise NoLowering("a comparison of complex numbers")
+        return b.pointwise(name, x, y, dtype=common)
+
+    return row
+
+
+def _logical(name: str) -> Row:
+    return lambda b, x, y: b.result(b.op(name, _as_bool(b, x), _as_bool(b, y)))
+
+
+def _bitwise(name: str) -> Row:
+    def row(b: Builder, x: Operand, y: Operand) -> Node:
+        of_booleans = b.promoted(x, y) == BOOL
+        return b.pointwise(name.replace("bitwise", "logical") if of_booleans else name, x, y)
+
+    return row
+
+
+def _extreme(name: str) -> Row:
+    return lambda b, x, y: _larger_or_smaller(b, name, x, y)
+
+
+def _larger_or_smaller(b: Builder, name: str, x: Operand, y: Operand) -> Node:
+    if kind_of(b.dtype) not in "iuf":
+        raise NoLowering("booleans")
+    return b.pointwise(name, x, y, dtype=b.dtype)
+
+
+for _names, _make, _overloads in (
+    (_UNARY_FLOATS, _unary_float, ("default",)),
+    (_BINARY_FLOATS, _binary_float, ("default",)),
+    (_ROUNDING, _rounding, ("default",)),
+    (_EXTREMES, _extreme, ("default",)),
+    (_LOGICAL, _logical, ("default",)),
+    (_BITWISE, _bitwise, ("Tensor", "Scalar")),
+):
+    for _name in _names:
+        lowering(*(f"aten.{_name}.{overload}" for overload in _overloads))(_make(_name))
+for _name, _own in _COMPARISONS.items():
+    lowering(f"aten.{_name}.Tensor", f"aten.{_name}.Scalar")(_comparison(_own))
+lowering("aten.copysign.Tensor", "aten.copysign.Scalar")(_binary_float("copysign"))
+
+
+@lowering("aten.neg.default")
+def neg(b: Builder, x: Node) -> Node:
+    """``-x``."""
+    if kind_of(x.tensor.dtype) not in "iuf":
+        raise NoLowering("complex numbers")
+    return b.op("negative", x)
 
 
 def _as_bool(b: Builder, x: Operand) -> Node:
@@ -213,36 +228,6 @@ def pow_tensor(b: Builder, x: Operand, exponent: Operand) -> Node:
     return b.pointwise("pow", x, exponent, dtype=floating(b))
 
 
-@lowering("aten.maximum.default")
-def maximum(b: Builder, x: Node, y: Node) -> Node:
-    """The larger; NaNs win."""
-    return _extreme(b, "maximum", x, y)
-
-
-@lowering("aten.minimum.default")
-def minimum(b: Builder, x: Node, y: Node) -> Node:
-    """The smaller; NaNs win."""
-    return _extreme(b, "minimum", x, y)
-
-
-@lowering("aten.fmax.default")
-def fmax(b: Builder, x: Node, y: Node) -> Node:
-    """The larger; numbers win over NaNs."""
-    return _extreme(b, "fmax", x, y)
-
-
-@lowering("aten.fmin.default")
-def fmin(b: Builder, x: Node, y: Node) -> Node:
-    """The smaller; numbers win over NaNs."""
-    return _extreme(b, "fmin", x, y)
-
-
-def _extreme(b: Builder, name: str, x: Operand, y: Operand) -> Node:
-    if kind_of(b.dtype) not in "iuf":
-        raise NoLowering("booleans")
-    return b.pointwise(name, x, y, dtype=b.dtype)
-
-
 @lowering("aten.hardtanh.default")
 def hardtanh(b: Builder, x: Node, low: Operand = -1, high: Operand = 1) -> Node:
     """``x`` between two bounds."""
@@ -267,22 +252,10 @@ def _between(b: Builder, x: Node, low: Operand | None, high: Operand | None) -> 
     return b.result(node)
 
 
-@lowering("aten.clamp_min.default", "aten.clamp_min.Tensor")
-def clamp_min(b: Builder, x: Node, low: Operand) -> Node:
-    """``x``, and not less than a bound."""
-    return _extreme(b, "maximum", x, low)
-
-
-@lowering("aten.clamp_max.default", "aten.clamp_max.Tensor")
-def clamp_max(b: Builder, x: Node, high: Operand) -> Node:
-    """``x``, and not more than a bound."""
-    return _extreme(b, "minimum", x, high)
-
-
 @lowering("aten.relu.default")
 def relu(b: Builder, x: Node) -> Node:
     """``max(x, 0)``."""
-    return _extreme(b, "maximum", x, 0)
+    return _larger_or_smaller(b, "maximum", x, 0)
 
 
 @lowering("aten.abs.default")
@@ -418,7 +391,7 @@ def _of_floats(b: Builder, name: str, x: Node) -> Node:
     return b.op(name, x) if kind_of(x.tensor.dtype) == "f" else b.full(b.shape, False, BOOL)
 
 
-@lowering("aten.where.self", "aten.where.ScalarOther", "aten.where.ScalarSelf")
+@lowering("aten.where.self")
 def where(b: Builder, condition: Node, x: Operand, y: Operand) -> Node:
     """``x`` where the condition holds, ``y`` elsewhere."""
     if condition.tensor.dtype != BOOL:
@@ -487,13 +460,13 @@ def full_like(b: Builder, x: Node, value: Any, **options: Any) -> Node:
     return b.full(b.shape, b.cast(value, b.dtype), b.dtype)
 
 
-@lowering("aten.zeros.default", "aten.zeros_like.default", "aten.new_zeros.default")
+@lowering("aten.zeros.default", "aten.zeros_like.default")
 def zeros(b: Builder, *size: Any, **options: Any) -> Node:
     """Zeros."""
     return b.full(b.shape, b.cast(0, b.dtype), b.dtype)
 
 
-@lowering("aten.ones.default", "aten.ones_like.default", "aten.new_ones.default")
+@lowering("aten.ones.default", "aten.ones_like.default")
 def ones(b: Builder, *size: Any, **options: Any) -> Node:
     """Ones."""
     return b.full(b.shape, b.cast(1, b.dtype), b.dtype)

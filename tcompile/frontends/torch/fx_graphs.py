@@ -1,8 +1,8 @@
 """From PyTorch's graph of ATen operations to a graph of ours.
 
 Input: an FX graph with fake results, which writes to its arguments at its end alone, and the values of its symbols.
-Output: a ``Graph`` over arrays, and what becomes of its outputs; or ``Refused``.
-Why: PyTorch has captured, functionalised and differentiated; what is left is to compile.
+Output: a ``Graph`` over arrays with its calling convention, or ``Refused``.
+Why: PyTorch has captured, functionalised and differentiated the function; the graph remains to be compiled.
 
 Sizes are numbers here: a graph with open sizes is converted once for each set of sizes.
 """
@@ -36,7 +36,7 @@ _FRAME = re.compile(r'File "(?P<file>.+)", line (?P<line>\d+), in (?P<function>.
 
 
 class Refused(Exception):
-    """A graph that is not converted; PyTorch runs it. The text says why."""
+    """A graph that cannot be converted, and that PyTorch runs. The text says why."""
 
 
 Shown: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, and how many places on
@@ -62,12 +62,12 @@ class Part:
 class Converted:
     """A graph, with its calling convention.
 
-    ``inputs`` are the positions of the tensors among the arguments, ``strides`` the strides that kernels rely on; other
-    arguments are numbers, which are constants in the graph. ``constants`` are further inputs, after these. ``outputs``
-    are, for each result, the position among the graph's outputs; ``Given`` for an argument or ``Part`` for a view of
-    another result, so that autograd sees writes to them; or a function that makes what is no array: a number, or a
-    tensor without elements, whose strides arrays do not keep. ``written`` are pairs of a further output's position
-    among the graph's outputs, and the number of the input that gets it. ``draws``: random numbers are drawn in it.
+    ``inputs`` are the positions of the tensors among the arguments, and ``strides`` their strides, on which kernels
+    rely. The other arguments are numbers, and constants in the graph. ``constants`` are further inputs, after the
+    tensors. ``outputs`` describes each result: its position among the graph's outputs, ``Given`` for an argument,
+    ``Part`` for a view of another result, or a function that makes a number or an empty tensor. ``Given`` and ``Part``
+    share a version counter, by which autograd sees writes. ``written`` are pairs of an output's position, and the
+    number of the input that gets its elements. ``draws`` says whether random numbers are drawn.
     """
 
     graph: Graph
@@ -140,8 +140,8 @@ class _Conversion:
         self.values: dict[FxNode, Any] = {}
         self.fakes: dict[Node, torch.Tensor] = {}
         self.owners = _owners(module)
-        self.writes: dict[FxNode, Node] = {}  # what arguments are to hold at the end
-        self.checks: list[Node] = []  # operations that may raise, and give nothing
+        self.writes: dict[FxNode, Node] = {}  # the values of arguments after the call
+        self.checks: list[Node] = []  # operations that may raise, and have no result
         self.last_draw: Node | None = None
         self.made = Converted(self.graph, [], [], [], [], [], False)
 
@@ -180,7 +180,7 @@ class _Conversion:
         """A node's fake value with numbers for sizes: a tensor of the meta device, or a tuple of them."""
         if isinstance(value, torch.Tensor):
             if not has_array(value):
-                raise Refused(f"there is no array for a tensor of {value.dtype} on {value.device}")
+                raise Refused(f"NumPy has no array for a tensor of {value.dtype} on {value.device}")
             shape, strides = self.concrete(tuple(value.shape)), self.concrete(tuple(value.stride()))
             return torch.empty_strided(shape, strides, dtype=value.dtype, device="meta")
         if isinstance(value, tuple | list):
@@ -202,7 +202,7 @@ class _Conversion:
     # -- nodes -----------------------------------------------------------------------------------------------------
     def _input(self, node: FxNode, position: int) -> None:
         if any(user.target is _WITH_EFFECTS and user.args[0] is node for user in node.users):
-            self.values[node] = None  # what stands for the order of effects
+            self.values[node] = None  # an effect token: it orders effects and holds no value
             return
         fake = self.fake(node.meta.get("val"))
         if not isinstance(fake, torch.Tensor):
@@ -218,7 +218,7 @@ class _Conversion:
         for part in str(node.target).split("."):
             held = getattr(held, part)
         if not isinstance(held, torch.Tensor) or not has_array(held):
-            raise Refused(f"the constant {node.target} is no dense tensor on the CPU")
+            raise Refused(f"the constant {node.target} is not a dense tensor on the CPU")
         fake = torch.empty_strided(held.shape, held.stride(), dtype=held.dtype, device="meta")
         made = self.values[node] = self.graph.input(node.name, type_of_tensor(fake))
         self.fakes[made] = fake
@@ -239,7 +239,7 @@ class _Conversion:
             self._check_effect(node, node.target, tuple(node.args))
             return None
         if not isinstance(node.target, torch._ops.OpOverload):
-            raise Refused(f"no ATen operation: {node.target}")
+            raise Refused(f"{node.target} is not an ATen operation")
         if node.target is torch.ops.aten.copy_.default:
             return self._write(node)
         if node.target._schema.is_mutable:
@@ -276,11 +276,11 @@ class _Conversion:
         """A write to an argument, with which graphs end."""
         target, source = node.args[:2]
         if not isinstance(target, FxNode) or target.op != "placeholder":
-            raise Refused("a write to something else than an argument")
+            raise Refused("a write to a tensor that is not an argument")
         base, value = self.values[target], self.value(source)
         fake, whole = self.fakes[base], target.meta["val"]
         if whole.is_conj() or whole.is_neg():
-            raise Refused("a write to a conjugate that PyTorch has left for later")
+            raise Refused("a write to a lazily conjugated argument")
         try:
             made = LOWERINGS["aten.copy.default"](Builder(self.graph, fake, self.fakes, location_of(node)), base, value)
         except NoLowering as error:
@@ -334,7 +334,7 @@ class _Conversion:
         size, strides, offset = (*args[number:], None)[:3]
         offset = 0 if offset is None else offset - begin
         if offset < 0 or _extent(size, strides) + offset > _extent(fake.shape, fake.stride()):
-            raise Refused("as_strided shows memory beside its operand")
+            raise Refused("as_strided reads memory outside of its operand")
         return (*args[:number], size, strides, offset)
 
     # -- outputs ---------------------------------------------------------------------------------------------------
@@ -365,7 +365,7 @@ class _Conversion:
             self.graph.updates[len(self.graph.outputs)] = number
             self.made.written.append((len(self.graph.outputs), number))
             self.graph.outputs.append(held)
-        self.graph.outputs += self.checks  # nobody reads them, but they run
+        self.graph.outputs += self.checks  # unused outputs: dead code elimination would drop the checks
 
     def _shared(self, node: FxNode, items: list[Any]) -> Given | Part | None:
         """How a result is an argument, or a view of one or of another result; None where it is none."""

@@ -54,7 +54,7 @@ def mean_of(b: Builder, x: Node, dim: Axes, keepdim: bool) -> Node:
     return b.op("divide", made, float(count)) if count else b.full(b.shape, math.nan, x.tensor.dtype)
 
 
-@lowering("aten.sum.default", "aten.sum.dim_IntList")
+@lowering("aten.sum.dim_IntList")
 def sum_(b: Builder, x: Node, dim: Axes = None, keepdim: bool = False, *, dtype: Any = None) -> Node:
     """The sum; of half precision in float32."""
     wide = computing(b) if kind_of(b.dtype) == "f" else b.dtype
@@ -96,12 +96,6 @@ def _some(dim: Axes) -> Axes:
 def any_(b: Builder, x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
     """Whether one is not zero."""
     return b.result(_reduced(b, "any", _as_bool(b, x), _some(dim), keepdim))
-
-
-@lowering("aten.all.default", "aten.all.dim", "aten.all.dims")
-def all_(b: Builder, x: Node, dim: Axes = None, keepdim: bool = False) -> Node:
-    """Whether none is zero."""
-    return b.result(_reduced(b, "all", _as_bool(b, x), _some(dim), keepdim))
 
 
 @lowering("aten.prod.default", "aten.prod.dim_int")

@@ -15,7 +15,7 @@ from tcompile.frontends.torch.lowering import Builder, NoLowering, lowering, siz
 from tcompile.graph import Node
 
 
-@lowering("aten.view.default", "aten._unsafe_view.default", "aten.reshape.default")
+@lowering("aten.view.default")
 def reshape(b: Builder, x: Node, size: Any) -> Node:
     """The same elements in another shape."""
     if x.tensor.shape == b.shape:
@@ -32,29 +32,14 @@ def permute(b: Builder, x: Node, dims: Sequence[int]) -> Node:
     return b.op("permute_dims", x, axes=tuple(d % x.tensor.ndim for d in dims))
 
 
-@lowering("aten.transpose.int")
-def transpose(b: Builder, x: Node, one: int, other: int) -> Node:
-    """Two axes exchanged."""
-    axes = list(range(x.tensor.ndim))
-    if axes:
-        axes[one], axes[other] = axes[other], axes[one]
-    return b.op("permute_dims", x, axes=tuple(axes))
-
-
-@lowering("aten.t.default")
-def t(b: Builder, x: Node) -> Node:
-    """A matrix transposed."""
-    return x if x.tensor.ndim < 2 else b.op("permute_dims", x, axes=(1, 0))
-
-
 @lowering("aten.expand.default")
 def expand(b: Builder, x: Node, size: Any, *, implicit: bool = False) -> Node:
     """Broadcast to a shape."""
     return x if x.tensor.shape == b.shape else b.op("broadcast_to", x, shape=b.shape)
 
 
-@lowering("aten.squeeze.default", "aten.squeeze.dim", "aten.squeeze.dims")
-def squeeze(b: Builder, x: Node, dim: Any = None) -> Node:
+@lowering("aten.squeeze.dims")
+def squeeze(b: Builder, x: Node, dim: Any) -> Node:
     """Without axes of size one."""
     return x if x.tensor.shape == b.shape else b.op("reshape", x, shape=b.shape)
 
@@ -86,8 +71,8 @@ def select(b: Builder, x: Node, dim: int, index: int) -> Node:
     return b.op("index", x, key=_key(x, axis, index % sizes(x)[axis]))
 
 
-@lowering("aten.split.Tensor", "aten.split_with_sizes.default")
-def split(b: Builder, x: Node, sizes: Any, dim: int = 0) -> tuple[Node, ...]:
+@lowering("aten.split_with_sizes.default")
+def split(b: Builder, x: Node, lengths: Any, dim: int = 0) -> tuple[Node, ...]:
     """Consecutive parts along an axis."""
     axis, begin, parts = dim % x.tensor.ndim, 0, []
     for fake in b.expected:
@@ -104,7 +89,7 @@ def unbind(b: Builder, x: Node, dim: int = 0) -> tuple[Node, ...]:
     return tuple(b.op("index", x, key=_key(x, axis, i)) for i in range(len(b.expected)))
 
 
-@lowering("aten.alias.default", "aten.detach.default", "aten.lift_fresh_copy.default")
+@lowering("aten.alias.default", "aten.lift_fresh_copy.default")
 def alias(b: Builder, x: Node) -> Node:
     """The same tensor."""
     return x
@@ -140,16 +125,6 @@ def slice_scatter(
     """``x`` with a slice replaced."""
     axis = dim % x.tensor.ndim
     begin, stop, _ = slice(start, end, step).indices(sizes(x)[axis])
-    return _assigned(b, x, part, _key(x, axis, slice(begin, max(begin, stop), step)))
-
-
-@lowering("aten.select_scatter.default")
-def select_scatter(b: Builder, x: Node, part: Node, dim: int, index: int) -> Node:
-    """``x`` with one place along an axis replaced."""
-    axis = dim % x.tensor.ndim
-    return _assigned(b, x, part, _key(x, axis, index % sizes(x)[axis]))
-
-
-def _assigned(b: Builder, x: Node, part: Node, key: tuple[Any, ...]) -> Node:
+    key = _key(x, axis, slice(begin, max(begin, stop), step))
     whole = b.op("ordered", x, axes=tuple(range(x.tensor.ndim)))
     return b.op("assign", whole, b.node(part, x.tensor.dtype), path=(("index", (("key", key),)),))
