@@ -26,7 +26,6 @@ from tcompile.observe import bus
 from tcompile.observe.events import FellBack
 from tcompile.torch_backend import torch_backend
 
-
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
