@@ -6,7 +6,8 @@ Why: PyTorch's users get machine code within milliseconds, and need no C++ compi
 
 PyTorch's AOTAutograd functionalises the graph, differentiates it, and cuts it into a forward and a backward graph of
 ATen operations. Each becomes a graph of ours, goes through the transforms, and is compiled for the CPU. PyTorch finds
-this module by the entry point ``tcompile`` of the group ``torch_dynamo_backends``; nothing else imports it.
+this module by the entry point ``tcompile`` of the group ``torch_dynamo_backends``; ``tcompile.compile`` imports it for
+modules.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ Run = Callable[..., list[Any]]
 OPTIONS = ("exact", "max_autotune", "backend")
 _MOST_SIZES = 64  # sets of sizes for which one graph is compiled at a time
 _numbers = itertools.count()
-# Decompositions that are no gain here: the operation is a row of the table, or a kernel of PyTorch's.
+# Operations that are not decomposed: they have rows, or PyTorch's kernel is faster.
 _KEPT = (
     "aten.addcmul.default", "aten.addcdiv.default", "aten.lerp.Scalar", "aten.lerp.Tensor",
     "aten.gelu_backward.default", "aten.silu.default", "aten._softmax_backward_data.default",
@@ -58,7 +59,7 @@ _KEPT = (
 
 @functools.cache
 def _decompositions() -> dict[Any, Callable[..., Any]]:
-    """PyTorch's decompositions into its core operations, without those for which there is something better.
+    """PyTorch's decompositions into its core operations, without ``_KEPT``.
 
     Random numbers are drawn by PyTorch's own operations, so that they are those of eager mode.
     """
@@ -137,7 +138,7 @@ def _settings(options: Mapping[str, Any], mode: str | None) -> dict[str, Any]:
 
 
 def _compile(module: GraphModule, example_inputs: Sequence[Any], *, settings: Mapping[str, Any], kind: str) -> Run:
-    """Compiles one graph of ATen operations, at its first call, for the sizes of that call."""
+    """Compiles one graph of ATen operations: at once, or at the first call with each set of sizes if these are open."""
     where = next((place for node in module.graph.nodes if (place := location_of(node)) is not None), None)
     number = next(_numbers)
     label = f"{kind} {number}" if where is None else f"{where.function} ({kind} {number})"
@@ -232,7 +233,7 @@ class CompiledModule:
 
 
 def _example(type: TensorType) -> np.ndarray[Any, Any]:
-    """An array of ones of this type, gaps between its elements apart."""
+    """A dense array of ones with the shape, dtype and memory order of this type."""
     order = type.layout.order
     made = np.ones([cast("int", type.shape[axis]) for axis in order], type.dtype)
     return made.transpose(sorted(range(type.ndim), key=order.__getitem__))
@@ -265,13 +266,13 @@ class _Program:
             settle()
         self.kernels = tuple(getattr(self.compiled, "kernels", ()))
         self.run = getattr(self.compiled, "program", self.compiled)
-        self.call = self._written()
+        self.call = self._host_program()
 
-    def _written(self) -> Callable[[list[Any]], list[Any]]:
-        """The function that makes arrays of tensors, runs the graph, and makes tensors of arrays, as straight code."""
+    def _host_program(self) -> Callable[[list[Any]], list[Any]]:
+        """Generates the function that views tensors as arrays, runs the graph, and views its results as tensors."""
         converted, positions = self.converted, set(self.converted.inputs)
         names: dict[str, Any] = {
-            "run": self.run, "tensor_of": tensor_of, "as_array": as_array, "plainly": self._plainly,
+            "run": self.run, "tensor_of": tensor_of, "as_array": as_array, "run_eagerly": self._run_eagerly,
             "ignore_flags": ignore_flags, "reset": reset, "restrided": _restrided, "get_rng_state": torch.get_rng_state,
         }  # fmt: skip
         constants = {f"constant_{i}": array for i, array in enumerate(converted.constants)}
@@ -288,7 +289,7 @@ class _Program:
         inputs = [*(f"a{n}" for n in range(len(converted.inputs))), *constants]
         lines += ["    token = ignore_flags()", "    try:", f"        o = run({', '.join(inputs)})"]
         lines += ["    except Exception:", "        o = None", "    finally:", "        reset(token)"]
-        lines += ["    if o is None:", "        return plainly(given, drawn)"]
+        lines += ["    if o is None:", "        return run_eagerly(given, drawn)"]
         for output, number in converted.written:
             lines += [f"    if o[{output}] is not a{number}:", f"        a{number}[...] = o[{output}]"]
         lines += self._results(names)
@@ -297,10 +298,10 @@ class _Program:
         return made
 
     def _check_of_strides(self, number: int, tensor: str) -> list[str]:
-        """The lines that copy a tensor whose strides are not those of the graph.
+        """Generates the copy of a tensor whose strides are not those of the graph.
 
-        PyTorch guards those of a forward graph. A backward graph gets what the forward one saved, by PyTorch itself
-        where it ran that.
+        PyTorch guards the inputs of forward graphs. Backward graphs get saved tensors, whose strides are real ones, and
+        not the fake ones, if PyTorch has run the forward graph.
         """
         sizes, strides = self.graph.inputs[number].tensor.shape, self.converted.strides[number]
         pairs = list(enumerate(zip(sizes, strides, strict=True)))
@@ -308,7 +309,7 @@ class _Program:
         return [f"    if {differs}:", f"        {tensor} = restrided({tensor}, {strides})"] if differs else []
 
     def _results(self, names: dict[str, Any]) -> list[str]:
-        """The lines that make the results: one tensor for each array, and views of tensors that others see, too."""
+        """Generates the results: one tensor for each array, then views of arguments and of other results."""
         whole, parts, made = [], [], dict[int, str]()
         outputs = self.converted.outputs
         for number, out in enumerate(outputs):
@@ -326,8 +327,8 @@ class _Program:
                 whole.append(f"    r{number} = make_{number}()")
         return [*whole, *parts, f"    return [{', '.join(f'r{number}' for number in range(len(outputs)))}]"]
 
-    def _plainly(self, given: list[Any], drawn: torch.Tensor | None) -> list[Any]:
-        """Has PyTorch run the graph, which raises its own error. The same random numbers are drawn again."""
+    def _run_eagerly(self, given: list[Any], drawn: torch.Tensor | None) -> list[Any]:
+        """Runs the graph in PyTorch, which raises its own error. It draws the same random numbers again."""
         if drawn is not None:
             torch.set_rng_state(drawn)
         return list(self.owner.module(*given))

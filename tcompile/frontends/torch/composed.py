@@ -16,7 +16,8 @@ from tcompile.frontends.torch.reductions import variance
 from tcompile.graph import Node
 from tcompile.graph.dtypes import kind_of
 
-# Multiplications of a product by NumPy: OpenBLAS takes threads for more, which would wait for PyTorch's spinning ones.
+# The largest product, in multiplications, that NumPy computes. For larger ones OpenBLAS uses threads, which would
+# wait for PyTorch's spinning threads.
 _MOST = 1 << 18
 
 

@@ -1,4 +1,4 @@
-"""The table of ATen operations: what each is in a graph.
+"""The table of ATen operations and their lowerings.
 
 Input: rows, added by the decorator ``lowering``.
 Output: ``LOWERINGS``, and the ``Builder`` that rows are given.
@@ -68,7 +68,7 @@ class Builder:
         return made
 
     def fake(self, node: Node) -> torch.Tensor:
-        """The fake tensor that a node stands for; one with the node's own strides where it is none of PyTorch's."""
+        """The fake tensor of a node; an intermediate node of a row gets a contiguous one."""
         found = self.fakes.get(node)
         if found is None:
             dtype = next(dtype for dtype, own in DTYPES.items() if own == node.tensor.dtype)

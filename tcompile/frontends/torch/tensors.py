@@ -1,4 +1,4 @@
-"""Dtypes, memory layouts and memory of tensors, as arrays have them.
+"""Dtypes, memory layouts and memory of tensors, and those of arrays.
 
 Input: tensors, fake ones included, and arrays.
 Output: the same memory, seen as an array or as a tensor; graph types.
@@ -28,7 +28,7 @@ DTYPES: dict[torch.dtype, DType] = {
 
 
 def _forget_warning() -> None:
-    """Uses up PyTorch's warning, given once in a process, that an array is read-only: no graph writes to operands."""
+    """Triggers PyTorch's once-per-process warning about read-only arrays, unseen: graphs do not write to operands."""
     read_only = np.zeros(1)
     read_only.flags.writeable = False
     with warnings.catch_warnings():
