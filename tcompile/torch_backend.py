@@ -266,9 +266,9 @@ class _Program:
             settle()
         self.kernels = tuple(getattr(self.compiled, "kernels", ()))
         self.run = getattr(self.compiled, "program", self.compiled)
-        self.call = self._host_program()
+        self.call = self._wrapper()
 
-    def _host_program(self) -> Callable[[list[Any]], list[Any]]:
+    def _wrapper(self) -> Callable[[list[Any]], list[Any]]:
         """Generates the function that views tensors as arrays, runs the graph, and views its results as tensors."""
         converted, positions = self.converted, set(self.converted.inputs)
         names: dict[str, Any] = {
