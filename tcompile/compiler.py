@@ -65,14 +65,33 @@ watcher: Watcher | None = None  # wraps transforms and backend: calls them and i
 
 
 def frontends() -> tuple[Frontend, ...]:
-    """Returns the libraries to capture: NumPy, and CuPy if the user has imported it and a GPU is available."""
-    cupy = sys.modules.get("cupy")
-    if cupy is None:
+    """Returns the libraries to capture: NumPy, and those that the user has imported: PyTorch, and CuPy if a GPU is
+    available.
+    """
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is None and cupy is None:
         return (_NUMPY,)
-    return (_NUMPY, found) if (found := _of_cupy(cupy)) is not None else (_NUMPY,)
+    found = [_NUMPY, _of_torch(torch), _of_cupy(cupy)]
+    return tuple(frontend for frontend in found if frontend is not None)
 
 
-def _of_cupy(cupy: types.ModuleType) -> Frontend | None:
+def _of_torch(torch: types.ModuleType | None) -> Frontend | None:
+    if torch is None or not hasattr(torch, "compile"):  # it is missing, or still being imported
+        return None
+    try:
+        from tcompile.frontends.torch.frontend import FRONTEND  # imported late: processes without PyTorch skip the cost
+    except ImportError as error:
+        if "torch" not in _reported:
+            _reported.add("torch")
+            bus.emit(FellBack(reason="PyTorch's tensors are not captured", detail=str(error)))
+        return None
+    found: Any = FRONTEND
+    return found  # type: ignore[no-any-return]
+
+
+def _of_cupy(cupy: types.ModuleType | None) -> Frontend | None:
+    if cupy is None:
+        return None
     from tcompile.frontends.cupy import cupy_frontend, too_old  # imported late: processes without CuPy skip the cost
 
     reason = too_old(cupy) or why_not_on("cuda")
@@ -109,7 +128,7 @@ def _compile_region(
 ) -> Entry:
     """Runs the steps. Events belong to the compile that the caller has named."""
     settings = cache.settings
-    if settings.backend == "auto" and len(frontends()) == 1 and (reason := why_no_native()) is not None:
+    if settings.backend == "auto" and frontends() == (_NUMPY,) and (reason := why_no_native()) is not None:
         raise StaysPlain(reason)
     index = cache.compiles
     started = time.perf_counter()
@@ -441,10 +460,16 @@ def _compile_graph(
         )
     if not graph.nodes:
         return graph
-    if graph.device != "cpu":
+    of_tensors = backend.builtin and backend.name != "eager" and graph.is_of_tensors
+    if graph.device != "cpu" and not graph.is_of_tensors:
         backend = find_backend(settings.backend, graph.device)
-    wanted = watcher is not None or not backend.builtin or settings.options
+    wanted = watcher is not None or not backend.builtin or settings.options or of_tensors
     examples = _example_inputs(captured, values) if wanted else ()
+
+    if of_tensors:
+        from tcompile.tensor_programs import compile_tensor_graph  # which imports PyTorch
+
+        return compile_tensor_graph(graph, examples, settings)
 
     def column() -> Callable[..., Any]:
         final = graph

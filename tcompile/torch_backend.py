@@ -119,11 +119,14 @@ def compile_module(module: torch.nn.Module, settings: CompileSettings) -> Any:
     """
     if not isinstance(settings.backend, str):
         raise InvalidArgument(f"backend must be a name for a torch.nn.Module, got {settings.backend_name}")
-    options = {name: value for name, value in settings.options if name in OPTIONS}
-    if settings.backend != "auto":
-        options["backend"] = settings.backend
-    backend = functools.partial(torch_backend, options=options)
+    backend = functools.partial(torch_backend, options=options_of(settings))
     return torch.compile(module, backend=backend, fullgraph=settings.fullgraph, dynamic=settings.dynamic)
+
+
+def options_of(settings: CompileSettings) -> dict[str, Any]:
+    """The options of this backend for the settings of ``tcompile.compile``."""
+    options = {name: value for name, value in settings.options if name in OPTIONS}
+    return options if settings.backend == "auto" else {**options, "backend": settings.backend}
 
 
 def _settings(options: Mapping[str, Any], mode: str | None) -> dict[str, Any]:

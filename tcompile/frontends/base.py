@@ -86,6 +86,24 @@ class Selected:
         return self.whole.tensor.ndim - self.lead - self.mask.tensor.ndim
 
 
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A tensor of PyTorch: ``fake`` has its shape, strides and flags, and no elements."""
+
+    node: Node
+    fake: Any
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class Record:
+    """An object of a tuple's class ``cls``, some of whose items have names: ``fields``, in their order."""
+
+    cls: type
+    items: tuple[Any, ...]
+    fields: tuple[str, ...]
+
+
 def without_effects(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """Calls ``function(*args, **kwargs)`` in a form, where the library calls it only under a condition.
 
@@ -147,6 +165,7 @@ class Builder:
     exact: bool = False
     whole: bool = False
     writes: list[tuple[Traced, Node]] = field(default_factory=list)
+    tensors: Any = None  # the PyTorch frontend's state, once a tensor is met
 
     @property
     def env(self) -> ShapeEnv:
@@ -156,6 +175,8 @@ class Builder:
     def op(self, op: Op | str, *operands: Operand, **attrs: Any) -> Node:
         """Adds an operation at the current location. Raises CannotCapture if the operands' types do not fit."""
         row = op_named(op) if isinstance(op, str) else op
+        if self.tensors is not None and self.tensors.calls:
+            raise CannotCapture("mixed-libraries", "a graph of tensors gets an array")
         if row.kind != "view":
             operands = tuple(map(_after_whole_view, operands))
         try:
@@ -196,7 +217,7 @@ def device_of(*values: Any) -> str:
     'cpu'
     """
     for value in values:
-        if isinstance(value, Traced):
+        if isinstance(value, Traced | Tensor):
             found = value.node.device
         elif isinstance(value, Selected):
             found = value.whole.device

@@ -180,6 +180,11 @@ class Graph:
         """The device of its arrays: the CPU, unless an input says otherwise."""
         return next((device for node in self.inputs if (device := node.device) != "cpu"), "cpu")
 
+    @property
+    def is_of_tensors(self) -> bool:
+        """Whether its values are PyTorch's tensors."""
+        return any(node.op.name == "tensor_call" for node in self.nodes)
+
     def __iter__(self) -> Iterator[Node]:
         return iter(self.nodes)
 

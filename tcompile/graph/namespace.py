@@ -16,7 +16,7 @@ import numpy as np
 
 from tcompile.graph.dtypes import named
 from tcompile.graph.ops import OPS
-from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.ops.opaque import Name, Slot
 
 
 class Namespace:
@@ -32,6 +32,7 @@ class Namespace:
     nan = math.nan
     inf = math.inf
     slot = Slot
+    name = Name
 
     @staticmethod
     def const(dtype: str, value: Any) -> Any:
@@ -52,7 +53,7 @@ class Namespace:
         return run
 
     def __dir__(self) -> list[str]:
-        return sorted([*OPS, "const", "inf", "nan", "slot"])
+        return sorted([*OPS, "const", "inf", "name", "nan", "slot"])
 
     def __repr__(self) -> str:
         return "<tcompile array namespace over NumPy>"

@@ -27,7 +27,7 @@ import numpy as np
 from tcompile.graph.dtypes import is_extension
 from tcompile.graph.ir import Graph, Location, Node, Operand
 from tcompile.graph.ops.control import GET
-from tcompile.graph.ops.opaque import Slot
+from tcompile.graph.ops.opaque import Name, Slot
 from tcompile.graph.ops.scalar_loop import SCALAR_LOOP, about
 from tcompile.graph.ops.view import INDEX
 from tcompile.graph.ops.writing import ASSIGN
@@ -158,6 +158,8 @@ def literal(value: Any) -> str:
         return f"[{', '.join(map(literal, value))}]"
     if isinstance(value, Slot):
         return f"xp.slot({value.index})" if value.seen == "array" else f"xp.slot({value.index}, {value.seen!r})"
+    if isinstance(value, Name):
+        return f"xp.name({value.path!r})"
     if value is Ellipsis:
         return "..."
     if isinstance(value, str | bytes | bool | int | SymInt | None):

@@ -201,6 +201,11 @@ _ROWS = [
         "The step at `{detail}` belongs to a loop or block that runs in the frame itself.", (), silent=True,
     ),
     Reason(
+        "mixed-libraries", "Arrays and tensors meet in one stretch",
+        "A graph is of NumPy's arrays or of PyTorch's tensors: {detail}.",
+        ("Nothing is lost but the passage from one graph to the next: no data is copied.",),
+    ),
+    Reason(
         "numpy-untraced", "NumPy is not captured",
         "{detail} The code runs in plain Python.",
         ("Set config.trace_numpy to True, as it is at first.",), silent=True,

@@ -105,6 +105,15 @@ def _layout(value: Any) -> str:
     return order or f"strides {value.strides}"
 
 
+def _tensor(value: Any) -> str:
+    """Describes a tensor by what graphs depend on."""
+    if not hasattr(value, "stride") or not hasattr(value, "requires_grad"):
+        return type_name(value)
+    grad = " that requires a gradient" if value.requires_grad else ""
+    dtype = str(value.dtype).removeprefix("torch.")
+    return f"a {dtype} {type_name(value).lower()} of shape {tuple(value.shape)} and strides {value.stride()}{grad}"
+
+
 def _numbers(value: Any) -> str:
     """Describes a list by the array of its numbers, which is None if they are no numbers of one class."""
     words = {"f": "floats", "i": "ints", "b": "bools"}
@@ -171,6 +180,12 @@ KINDS = {
         _layout,
         _always("each memory order is compiled by itself: np.ascontiguousarray({place}) before the call keeps to one"),
     ),
+    "tensor": Kind(
+        _tensor,
+        _always("each dtype, shape and memory order of a tensor, and whether it requires a gradient, is compiled by "
+                "itself: keep `{place}` to a few"),
+    ),
+    "modes": Kind(lambda found: "others", _always("code under other modes of PyTorch is compiled by itself")),
     "device": Kind(
         shown, _always("an array is compiled for its own GPU, which must be the current one: with cupy.cuda.Device(n):")
     ),

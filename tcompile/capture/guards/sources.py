@@ -142,6 +142,24 @@ class AttributeSource(Source):
 
 
 @dataclass(frozen=True)
+class MemberSource(Source):
+    """A parameter, a buffer or a submodule of the module at ``base``, which holds it in ``table``."""
+
+    base: Source
+    table: str
+    name: str
+
+    @property
+    def text(self) -> str:
+        """Attribute access as the user would write it."""
+        return f"{self.base.text}.{self.name}"
+
+    def expression(self, load: Load, constant: Constant) -> str:
+        """An item read, which needs no code of the module."""
+        return f"{load(self.base)}.{self.table}[{self.name!r}]"
+
+
+@dataclass(frozen=True)
 class ItemSource(Source):
     """``base[key]`` with a constant key."""
 

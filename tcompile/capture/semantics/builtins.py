@@ -58,6 +58,7 @@ from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.capture.values.signs import BINARY, COMPARE
 from tcompile.capture.values.slices import RangeValue, SliceValue
+from tcompile.capture.values.tensor import GradModeValue, TensorValue, fixed, guard_state
 from tcompile.capture.values.text import text
 from tcompile.frontends.base import CannotCapture, device_of
 
@@ -91,6 +92,8 @@ def call_constant(tx: Context, function: Constant, args: Sequence[Value], kwargs
     if is_drawing(target):
         return method_of_known(tx, target).call(tx, args, kwargs)
     frontend = tx.frontend_of(target)
+    if frontend is not None and frontend is tx.tensors:
+        return _tensor_call(tx, target, args, kwargs)
     if frontend is not None:
         form = frontend.form(target)
         if form is not None and not any(isinstance(a, ArrayValue) and a.frontend is not frontend for a in args):
@@ -142,6 +145,21 @@ def call_constant(tx: Context, function: Constant, args: Sequence[Value], kwargs
     if isinstance(target, types.MethodDescriptorType) and args and issubclass(args[0].python_type, target.__objclass__):
         return args[0].method(tx, target.__name__, args[1:], kwargs)
     raise CannotCapture("unknown-function", function.describe())
+
+
+def _tensor_call(tx: Context, target: Any, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    """A call of a function of PyTorch."""
+    library = tx.tensors
+    guard_state(tx, library)
+    if any(target is mode for mode in library.grad_modes):
+        on = target.__name__ == "enable_grad"
+        if target.__name__ == "set_grad_enabled":
+            on = bool(constant_of(args[0], "a grad mode")) if args else False
+        if len(args) != (target.__name__ == "set_grad_enabled") or kwargs:
+            raise CannotCapture("unknown-function", f"`torch.{target.__name__}` with these arguments")
+        return GradModeValue(on, target, args, library)
+    plain, named = [fixed(tx, arg) for arg in args], {key: fixed(tx, value) for key, value in kwargs.items()}
+    return tx.from_frontend(library.call(tx.builder, target, plain, named))
 
 
 def takes_texts(function: Value) -> bool:
@@ -439,6 +457,8 @@ def _sorted(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> 
 
 @handles(abs)
 def _abs(tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+    if isinstance(args[0], TensorValue):
+        return args[0].unary(tx, "abs")
     (value,) = args
     if isinstance(value, ArrayValue | SelectedValue):
         return tx.from_frontend(value.frontend.unary(tx.builder, "abs", value.export(tx)), value)

@@ -34,6 +34,7 @@ from tcompile.capture.values.object import ObjectValue, OpaqueValue
 from tcompile.capture.values.random_generator import DrawingMethod, RandomGeneratorValue, method_of_known
 from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.slices import RangeValue, SliceValue
+from tcompile.capture.values.tensor import GradModeValue, ModuleValue, TensorValue, guard_state
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import TensorType
 from tcompile.graph.dtypes import DType
@@ -53,7 +54,9 @@ def wrap(tx: Context, value: Any, source: Source) -> Value:
     cls = type(value)
     if isinstance(source, StateSource):  # the guard on the generator's class is enough
         return tx.array_input(TensorType(value.dtype, value.shape), False, source)
-    if _is_foreign(value):
+    if tx.tensors is not None and cls in tx.tensors.grad_modes:
+        return _grad_mode(tx, value, source)
+    if _is_foreign(value) and not (tx.tensors is not None and tx.tensors.takes(value)):
         return _moved(tx, value, source)
     if value is None or value is Ellipsis or value is NotImplemented or cls is bool:
         return _identical(tx, value, source, shown(value))
@@ -65,6 +68,8 @@ def wrap(tx: Context, value: Any, source: Source) -> Value:
         return _equal(tx, value, source)
     if cls is complex:
         return _complex(tx, value, source)
+    if tx.tensors is not None and tx.tensors.takes(value):
+        return _tensor(tx, value, source)
     for frontend in tx.frontends:
         type_ = frontend.type_of(value)
         if type_ is not None:
@@ -211,6 +216,27 @@ def _array(tx: Context, value: Any, type_: TensorType, frontend: Frontend, sourc
     if isinstance(array, ArrayValue) and array.memory is not None:
         array.memory.own_dtype = own_dtype
     return array
+
+
+def _tensor(tx: Context, value: Any, source: Source) -> Value:
+    library = tx.tensors
+    guard_state(tx, library)
+    for check in library.tensor_checks(value, source.text, tx.prologue.constant):
+        tx.prologue.guard(source, check.code, check.text, check.expected, check.kind)
+    node = tx.graph_input(library.type_of_input(value), source)
+    return TensorValue(library.input(tx.builder, value, node), library, source)
+
+
+def _grad_mode(tx: Context, value: Any, source: Source) -> Value:
+    """A block of a grad mode, whose class and mode are guarded."""
+    cls = type(value)
+    held = tx.prologue.constant(cls)
+    tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {cls.__name__}", cls.__name__, "type")
+    on = cls.__name__ == "enable_grad"
+    if cls.__name__ == "set_grad_enabled":
+        on = bool(value.mode)
+        tx.prologue.guard(source, f"{{}}.mode is {on}", f"{source.text}.mode is {on}", str(on))
+    return GradModeValue(on, cls, [Constant(on)] if cls.__name__ == "set_grad_enabled" else [], tx.tensors, source)
 
 
 def _copied_dtype(tx: Context, usual: DType, frontend: Frontend, source: Source) -> Value:
@@ -361,6 +387,8 @@ def _object(tx: Context, value: Any, source: Source) -> Value:
         want = tx.prologue.constant(dtype)
         tx.prologue.guard(source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), "dtype")
         return OpaqueValue(value, source, f"an array of class {cls.__name__} and dtype {dtype}")
+    if tx.tensors is not None and tx.tensors.is_module(cls):
+        return ModuleValue(cls, value, source, tx.tensors)
     if _by_class_statement(cls):
         return ObjectValue(cls, value, source)
     return OpaqueValue(value, source, f"an object of class {cls.__qualname__}")

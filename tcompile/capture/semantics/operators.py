@@ -33,6 +33,7 @@ from tcompile.capture.values.sets import SetValue, combine
 from tcompile.capture.values.signs import BINARY, COMPARE, UNARY
 from tcompile.capture.values.slices import RangeValue, SliceValue, count_of
 from tcompile.capture.values.span import FEW_ITEMS, RepeatedSpan
+from tcompile.capture.values.tensor import RecordValue, TensorValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import SymInt
 
@@ -50,6 +51,10 @@ _NEVER_NUMBERS = (str, bytes, type(None), type(Ellipsis), type)  # equal to no n
 
 def binary(tx: Context, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` for arithmetic and bitwise operators and the six comparisons."""
+    if isinstance(left, TensorValue) or isinstance(right, TensorValue):
+        tensor = left if isinstance(left, TensorValue) else right
+        assert isinstance(tensor, TensorValue)
+        return tensor.binary(tx, sign, left, right)
     if isinstance(left, ObjectValue) or isinstance(right, ObjectValue):
         found = _compare_objects(tx, sign, left, right) if sign in COMPARE else _combine_objects(tx, sign, left, right)
         if found is None:
@@ -362,6 +367,8 @@ def ordered(tx: Context, values: Sequence[Value], key: Value | None, reverse: Va
 
 def unary(tx: Context, sign: str, value: Value) -> Value:
     """``sign value`` for - + ~."""
+    if isinstance(value, TensorValue):
+        return value.unary(tx, sign)
     if isinstance(value, ArrayValue | SelectedValue):
         return tx.from_frontend(value.frontend.unary(tx.builder, sign, value.export(tx)), value)
     if isinstance(value, ScalarValue):

@@ -362,6 +362,7 @@ class Context(Protocol):
     prologue: Prologue
     symbols: Symbols
     frontends: Sequence[Frontend]
+    tensors: Any
     differentiated: int
     frames: list[FrameView]
     effects: dict[tuple[int, str], Effect]

@@ -108,6 +108,11 @@ def location_of(node: FxNode) -> Location | None:
     return Location(last["file"], int(last["line"]), function=last["function"], text=last["text"])
 
 
+def stack_of(where: Location) -> str:
+    """The user's line as PyTorch notes it in a node, which ``location_of`` reads."""
+    return f'  File "{where.file}", line {where.line}, in {where.function}\n    {where.text.strip()}\n'
+
+
 def convert(module: GraphModule, symbols: Mapping[Any, int], name: str = "graph") -> Converted:
     """Converts a graph for one set of sizes.
 
@@ -444,4 +449,4 @@ def _root(node: Node) -> Node:
     return node
 
 
-__all__ = ["Converted", "Given", "Part", "Refused", "convert", "draws", "location_of", "symbols_of"]
+__all__ = ["Converted", "Given", "Part", "Refused", "convert", "draws", "location_of", "stack_of", "symbols_of"]

@@ -56,6 +56,7 @@ from tcompile.graph.ops.opaque import (
     CUMULATIVE_SUM,
     MATMUL,
     SORT,
+    TENSOR_CALL,
     WRAP,
 )  # fmt: skip
 from tcompile.graph.ops.pointwise import (
@@ -324,6 +325,7 @@ __all__ = [
     "SUM",
     "TAN",
     "TANH",
+    "TENSOR_CALL",
     "TRUNC",
     "VAR",
     "WHERE",

@@ -46,6 +46,13 @@ class Slot:
     seen: str = "array"
 
 
+@dataclass(frozen=True)
+class Name:
+    """Stands for the object of a dotted name in the arguments of a call, such as ``torch.float32``."""
+
+    path: str
+
+
 AS_SEEN = {"array": "", "scalar": "[()]", "number": ".item()"}  # conversions from an array, as Python's text
 
 
@@ -158,7 +165,7 @@ def fill(template: Any, operands: Sequence[Any]) -> Any:
         return value if template.seen == "array" else value[()] if template.seen == "scalar" else value.item()
     if isinstance(template, tuple | list):
         return type(template)(fill(item, operands) for item in template)
-    return template
+    return resolve(template.path) if isinstance(template, Name) else template
 
 
 @cache
@@ -173,6 +180,18 @@ def resolve(target: str) -> Any:
 
 def _call(*operands: Any, target: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> Any:
     return resolve(target)(*fill(args, operands), **{k: fill(v, operands) for k, v in kwargs})
+
+
+def _tensor_call(*operands: Any, target: str, args: tuple[Any, ...], kwargs: tuple[tuple[str, Any], ...]) -> Any:
+    result = resolve(target)(*fill(args, operands), **{k: fill(v, operands) for k, v in kwargs})
+    return flat(result) if isinstance(result, tuple | list) else result
+
+
+def flat(result: Any) -> tuple[Any, ...]:
+    """The items of nested tuples and lists, as ``get`` numbers the results of a ``tensor_call``."""
+    if isinstance(result, tuple | list):
+        return tuple(leaf for item in result for leaf in flat(item))
+    return (result,)
 
 
 def _scan(name: str, function: Callable[..., Any]) -> Op:
@@ -201,3 +220,5 @@ WRAP = define(Op("wrap", "opaque", 1, _wrap_rule, _wrap, "a C-ordered copy, each
 # would have to wait for a processor.
 THREADED: set[str] = set()
 CALL = define(Op("call", "opaque", None, None, _call, memory=Aliasing.MAY_ALIAS))
+# A call of PyTorch's on tensors. It may write to its operands, so calls stay in their order, and none is dead.
+TENSOR_CALL = define(Op("tensor_call", "opaque", None, None, _tensor_call, memory=Aliasing.MAY_ALIAS))

@@ -14,11 +14,11 @@ from tcompile.bytecode.instructions import Instruction
 from tcompile.capture.interpreter.frame import Frame, handler
 from tcompile.capture.semantics.attributes import iterator
 from tcompile.capture.semantics.operators import identical
-from tcompile.capture.semantics.special.policy import PolicyValue
 from tcompile.capture.values.base import NULL, LazyValue, Value, settled
 from tcompile.capture.values.constant import Constant
 from tcompile.capture.values.generator import GeneratorValue
 from tcompile.capture.values.object import Exhausted, ObjectValue, advance
+from tcompile.capture.values.tensor import BlockValue
 from tcompile.frontends.base import CannotCapture
 from tcompile.graph import TensorType
 
@@ -96,7 +96,7 @@ def _raise(f: Frame, i: Instruction) -> None:
 @handler("BEFORE_WITH")
 def _with(f: Frame, i: Instruction) -> None:
     shown, manager = f.stack[-1].describe(), f.pop()
-    if isinstance(manager, PolicyValue):
+    if isinstance(manager, BlockValue):
         f.push(manager.way_out(f.tx))
         f.push(manager.way_in(f.tx).call(f.tx, [], {}))
         return
@@ -111,7 +111,7 @@ def _with(f: Frame, i: Instruction) -> None:
 def _load_special(f: Frame, i: Instruction) -> None:
     """Loads a method that enters or leaves a ``with`` block; from 3.14 on each has an instruction, the exit first."""
     shown, manager = f.stack[-1].describe(), f.pop()
-    if isinstance(manager, PolicyValue):
+    if isinstance(manager, BlockValue):
         f.push(manager.way_out(f.tx) if i.argval == "__exit__" else manager.way_in(f.tx))
     elif isinstance(manager, ObjectValue) and manager.defines("__enter__", "__exit__"):
         f.push(manager.special(f.tx, i.argval))

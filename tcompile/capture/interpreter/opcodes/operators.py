@@ -20,6 +20,7 @@ from tcompile.capture.values.scalar import truth_node, truth_of
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.capture.values.signs import COMPARE
+from tcompile.capture.values.tensor import TensorValue
 from tcompile.capture.values.text import held, remainder
 from tcompile.frontends.base import CannotCapture
 
@@ -40,6 +41,8 @@ def _binary_op(f: Frame, i: Instruction) -> None:
 
 
 def _inplace(f: Frame, sign: str, left: Value, right: Value) -> Value:
+    if isinstance(left, TensorValue):
+        return left.update(f.tx, sign, right)
     if isinstance(left, SelectedValue) or (isinstance(left, ArrayValue) and not left.traced.scalar):
         return left.update(f.tx, sign, right)
     if isinstance(left, SequenceValue) and left.cls is list and not isinstance(right, ArrayValue):

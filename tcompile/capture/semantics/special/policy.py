@@ -15,13 +15,14 @@ from tcompile.capture.guards.sources import ConstantSource, Source
 from tcompile.capture.semantics.special.registry import bind, special
 from tcompile.capture.values.base import Context, Rebuilder, Unrebuildable, Value
 from tcompile.capture.values.constant import Constant
+from tcompile.capture.values.tensor import BlockValue
 from tcompile.frontends.base import CannotCapture
 
 if TYPE_CHECKING:
     from tcompile.annotations.treatments import Treatment
 
 
-class PolicyValue(Value):
+class PolicyValue(BlockValue):
     """An object of ``error_on_graph_break``."""
 
     def __init__(self, errors: bool, source: Source | None = None) -> None:

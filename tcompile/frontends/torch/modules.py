@@ -1,0 +1,57 @@
+"""Facts about modules and tensors that guards and capture ask for.
+
+Input: modules, their classes, tensors.
+Output: answers, and descriptions of tensors.
+Why: a call of a module without hooks is a call of its ``forward``, and its members are found without its own code.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch.nn import Module
+from torch.nn.modules import module as _module
+
+_OWN = ("__call__", "__getattr__", "__setattr__", "__delattr__", "__getattribute__", "_call_impl", "_wrapped_call_impl")
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+
+
+def is_plain(cls: type) -> bool:
+    """Whether a class is one of modules that leaves calls and attributes to PyTorch.
+
+    >>> is_plain(torch.nn.Linear), is_plain(int)
+    (True, False)
+    """
+    if not issubclass(cls, Module) or issubclass(cls, torch.jit.ScriptModule | torch.fx.GraphModule):
+        return False
+    return all(getattr(cls, name) is getattr(Module, name) for name in _OWN)
+
+
+def has_no_hooks(module: Module) -> bool:
+    """Whether a call of a module is a call of its ``forward``, of its class.
+
+    >>> has_no_hooks(torch.nn.Linear(2, 2))
+    True
+    """
+    own = module.__dict__
+    return not (
+        own["_forward_hooks"] or own["_forward_pre_hooks"] or own["_backward_hooks"] or own["_backward_pre_hooks"]
+        or _module._global_forward_hooks or _module._global_forward_pre_hooks or _module._global_backward_hooks
+        or _module._global_backward_pre_hooks or "forward" in own or own.get("_compiled_call_impl") is not None
+    )  # fmt: skip
+
+
+def described(tensor: torch.Tensor) -> str:
+    """A tensor in a few words.
+
+    >>> described(torch.ones(2, 3).t())
+    'a float32 tensor of shape (3, 2) and strides (1, 3)'
+    """
+    text = f"a {str(tensor.dtype).removeprefix('torch.')} {type(tensor).__name__.lower()} of shape {tuple(tensor.shape)}"
+    if not tensor.is_contiguous():
+        text += f" and strides {tensor.stride()}"
+    if tensor.requires_grad and not isinstance(tensor, torch.nn.Parameter):
+        text += " that requires a gradient"
+    return text
+
+
+__all__ = ["described", "has_no_hooks", "is_plain"]
