@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import enum
 import functools
-import math
 import operator
 import types
+import weakref
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -27,10 +27,10 @@ from tcompile.capture.values.array import ArrayValue
 from tcompile.capture.values.base import Context, LazyValue, Value
 from tcompile.capture.values.callable import FunctionValue, MethodValue, PartialValue
 from tcompile.capture.values.classes import class_answers_in_python, plain_named_tuple
-from tcompile.capture.values.constant import Constant, CopiedDtype, FloatValue, IntegerValue
+from tcompile.capture.values.constant import Constant, CopiedDtype, FloatValue, IntegerValue, float_test
 from tcompile.capture.values.container import SequenceValue
 from tcompile.capture.values.dicts import DictValue
-from tcompile.capture.values.object import ObjectValue, OpaqueValue
+from tcompile.capture.values.object import ObjectValue, OpaqueValue, WeakReference
 from tcompile.capture.values.random_generator import DrawingMethod, RandomGeneratorValue, method_of_known
 from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.slices import RangeValue, SliceValue
@@ -56,6 +56,9 @@ def wrap(tx: Context, value: Any, source: Source) -> Value:
         return tx.array_input(TensorType(value.dtype, value.shape), False, source)
     if tx.tensors is not None and cls in tx.tensors.grad_modes:
         return _grad_mode(tx, value, source)
+    if tx.tensors is not None and value is tx.tensors.hidden_functions:
+        _identical(tx, value, source, "torch._VF")
+        return Constant(tx.tensors.functions)
     if _is_foreign(value) and not (tx.tensors is not None and tx.tensors.takes(value)):
         return _moved(tx, value, source)
     if value is None or value is Ellipsis or value is NotImplemented or cls is bool:
@@ -173,13 +176,7 @@ def _float(tx: Context, value: float, source: Source) -> Value:
         tx.prologue.guard(source, "type({}) is float", f"type({source.text}) is float", "float", "type")
         tx.left_open[source.text] = float
         return FloatValue(source, value)
-    if math.isnan(value):
-        test = "{} != {}"
-    elif value == 0.0:
-        sign = tx.prologue.constant(math.copysign)
-        test = f"{{}} == 0.0 and {sign}(1.0, {{}}) == {math.copysign(1.0, value)}"
-    else:
-        test = f"{{}} == {tx.prologue.constant(value)}"
+    test = float_test(value, tx.prologue.constant)
     tx.prologue.guard(source, f"type({{}}) is float and {test}", f"{source.text} == {value!r}", repr(value), "float")
     return Constant(value, source)
 
@@ -387,6 +384,8 @@ def _object(tx: Context, value: Any, source: Source) -> Value:
         want = tx.prologue.constant(dtype)
         tx.prologue.guard(source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), "dtype")
         return OpaqueValue(value, source, f"an array of class {cls.__name__} and dtype {dtype}")
+    if cls is weakref.ref:
+        return WeakReference(value, source, "a weak reference")
     if tx.tensors is not None and tx.tensors.is_module(cls):
         return ModuleValue(cls, value, source, tx.tensors)
     if _by_class_statement(cls):

@@ -10,8 +10,9 @@ Why: numbers should not cause recompiles.
 from __future__ import annotations
 
 import enum
+import math
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tcompile.capture.context.lazy_imports import settle
@@ -228,9 +229,24 @@ class FloatValue(Value):
         """A graph input, made on first use."""
         return tx.number_input(self.source)
 
+    def specialise(self, tx: Context) -> float:
+        """Fixes the value, with a guard."""
+        code, text = float_test(self.hint, tx.prologue.constant), f"{self.source.text} == {self.hint!r}"
+        tx.prologue.guard(self.source, code, text, repr(self.hint), "float")
+        return self.hint
+
     def truth(self, tx: Context) -> bool:
         """Whether it is not zero, guarded."""
         return tx.decide(self.source, "{} != 0.0", f"{self.source.text} != 0.0", self.hint != 0.0)
+
+
+def float_test(value: float, constant: Callable[[Any], str]) -> str:
+    """Code that tells whether ``{}`` is this float, to the sign of a zero."""
+    if math.isnan(value):
+        return "{} != {}"
+    if value == 0.0:
+        return f"{{}} == 0.0 and {constant(math.copysign)}(1.0, {{}}) == {math.copysign(1.0, value)}"
+    return f"{{}} == {constant(value)}"
 
 
 def integer(size: int | SymInt) -> Value:

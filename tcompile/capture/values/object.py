@@ -14,7 +14,7 @@ import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tcompile.capture.guards.sources import AttributeSource, ConstantSource, ItemSource, Source
+from tcompile.capture.guards.sources import AttributeSource, ComputedSource, ConstantSource, ItemSource, Source
 from tcompile.capture.values.attributes import Attributed, AttributesValue
 from tcompile.capture.values.base import Context, Rebuilder, Value, named
 from tcompile.capture.values.callable import IteratorValue, MethodValue
@@ -498,6 +498,16 @@ class OpaqueValue(Value):
     def export(self, tx: Context) -> Any:
         """Never goes into a graph."""
         raise CannotCapture("unsupported-object", f"{self.describe()} is used in array code.")
+
+
+class WeakReference(OpaqueValue):
+    """A weak reference, which gives its object when it is called."""
+
+    def call(self, tx: Context, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
+        """The object, or None."""
+        if args or kwargs:
+            raise CannotCapture("operation-raises", "a weak reference is called with arguments")
+        return tx.wrap(self.value(), ComputedSource("{0}()", (self.source,)))
 
 
 def _plain_lookup(cls: type) -> bool:

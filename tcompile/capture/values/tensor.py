@@ -13,6 +13,7 @@ from typing import Any, Protocol
 
 from tcompile.capture.guards.sources import ConstantSource, MemberSource, Source
 from tcompile.capture.values.base import Context, Rebuilder, Unrebuildable, Value, named, settled
+from tcompile.capture.values.classes import lookup
 from tcompile.capture.values.constant import Constant, FloatValue, IntegerValue, integer
 from tcompile.capture.values.container import SequenceValue, constant_of
 from tcompile.capture.values.dicts import DictValue
@@ -69,6 +70,10 @@ class TensorLibrary(Protocol):
     def has_no_hooks(self, module: Any) -> bool:
         """Whether a call of a module is a call of its ``forward``."""
 
+    @property
+    def module_setattr(self) -> Any:
+        """The method by which modules store attributes."""
+
 
 class TensorValue(Value):
     """A tensor: one from outside, or the result of a call."""
@@ -99,8 +104,10 @@ class TensorValue(Value):
 
     def method(self, tx: Context, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]) -> Value:
         """``tensor.name(…)``: a call in the graph."""
-        if name in ("item", "tolist", "numpy", "__bool__", "__float__", "__int__"):
+        if name in ("item", "tolist", "__bool__", "__float__", "__int__"):
             raise CannotCapture("data-dependent-value", f"`{tx.current_text()}`")
+        if name == "numpy":
+            raise CannotCapture("array-conversion", f"`{tx.current_text()}` makes an array of a tensor")
         plain = [fixed(tx, arg) for arg in args]
         named = {key: fixed(tx, value) for key, value in kwargs.items()}
         return tx.from_frontend(self.library.method(tx.builder, self.traced, name, plain, named), self)
@@ -237,8 +244,10 @@ class _Count(Value):
 def fixed(tx: Context, value: Value) -> Any:
     """A value as the PyTorch frontend takes it: numbers are constants."""
     value = settled(tx, value)
-    if isinstance(value, IntegerValue | FloatValue):
-        return constant_of(value, "an argument of a tensor's function")
+    if isinstance(value, IntegerValue):
+        return value.specialise()
+    if isinstance(value, FloatValue):
+        return value.specialise(tx)
     if isinstance(value, SequenceValue):
         if value.cls not in (tuple, list):
             raise CannotCapture("unsupported-argument", f"{value.describe()} in place of a tuple")
@@ -295,6 +304,8 @@ class GradModeValue(BlockValue):
         """``clone``, which decorated functions call."""
         if name == "clone":
             return _Clone(self)
+        if name == "__class__":
+            return Constant(self.cls)
         return super().attribute(tx, name)
 
     def rebuild(self, program: Rebuilder) -> str:
@@ -372,6 +383,7 @@ class ModuleValue(ObjectValue):
     def store_attribute(self, tx: Context, name: str, value: Value | None) -> None:
         """``module.name = value`` for an attribute that is its own, and no member."""
         own = name in self.value.__dict__ or name in self.stored
+        own = own and lookup(self.cls, "__setattr__") is self.library.module_setattr
         if value is None or not own or isinstance(settled(tx, value), TensorValue | ModuleValue):
             raise CannotCapture("side-effect", f"Setting the attribute `{name}` of {self.describe()}")
         self.store_plainly(tx, name, value)

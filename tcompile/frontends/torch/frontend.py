@@ -50,6 +50,9 @@ class TorchFrontend:
     device = DEVICE
     namespace: Any = torch
     grad_modes = GRAD_MODES
+    hidden_functions = torch._VF  # a module that looks its functions up in ``functions``
+    functions = torch._C._VariableFunctions
+    module_setattr = staticmethod(torch.nn.Module.__setattr__)
 
     # -- objects ---------------------------------------------------------------------------------------------------
     def takes(self, value: object) -> bool:

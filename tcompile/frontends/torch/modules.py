@@ -11,8 +11,7 @@ import torch
 from torch.nn import Module
 from torch.nn.modules import module as _module
 
-_OWN = ("__call__", "__getattr__", "__setattr__", "__delattr__", "__getattribute__", "_call_impl", "_wrapped_call_impl")
-_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_OWN = ("__call__", "__getattr__", "__getattribute__", "_call_impl", "_wrapped_call_impl")
 
 
 def is_plain(cls: type) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -119,8 +120,13 @@ class Trace:
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
         """A block in which fake tensors may be used. Warnings are errors: each call of the function has to give them."""
-        with strict(), self.mode, torch.set_grad_enabled(self.grad_enabled):
-            yield
+        log = logging.getLogger("torch._subclasses.fake_tensor")  # which reports errors that plain Python raises, too
+        disabled, log.disabled = log.disabled, True
+        try:
+            with strict(), self.mode, torch.set_grad_enabled(self.grad_enabled):
+                yield
+        finally:
+            log.disabled = disabled
 
     def _check_graph(self) -> None:
         if any(node.op not in (ops.TENSOR_CALL, ops.GET) for node in self.graph.nodes):
