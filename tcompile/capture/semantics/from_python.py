@@ -56,8 +56,10 @@ def wrap(tx: Context, value: Any, source: Source) -> Value:
         return tx.array_input(TensorType(value.dtype, value.shape), False, source)
     if tx.tensors is not None and cls in tx.tensors.grad_modes:
         return _grad_mode(tx, value, source)
-    if tx.tensors is not None and value is tx.tensors.hidden_functions:
-        _identical(tx, value, source, "torch._VF")
+    if tx.tensors is not None and tx.tensors.is_operation(value):
+        return _identical(tx, value, source, str(value))
+    if tx.tensors is not None and tx.tensors.is_table(value):
+        _identical(tx, value, source, "a table of PyTorch's functions")
         return Constant(tx.tensors.functions)
     if _is_foreign(value) and not (tx.tensors is not None and tx.tensors.takes(value)):
         return _moved(tx, value, source)

@@ -51,6 +51,10 @@ _NEVER_NUMBERS = (str, bytes, type(None), type(Ellipsis), type)  # equal to no n
 
 def binary(tx: Context, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` for arithmetic and bitwise operators and the six comparisons."""
+    if isinstance(left, RecordValue) or isinstance(right, RecordValue):
+        left, right = (SequenceValue(side.items, tuple) if isinstance(side, RecordValue) else side for side in (left, right))
+        if sign not in COMPARE:
+            raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):
         tensor = left if isinstance(left, TensorValue) else right
         assert isinstance(tensor, TensorValue)
@@ -408,6 +412,8 @@ def identical(tx: Context, left: Value, right: Value) -> bool:
         if left.python_type is not right.python_type:
             return False
         if isinstance(left, Constant) and isinstance(right, Constant):
+            if tx.tensors is not None and tx.tensors.is_fixed(left.value) and tx.tensors.is_fixed(right.value):
+                return left.value is right.value
             if callable(left.value) and callable(right.value):  # any(… for …) asks so on CPython 3.14
                 return left.value is right.value
             if not isinstance(left.value, _COPIED) and not tx.is_library_name(type(left.value).__module__):

@@ -23,8 +23,8 @@ from torch.overrides import (
 
 # Functions of these modules, apart from those in ``_NOT_CALLED``.
 _MODULES = {
-    "torch": [name for name in dir(torch._C._VariableFunctions) if not name.startswith("_")]
-    + list(torch.functional.__all__) + ["tensor"],
+    "torch": [*(name for name in dir(torch._C._VariableFunctions) if not name.startswith("__")),
+              *torch.functional.__all__, "tensor"],
     "torch.nn.functional": [name for name in dir(F) if not name.startswith("_")],
     "torch.linalg": [name for name in dir(torch.linalg) if not name.startswith("_")],
     "torch.fft": [name for name in dir(torch.fft) if not name.startswith("_")],

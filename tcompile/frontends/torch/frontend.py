@@ -50,8 +50,7 @@ class TorchFrontend:
     device = DEVICE
     namespace: Any = torch
     grad_modes = GRAD_MODES
-    hidden_functions = torch._VF  # a module that looks its functions up in ``functions``
-    functions = torch._C._VariableFunctions
+    functions = torch._C._VariableFunctionsClass
     module_setattr = staticmethod(torch.nn.Module.__setattr__)
 
     # -- objects ---------------------------------------------------------------------------------------------------
@@ -113,6 +112,14 @@ class TorchFrontend:
         """Whether a tensor shares its storage with no other one."""
         own = tensor.untyped_storage()._cdata
         return all(other.untyped_storage()._cdata != own for other in others)
+
+    def is_operation(self, value: object) -> bool:
+        """Whether it is an operation of ``torch.ops``."""
+        return isinstance(value, torch._ops.OpOverload | torch._ops.OpOverloadPacket)
+
+    def is_table(self, value: object) -> bool:
+        """Whether its attributes are those of ``functions``."""
+        return value is torch._VF or value is torch._C._VariableFunctions
 
     def is_module(self, cls: type) -> bool:
         """Whether a class is one of modules, whose calls and attributes are PyTorch's own."""
