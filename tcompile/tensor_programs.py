@@ -21,7 +21,7 @@ from tcompile.frontends.torch.fx_graphs import stack_of
 from tcompile.graph import Graph, Node, ops
 from tcompile.graph.ops.opaque import Name, Slot, flat, resolve
 from tcompile.runtime.cache import CompileSettings
-from tcompile.torch_backend import options_of, torch_backend
+from tcompile.torch_backend import CompiledModule, differentiated, options_of
 
 
 def compile_tensor_graph(graph: Graph, examples: Sequence[Any], settings: CompileSettings) -> Callable[..., Any]:
@@ -41,8 +41,23 @@ def compile_tensor_graph(graph: Graph, examples: Sequence[Any], settings: Compil
     callable
         Takes the graph's inputs, returns the sequence of its outputs.
     """
-    compiled: Callable[..., Any] = torch_backend(fx_module(graph), list(examples), options=options_of(settings))
-    return compiled
+    made: list[CompiledModule] = []
+    compiled = differentiated(fx_module(graph), list(examples), options_of(settings), made)
+    return _direct(graph, made) or compiled
+
+
+def _direct(graph: Graph, made: Sequence[CompiledModule]) -> Callable[..., Any] | None:
+    """The compiled graph without AOTAutograd around it, which has nothing to do where nothing is differentiated, no
+    argument is written, and all results are new.
+    """
+    (module,) = made
+    inputs = sum(node.op == "placeholder" for node in module.module.graph.nodes)
+    if module.label.startswith("forward") or inputs != len(graph.inputs) or module.refused is not None:
+        return None
+    program = module.program(())
+    if program is None or len(program.converted.outputs) != len(graph.outputs):
+        return None
+    return program.direct if len(program.converted.inputs) == inputs else None
 
 
 def fx_module(graph: Graph) -> GraphModule:

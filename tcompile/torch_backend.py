@@ -98,9 +98,39 @@ def torch_backend(
     InvalidArgument
         Where an option or a mode is unknown.
     """
-    settings = _settings(options or {}, mode)
-    compile = functools.partial(_compile, settings=settings)
-    made = aot_autograd(
+    return differentiated(module, example_inputs, _settings(options or {}, mode), [])
+
+
+def differentiated(
+    module: GraphModule,
+    example_inputs: Sequence[Any],
+    settings: Mapping[str, Any],
+    made: list[CompiledModule],
+) -> Callable[..., Any]:
+    """Compiles a graph, forward and backward, by PyTorch's AOTAutograd.
+
+    Parameters
+    ----------
+    module : torch.fx.GraphModule
+        The graph.
+    example_inputs : sequence
+        Tensors, real or fake, and sizes like its inputs.
+    settings : mapping
+        The backend's options.
+    made : list of CompiledModule
+        Gets the graphs of ATen operations that were compiled; a backward graph comes with the first backward pass.
+
+    Returns
+    -------
+    callable
+        Takes the graph's inputs, and returns its outputs.
+    """
+
+    def compile(graph: GraphModule, examples: Sequence[Any], kind: str) -> CompiledModule:
+        made.append(_compile(graph, examples, settings=settings, kind=kind))
+        return made[-1]
+
+    backend = aot_autograd(
         fw_compiler=functools.partial(compile, kind="forward"),
         bw_compiler=functools.partial(compile, kind="backward"),
         inference_compiler=functools.partial(compile, kind="graph"),
@@ -108,7 +138,7 @@ def torch_backend(
         partition_fn=min_cut_rematerialization_partition,
         keep_inference_input_mutations=True,
     )
-    compiled: Callable[..., Any] = made(module, example_inputs)
+    compiled: Callable[..., Any] = backend(module, example_inputs)
     return compiled
 
 
@@ -140,7 +170,9 @@ def _settings(options: Mapping[str, Any], mode: str | None) -> dict[str, Any]:
     return {**options, **({"max_autotune": True} if mode is not None and mode.startswith("max") else {})}
 
 
-def _compile(module: GraphModule, example_inputs: Sequence[Any], *, settings: Mapping[str, Any], kind: str) -> Run:
+def _compile(
+    module: GraphModule, example_inputs: Sequence[Any], *, settings: Mapping[str, Any], kind: str
+) -> CompiledModule:
     """Compiles one graph of ATen operations: at once, or at the first call with each set of sizes if these are open."""
     where = next((place for node in module.graph.nodes if (place := location_of(node)) is not None), None)
     number = next(_numbers)
@@ -269,10 +301,21 @@ class _Program:
             settle()
         self.kernels = tuple(getattr(self.compiled, "kernels", ()))
         self.run = getattr(self.compiled, "program", self.compiled)
-        self.call = self._wrapper()
+        self.call = self._wrapper(boxed=True)
 
-    def _wrapper(self) -> Callable[[list[Any]], list[Any]]:
-        """Generates the function that views tensors as arrays, runs the graph, and views its results as tensors."""
+    @property
+    def direct(self) -> Callable[..., list[Any]] | None:
+        """The program as a function of the tensors alone; None where results share memory or arguments are written."""
+        outputs = self.converted.outputs
+        positions = [out for out in outputs if isinstance(out, int)]
+        plain = len({*positions}) == len(outputs) and not self.converted.written
+        return self._wrapper(boxed=False) if plain else None
+
+    def _wrapper(self, boxed: bool) -> Callable[..., list[Any]]:
+        """Generates the function that views tensors as arrays, runs the graph, and views its results as tensors.
+
+        ``boxed``: it takes them in a list, which it empties.
+        """
         converted, positions = self.converted, set(self.converted.inputs)
         names: dict[str, Any] = {
             "run": self.run, "tensor_of": tensor_of, "as_array": as_array, "run_eagerly": self._run_eagerly,
@@ -282,8 +325,10 @@ class _Program:
         names |= constants
         count = sum(node.op == "placeholder" for node in self.owner.module.graph.nodes)
         tensors = "".join(f"t{p}, " if p in positions else "_, " for p in range(count))
-        lines = ["def program(args):", *([f"    {tensors}= args"] if tensors else [])]
-        lines += ["    given = list(args)", "    args.clear()"]
+        lines = [f"def program({tensors}):"]
+        if boxed:
+            lines = ["def program(args):", *([f"    {tensors}= args"] if tensors else [])]
+            lines += ["    given = list(args)", "    args.clear()"]
         lines.append(f"    drawn = {'get_rng_state()' if converted.draws else 'None'}")
         for n, p in enumerate(converted.inputs):
             if self.owner.is_backward:
@@ -292,12 +337,12 @@ class _Program:
         inputs = [*(f"a{n}" for n in range(len(converted.inputs))), *constants]
         lines += ["    token = ignore_flags()", "    try:", f"        o = run({', '.join(inputs)})"]
         lines += ["    except Exception:", "        o = None", "    finally:", "        reset(token)"]
-        lines += ["    if o is None:", "        return run_eagerly(given, drawn)"]
+        lines += ["    if o is None:", f"        return run_eagerly({'given' if boxed else f'[{tensors}]'}, drawn)"]
         for output, number in converted.written:
             lines += [f"    if o[{output}] is not a{number}:", f"        a{number}[...] = o[{output}]"]
         lines += self._results(names)
         exec("\n".join(lines), names)
-        made: Callable[[list[Any]], list[Any]] = names["program"]
+        made: Callable[..., list[Any]] = names["program"]
         return made
 
     def _check_of_strides(self, number: int, tensor: str) -> list[str]:
@@ -348,4 +393,4 @@ def _view(tensor: str, sizes: tuple[int, ...], strides: tuple[int, ...], offset:
     return f"{tensor}.as_strided({sizes}, {strides}, {tensor}.storage_offset() + {offset})"
 
 
-__all__ = ["OPTIONS", "CompiledModule", "torch_backend"]
+__all__ = ["OPTIONS", "CompiledModule", "differentiated", "options_of", "torch_backend"]

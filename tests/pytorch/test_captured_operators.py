@@ -57,6 +57,8 @@ def _copy(value: Any) -> Any:
     """The same arguments with tensors of their own, of the same strides."""
 
     def one(tensor: torch.Tensor) -> torch.Tensor:
+        if tensor.layout != torch.strided:
+            return tensor
         made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
         with torch.no_grad():
             made.copy_(tensor)
@@ -104,8 +106,8 @@ def _steps(tensor: torch.Tensor) -> list[int]:
 
 def _aliases(results: Any, arguments: Any) -> list[list[bool]]:
     """Which results share memory with which arguments and results."""
-    made = [tensor for tensor in _tensors(results) if tensor.layout == torch.strided]
-    all_of_them = [*_tensors(arguments), *made]
+    made = [tensor for tensor in _tensors(results) if tensor.layout == torch.strided and tensor.numel()]
+    all_of_them = [*(tensor for tensor in _tensors(arguments) if tensor.layout == torch.strided), *made]
     places = [tensor.untyped_storage().data_ptr() for tensor in all_of_them]
     return [[place == result.untyped_storage().data_ptr() for place in places] for result in made]
 

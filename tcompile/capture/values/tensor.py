@@ -395,7 +395,7 @@ class ModuleValue(ObjectValue):
 
 def guard_state(tx: Context, library: Any) -> None:
     """Guards the modes of PyTorch under which calls mean what they mean now."""
-    for check in library.state_checks(tx.prologue.constant):
+    for check in library.state_checks(tx.builder, tx.prologue.constant):
         tx.prologue.guard(ConstantSource.of("torch", library), check.code, check.text, check.expected, check.kind)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch._C._dynamo.guards import GlobalStateGuard, TensorGuards
+from torch._C._dynamo.guards import TensorGuards
 
 from tcompile.frontends.base import Builder, CannotCapture, Check, Record, Tensor
 from tcompile.frontends.torch import modules
@@ -91,10 +91,10 @@ class TorchFrontend:
         expected = modules.described(tensor)
         return [Check(f"{constant(guard.check)}({{}})", f"{name} is {expected}", expected, "tensor")]
 
-    def state_checks(self, constant: Callable[[Any], str]) -> list[Check]:
+    def state_checks(self, b: Builder, constant: Callable[[Any], str]) -> list[Check]:
         """Returns the guards on what calls depend on besides their arguments."""
         functions, dispatch, level = (constant(ask) for ask in state_check())
-        code = f"{constant(GlobalStateGuard().check)}() and not {functions}() and not {dispatch}() and {level}() is None"
+        code = f"{constant(self._trace(b).same_state)}() and not {functions}() and not {dispatch}() and {level}() is None"
         text = "PyTorch's grad mode, autocast, default dtype and other modes are unchanged"
         return [Check(code, text, "the same modes", "modes")]
 

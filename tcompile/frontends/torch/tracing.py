@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import torch
+from torch._C._dynamo.guards import GlobalStateGuard
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -45,6 +46,7 @@ class Trace:
         self.graph = graph
         self.mode = FakeTensorMode(allow_non_fake_inputs=False, static_shapes=True)
         self.grad_enabled = torch.is_grad_enabled()
+        self.same_state = GlobalStateGuard().check
         self.inputs: dict[int, list[torch.Tensor]] = {}  # fake tensors from outside, by storage
         self.written: set[int] = set()
         self.known: dict[int, Tensor] = {}  # by the identity of the fake tensor
