@@ -469,7 +469,8 @@ def _compile_graph(
     if of_tensors:
         from tcompile.tensor_programs import compile_tensor_graph  # which imports PyTorch
 
-        return compile_tensor_graph(graph, examples, settings)
+        made: Callable[..., Any] = _timed(phases, "backend", lambda: compile_tensor_graph(graph, examples, settings))
+        return made
 
     def column() -> Callable[..., Any]:
         final = graph

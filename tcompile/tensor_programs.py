@@ -42,8 +42,10 @@ def compile_tensor_graph(graph: Graph, examples: Sequence[Any], settings: Compil
         Takes the graph's inputs, returns the sequence of its outputs.
     """
     made: list[CompiledModule] = []
-    compiled = differentiated(fx_module(graph), list(examples), options_of(settings), made)
-    return _direct(graph, made) or compiled
+    compiled = differentiated(fx_module(graph), list(examples), options_of(settings), made, reports=False)
+    run: Any = _direct(graph, made) or compiled
+    run.kernels = tuple(kernel for module in made for program in module.programs.values() for kernel in program.kernels)
+    return run  # type: ignore[no-any-return]
 
 
 def _direct(graph: Graph, made: Sequence[CompiledModule]) -> Callable[..., Any] | None:
@@ -52,7 +54,7 @@ def _direct(graph: Graph, made: Sequence[CompiledModule]) -> Callable[..., Any] 
     """
     (module,) = made
     inputs = sum(node.op == "placeholder" for node in module.module.graph.nodes)
-    if module.label.startswith("forward") or inputs != len(graph.inputs) or module.refused is not None:
+    if module.kind != "graph" or inputs != len(graph.inputs) or module.refused is not None:
         return None
     program = module.program(())
     if program is None or len(program.converted.outputs) != len(graph.outputs):

@@ -106,6 +106,7 @@ def differentiated(
     example_inputs: Sequence[Any],
     settings: Mapping[str, Any],
     made: list[CompiledModule],
+    reports: bool = True,
 ) -> Callable[..., Any]:
     """Compiles a graph, forward and backward, by PyTorch's AOTAutograd.
 
@@ -119,6 +120,8 @@ def differentiated(
         The backend's options.
     made : list of CompiledModule
         Gets the graphs of ATen operations that were compiled; a backward graph comes with the first backward pass.
+    reports : bool
+        Whether a compile of a forward graph is an event of its own.
 
     Returns
     -------
@@ -127,7 +130,7 @@ def differentiated(
     """
 
     def compile(graph: GraphModule, examples: Sequence[Any], kind: str) -> CompiledModule:
-        made.append(_compile(graph, examples, settings=settings, kind=kind))
+        made.append(_compile(graph, examples, settings=settings, kind=kind, reports=reports or kind == "backward"))
         return made[-1]
 
     backend = aot_autograd(
@@ -171,13 +174,16 @@ def _settings(options: Mapping[str, Any], mode: str | None) -> dict[str, Any]:
 
 
 def _compile(
-    module: GraphModule, example_inputs: Sequence[Any], *, settings: Mapping[str, Any], kind: str
+    module: GraphModule, example_inputs: Sequence[Any], *, settings: Mapping[str, Any], kind: str, reports: bool = True
 ) -> CompiledModule:
-    """Compiles one graph of ATen operations: at once, or at the first call with each set of sizes if these are open."""
+    """Compiles one graph of ATen operations: at once, or at the first call with each set of sizes if these are open.
+
+    ``reports`` is false where capture reports the compile itself.
+    """
     where = next((place for node in module.graph.nodes if (place := location_of(node)) is not None), None)
     number = next(_numbers)
     label = f"{kind} {number}" if where is None else f"{where.function} ({kind} {number})"
-    compiled = CompiledModule(module, settings, f"{kind}_{number}", label, kind == "backward")
+    compiled = CompiledModule(module, settings, f"{kind}_{number}", label, kind, reports)
     if not compiled.symbolic:
         compiled.prepare({})
     return compiled
@@ -193,19 +199,26 @@ def _has_symbols(module: GraphModule) -> bool:
 class CompiledModule:
     """A graph of ATen operations with its compiled forms, one for each set of sizes.
 
-    ``name`` is the graph's, ``label`` what reports call it. ``programs`` are the compiled forms by sizes;
-    ``refused`` is why there is none, where PyTorch runs the graph.
+    ``name`` is the graph's, ``label`` what reports call it. ``kind`` is "forward", "backward" or "graph". ``programs`` are the compiled forms by sizes;
+    ``refused`` is why there is none, where PyTorch runs the graph. ``reports``: its compiles are events of their own.
     """
 
     def __init__(
-        self, module: GraphModule, settings: Mapping[str, Any], name: str, label: str, is_backward: bool
+        self,
+        module: GraphModule,
+        settings: Mapping[str, Any],
+        name: str,
+        label: str,
+        kind: str,
+        reports: bool = True,
     ) -> None:
         self._boxed_call = True  # says to AOTAutograd: pass a list, which may be emptied
         self.module = module
         self.settings = settings
         self.name = name
         self.label = label
-        self.is_backward = is_backward
+        self.kind = kind
+        self.reports = reports
         self.programs: dict[tuple[int, ...], _Program] = {}
         self.refused: str | None = None
         self.symbolic = _has_symbols(module)
@@ -245,25 +258,34 @@ class CompiledModule:
 
     def prepare(self, symbols: Mapping[Any, int]) -> _Program | None:
         """Compiles the graph for some sizes."""
-        started = time.perf_counter()
-        with no_collection(), compiling(self.label, f"{self.name}/{len(self.programs)}"):
-            bus.emit(CompileStarted(reason="first call" if not self.programs else "other sizes"))
-            try:
-                converted = convert(self.module, symbols, self.name)
-            except Refused as error:
-                self.refused = str(error)
-                bus.emit(FellBack(reason="PyTorch runs the graph", detail=self.refused))
-                return None
-            program = _Program(self, converted)
-            bus.emit(
-                CompileFinished(
-                    backend="tcompile", graphs=1, kernels=len(program.kernels),
-                    ms=(time.perf_counter() - started) * 1e3,
-                )
-            )  # fmt: skip
+        if not self.reports:
+            program = self._compile(symbols)
+        else:
+            with no_collection(), compiling(self.label, f"{self.name}/{len(self.programs)}"):
+                program = self._compile_and_report(symbols)
+        if program is None:
+            return None
         self.programs[tuple(symbols.values())] = program
         if len(self.programs) > _MOST_SIZES:
             self.programs.pop(next(iter(self.programs)))
+        return program
+
+
+    def _compile(self, symbols: Mapping[Any, int]) -> _Program | None:
+        try:
+            return _Program(self, convert(self.module, symbols, self.name))
+        except Refused as error:
+            self.refused = str(error)
+            bus.emit(FellBack(reason="PyTorch runs the graph", detail=self.refused))
+            return None
+
+    def _compile_and_report(self, symbols: Mapping[Any, int]) -> _Program | None:
+        started = time.perf_counter()
+        bus.emit(CompileStarted(reason="first call" if not self.programs else "other sizes"))
+        program = self._compile(symbols)
+        if program is not None:
+            ms = (time.perf_counter() - started) * 1e3
+            bus.emit(CompileFinished(backend="tcompile", graphs=1, kernels=len(program.kernels), ms=ms))
         return program
 
 
@@ -284,12 +306,13 @@ class _Program:
         check = verify if config.verify else None
         if check is not None:
             check(self.graph)
-        bus.emit(
-            GraphCaptured(
-                graph=self.graph.name, ops=self.graph.op_count, inputs=tuple(n.name for n in self.graph.inputs),
-                get_graph=Lazy(self.graph),
-            )
-        )  # fmt: skip
+        if owner.reports:
+            bus.emit(
+                GraphCaptured(
+                    graph=self.graph.name, ops=self.graph.op_count, inputs=tuple(n.name for n in self.graph.inputs),
+                    get_graph=Lazy(self.graph),
+                )
+            )  # fmt: skip
         settings = owner.settings
         backend = find_backend(settings.get("backend", "auto"))
         final = transforms.run(self.graph, check) if backend.transformed else self.graph
@@ -306,9 +329,9 @@ class _Program:
     @property
     def direct(self) -> Callable[..., list[Any]] | None:
         """The program as a function of the tensors alone; None where results share memory or arguments are written."""
-        outputs = self.converted.outputs
-        positions = [out for out in outputs if isinstance(out, int)]
-        plain = len({*positions}) == len(outputs) and not self.converted.written
+        converted = self.converted
+        positions = {out for out in converted.outputs if isinstance(out, int)}
+        plain = len(positions) == len(converted.outputs) and not converted.written and not converted.shares
         return self._wrapper(boxed=False) if plain else None
 
     def _wrapper(self, boxed: bool) -> Callable[..., list[Any]]:
@@ -331,7 +354,7 @@ class _Program:
             lines += ["    given = list(args)", "    args.clear()"]
         lines.append(f"    drawn = {'get_rng_state()' if converted.draws else 'None'}")
         for n, p in enumerate(converted.inputs):
-            if self.owner.is_backward:
+            if self.owner.kind == "backward":
                 lines += self._check_of_strides(n, f"t{p}")
             lines.append(f"    a{n} = t{p}.numpy(force=True)")
         inputs = [*(f"a{n}" for n in range(len(converted.inputs))), *constants]

@@ -19,7 +19,7 @@ import math
 import os
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ import numpy as np
 from tcompile.graph.dtypes import is_extension
 from tcompile.graph.ir import Graph, Location, Node, Operand
 from tcompile.graph.ops.control import GET
-from tcompile.graph.ops.opaque import Name, Slot
+from tcompile.graph.ops.opaque import TENSOR_CALL, Name, Slot
 from tcompile.graph.ops.scalar_loop import SCALAR_LOOP, about
 from tcompile.graph.ops.view import INDEX
 from tcompile.graph.ops.writing import ASSIGN
@@ -249,10 +249,31 @@ def _listing(graph: Graph, *, bind: bool) -> Iterator[str]:
 def call_text(node: Node) -> str:
     """``op(operands, attribute=…)`` with the nodes' own names."""
     arguments = [o.name if isinstance(o, Node) else literal(o) for o in node.operands]
+    if node.op is TENSOR_CALL:
+        return _tensor_call_text(node)
     if node.op is INDEX:  # as the user wrote it
         return f"{arguments[0]}[{', '.join(map(key_text, node.attrs['key']))}]"
     arguments += attribute_texts(node)
     return f"{node.op.name}({', '.join(arguments)})"
+
+
+def _tensor_call_text(node: Node) -> str:
+    """A call of PyTorch's with the nodes' own names: ``linear(x, weight, bias)``."""
+    parts = [_argument(item, node.inputs) for item in node.attrs["args"]]
+    parts += [f"{name}={_argument(value, node.inputs)}" for name, value in node.attrs["kwargs"]]
+    return f"{node.attrs['target'].rpartition('.')[2]}({', '.join(parts)})"
+
+
+def _argument(value: Any, operands: Sequence[Node]) -> str:
+    """An argument of a call, with names for slots."""
+    if isinstance(value, Slot):
+        return operands[value.index].name
+    if isinstance(value, Name):
+        return value.path
+    if isinstance(value, tuple | list):
+        items = ", ".join(_argument(item, operands) for item in value)
+        return f"[{items}]" if isinstance(value, list) else f"({items}{',' if len(value) == 1 else ''})"
+    return key_text(value) if isinstance(value, slice) else literal(value)
 
 
 def attribute_texts(node: Node, most: bool = False) -> list[str]:

@@ -113,7 +113,7 @@ class TensorType:
             text += f"{{strided {','.join(map(str, self.layout.ranks))}}}"
         elif not self.c_contiguous:
             text += f"{{order {','.join(map(str, self.layout.order))}}}"
-        return text if self.device == "cpu" else f"{text} {self.device}"
+        return text if self.device in ("cpu", "torch") else f"{text} {self.device}"  # the latter of tensors on the CPU
 
 
 @dataclass(frozen=True)

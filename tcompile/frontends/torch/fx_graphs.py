@@ -67,7 +67,8 @@ class Converted:
     tensors. ``outputs`` describes each result: its position among the graph's outputs, ``Given`` for an argument,
     ``Part`` for a view of another result, or a function that makes a number or an empty tensor. ``Given`` and ``Part``
     share a version counter, by which autograd sees writes. ``written`` are pairs of an output's position, and the
-    number of the input that gets its elements. ``draws`` says whether random numbers are drawn.
+    number of the input that gets its elements. ``draws`` says whether random numbers are drawn, ``shares`` whether a
+    result is a view of an argument or of another result.
     """
 
     graph: Graph
@@ -77,6 +78,7 @@ class Converted:
     outputs: list[int | Given | Part | Callable[[], Any]]
     written: list[tuple[int, int]]
     draws: bool
+    shares: bool = False
 
 
 def draws(operation: Any) -> bool:
@@ -346,6 +348,8 @@ class _Conversion:
     def _outputs(self, node: FxNode) -> None:
         results = node.args[0]
         items = list(results if isinstance(results, tuple | list) else (results,))
+        roots = [root_of(item) for item in items if isinstance(item, FxNode)]
+        self.made.shares = len({*roots}) < len(roots) or any(root.op == "placeholder" for root in roots)
         known: dict[Node, int] = {}
         for item in items:
             if not isinstance(item, FxNode) or not isinstance(self.values[item], Node):
