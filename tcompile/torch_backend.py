@@ -199,8 +199,9 @@ def _has_symbols(module: GraphModule) -> bool:
 class CompiledModule:
     """A graph of ATen operations with its compiled forms, one for each set of sizes.
 
-    ``name`` is the graph's, ``label`` what reports call it. ``kind`` is "forward", "backward" or "graph". ``programs`` are the compiled forms by sizes;
-    ``refused`` is why there is none, where PyTorch runs the graph. ``reports``: its compiles are events of their own.
+    ``name`` is the graph's, ``label`` what reports call it. ``kind`` is "forward", "backward" or "graph". ``programs``
+    are the compiled forms by sizes; ``refused`` is why there is none, where PyTorch runs the graph. ``reports``: its
+    compiles are events of their own.
     """
 
     def __init__(
@@ -269,7 +270,6 @@ class CompiledModule:
         if len(self.programs) > _MOST_SIZES:
             self.programs.pop(next(iter(self.programs)))
         return program
-
 
     def _compile(self, symbols: Mapping[Any, int]) -> _Program | None:
         try:
@@ -396,7 +396,8 @@ class _Program:
             else:
                 names[f"make_{number}"] = out
                 whole.append(f"    r{number} = make_{number}()")
-        return [*whole, *parts, f"    return [{', '.join(f'r{number}' for number in range(len(outputs)))}]"]
+        results = ", ".join(f"r{number}" for number in range(self.converted.returned))
+        return [*whole, *parts, f"    return [{results}]"]
 
     def _run_eagerly(self, given: list[Any], drawn: torch.Tensor | None) -> list[Any]:
         """Runs the graph in PyTorch, which raises its own error. It draws the same random numbers again."""

@@ -100,7 +100,8 @@ def test_memory_follows_from_the_kind_of_operation():
         assert (op.memory is Aliasing.VIEW) == (op.kind == "view") == (op.fusion == "view")
         assert op.memory is Aliasing.FRESH or op.kind not in ("pointwise", "reduction", "creation")
         assert op.memory is Aliasing.MAY_ALIAS or op.kind != "control"
-        assert (op.type_rule is None) == (op.kind == "control" or op in (ops.CALL, ops.PYTHON_CALL, ops.SCALAR_LOOP))
+        stated = (ops.CALL, ops.PYTHON_CALL, ops.SCALAR_LOOP, ops.TENSOR_CALL)
+        assert (op.type_rule is None) == (op.kind == "control" or op in stated)
         assert set(op.exact) <= {"f", "c"} or op.exact == EVERYWHERE
         assert op.cost > 0
 

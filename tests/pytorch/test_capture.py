@@ -1,4 +1,4 @@
-"""Functions of tensors, captured: the same results, types, aliasing, writes, gradients, breaks and errors as in eager mode.
+"""Functions of tensors, captured: results, types, aliasing, writes, gradients, breaks and errors of eager mode.
 
 Input: functions of tensors and modules.
 Output: what plain Python gives; the graph breaks on the way.
@@ -149,7 +149,14 @@ def random_numbers(x: Any) -> Any:
 
 
 def questions(x: Any) -> Any:
-    return isinstance(x, torch.Tensor), x is None, torch.is_tensor(x), x.requires_grad, torch.is_grad_enabled(), x.is_leaf
+    return (
+        isinstance(x, torch.Tensor),
+        x is None,
+        torch.is_tensor(x),
+        x.requires_grad,
+        torch.is_grad_enabled(),
+        x.is_leaf,
+    )
 
 
 def indices(x: Any) -> Any:
@@ -347,6 +354,17 @@ def test_writes_through_other_names() -> None:
         theirs, ours = X.clone(), X.clone()
         _same(compiled(*pair(ours)), update(*pair(theirs)))
         _same(ours, theirs)
+
+
+def test_results_that_share_memory() -> None:
+    def overlapping(x: Any) -> Any:
+        y = x * 2
+        return y[:3], y[1:]
+
+    for compiled in (tcompile.compile(overlapping), torch.compile(overlapping, backend="tcompile")):
+        first, second = compiled(X)
+        first[1] = 7
+        assert second[0].tolist() == [7] * 5
 
 
 def test_results_are_the_objects_themselves() -> None:

@@ -1,7 +1,7 @@
 """PyTorch's own database of operators in captured functions: values, types, strides, aliasing, writes and gradients.
 
 Input: the first samples of each operator, in several dtypes; ``TCOMPILE_TORCH_SAMPLES`` says how many.
-Output: what eager PyTorch gives, within the tolerance of its test suite; which operators become a graph without a break.
+Output: what eager PyTorch gives, within the tolerance of its test suite.
 Why: capture asks PyTorch's fake tensors what a call gives, and every kind of call has to be right, or break.
 """
 
@@ -25,9 +25,9 @@ try:
 except ImportError:  # it needs expecttest
     op_db = []
 
-SAMPLES = int(os.environ.get("TCOMPILE_TORCH_SAMPLES", "2"))
+SAMPLES = int(os.environ.get("TCOMPILE_TORCH_SAMPLES", "1"))
 SEED = 42  # the one that the database's random operators set
-TOLERANCE = {"float32": 1e-4, "int64": 1e-5, "bool": 1e-5, "complex64": 1e-4}  # of results that are no ints
+TOLERANCE = {"float32": 1e-4, "int64": 1e-5, "complex64": 1e-4}  # of results that are no ints
 UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided", "resize_",
              "resize_as_"}  # fmt: skip
 ILL_CONDITIONED = {"pinverse", "linalg.pinv", "svd_lowrank", "pca_lowrank"}

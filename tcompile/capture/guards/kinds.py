@@ -182,8 +182,10 @@ KINDS = {
     ),
     "tensor": Kind(
         _tensor,
-        _always("each dtype, shape and memory order of a tensor, and whether it requires a gradient, is compiled by "
-                "itself: keep `{place}` to a few"),
+        _always(
+            "each dtype, shape and memory order of a tensor, and whether it requires a gradient, is compiled by "
+            "itself: keep `{place}` to a few"
+        ),
     ),
     "modes": Kind(lambda found: "others", _always("code under other modes of PyTorch is compiled by itself")),
     "device": Kind(

@@ -52,7 +52,9 @@ _NEVER_NUMBERS = (str, bytes, type(None), type(Ellipsis), type)  # equal to no n
 def binary(tx: Context, sign: str, left: Value, right: Value) -> Value:
     """``left sign right`` for arithmetic and bitwise operators and the six comparisons."""
     if isinstance(left, RecordValue) or isinstance(right, RecordValue):
-        left, right = (SequenceValue(side.items, tuple) if isinstance(side, RecordValue) else side for side in (left, right))
+        left, right = (
+            SequenceValue(side.items, tuple) if isinstance(side, RecordValue) else side for side in (left, right)
+        )
         if sign not in COMPARE:
             raise CannotCapture("unsupported-operands", f"{left.describe()} {sign} {right.describe()}")
     if isinstance(left, TensorValue) or isinstance(right, TensorValue):

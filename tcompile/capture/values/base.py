@@ -21,7 +21,7 @@ from tcompile.capture.guards.dynamic_shapes import Profile
 from tcompile.capture.guards.prologue import Prologue
 from tcompile.capture.guards.sources import ComputedSource, Source
 from tcompile.frontends.base import Builder, CannotCapture, Frontend, Traced, TracedNumber
-from tcompile.graph import Graph, Location, Node, TensorType
+from tcompile.graph import Graph, Location, Node, ScalarType, TensorType
 from tcompile.observe.source_location import UserLine
 from tcompile.records import dataclass
 
@@ -435,6 +435,9 @@ class Context(Protocol):
 
     def is_scalar(self, value: Any) -> bool:
         """Whether an object is a scalar object of a library, such as ``np.float64(1)``."""
+
+    def graph_input(self, type: TensorType | ScalarType, source: Source) -> Node:
+        """A new input of the graph."""
 
     def array_input(self, type: TensorType, scalar: bool, source: Source) -> Value:
         """A graph input for an array found at ``source``."""

@@ -276,7 +276,9 @@ class BlockValue(Value):
 class GradModeValue(BlockValue):
     """``torch.no_grad()``, ``torch.enable_grad()`` or ``torch.set_grad_enabled(on)``."""
 
-    def __init__(self, on: bool, cls: type, args: Sequence[Value], library: TensorLibrary, source: Source | None = None) -> None:
+    def __init__(
+        self, on: bool, cls: type, args: Sequence[Value], library: TensorLibrary, source: Source | None = None
+    ) -> None:
         self.on = on
         self.cls = cls
         self.args = list(args)

@@ -81,7 +81,7 @@ class TorchFrontend:
 
     def python_type(self, x: Tensor) -> type:
         """The class that Python sees."""
-        return torch.nn.Parameter if isinstance(x.fake, torch.nn.Parameter) else torch.Tensor
+        return _CLASSES[isinstance(x.fake, torch.nn.Parameter)]
 
     def tensor_checks(self, tensor: torch.Tensor, name: str, constant: Callable[[Any], str]) -> list[Check]:
         """Returns the guards for a tensor."""
@@ -94,7 +94,9 @@ class TorchFrontend:
     def state_checks(self, b: Builder, constant: Callable[[Any], str]) -> list[Check]:
         """Returns the guards on what calls depend on besides their arguments."""
         functions, dispatch, level = (constant(ask) for ask in state_check())
-        code = f"{constant(self._trace(b).same_state)}() and not {functions}() and not {dispatch}() and {level}() is None"
+        code = (
+            f"{constant(self._trace(b).same_state)}() and not {functions}() and not {dispatch}() and {level}() is None"
+        )
         text = "PyTorch's grad mode, autocast, default dtype and other modes are unchanged"
         return [Check(code, text, "the same modes", "modes")]
 
@@ -195,7 +197,7 @@ class TorchFrontend:
 
     def grad_enabled(self, b: Builder) -> bool:
         """Returns the grad mode at this point."""
-        return self._trace(b).grad_enabled
+        return bool(self._trace(b).grad_enabled)
 
     def method(self, b: Builder, x: Tensor, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Builds ``x.name(*args, **kwargs)``."""

@@ -66,9 +66,10 @@ class Converted:
     rely. The other arguments are numbers, and constants in the graph. ``constants`` are further inputs, after the
     tensors. ``outputs`` describes each result: its position among the graph's outputs, ``Given`` for an argument,
     ``Part`` for a view of another result, or a function that makes a number or an empty tensor. ``Given`` and ``Part``
-    share a version counter, by which autograd sees writes. ``written`` are pairs of an output's position, and the
-    number of the input that gets its elements. ``draws`` says whether random numbers are drawn, ``shares`` whether a
-    result is a view of an argument or of another result.
+    share a version counter, by which autograd sees writes. The first ``returned`` results are PyTorch's; the others are
+    what several of these are views of. ``written`` are pairs of an output's position, and the number of the input that
+    gets its elements. ``draws`` says whether random numbers are drawn, ``shares`` whether a result is a view of an
+    argument or of another result.
     """
 
     graph: Graph
@@ -79,6 +80,7 @@ class Converted:
     written: list[tuple[int, int]]
     draws: bool
     shares: bool = False
+    returned: int = 0
 
 
 def draws(operation: Any) -> bool:
@@ -349,6 +351,8 @@ class _Conversion:
         results = node.args[0]
         items = list(results if isinstance(results, tuple | list) else (results,))
         roots = [root_of(item) for item in items if isinstance(item, FxNode)]
+        self.made.returned = len(items)
+        items += [root for root in dict.fromkeys(roots) if roots.count(root) > 1 and self._is_new(root, items)]
         self.made.shares = len({*roots}) < len(roots) or any(root.op == "placeholder" for root in roots)
         known: dict[Node, int] = {}
         for item in items:
@@ -375,6 +379,10 @@ class _Conversion:
             self.made.written.append((len(self.graph.outputs), number))
             self.graph.outputs.append(held)
         self.graph.outputs += self.checks  # unused outputs: dead code elimination would drop the checks
+
+    def _is_new(self, root: FxNode, items: list[Any]) -> bool:
+        """Whether it is a computed tensor, and no result itself."""
+        return root.op != "placeholder" and root not in items and isinstance(self.values[root], Node)
 
     def _shared(self, node: FxNode, items: list[Any]) -> Given | Part | None:
         """How a result is an argument, or a view of one or of another result; None where it is none."""

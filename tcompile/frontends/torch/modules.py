@@ -45,7 +45,9 @@ def described(tensor: torch.Tensor) -> str:
     >>> described(torch.ones(2, 3).t())
     'a float32 tensor of shape (3, 2) and strides (1, 3)'
     """
-    text = f"a {str(tensor.dtype).removeprefix('torch.')} {type(tensor).__name__.lower()} of shape {tuple(tensor.shape)}"
+    text = (
+        f"a {str(tensor.dtype).removeprefix('torch.')} {type(tensor).__name__.lower()} of shape {tuple(tensor.shape)}"
+    )
     if not tensor.is_contiguous():
         text += f" and strides {tensor.stride()}"
     if tensor.requires_grad and not isinstance(tensor, torch.nn.Parameter):

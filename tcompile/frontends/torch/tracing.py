@@ -81,7 +81,7 @@ class Trace:
         result depends on elements, and where a write may be seen through another tensor.
         """
         self._check_graph()
-        fakes = [fake for fake in _tensors_in((args, kwargs))]
+        fakes = _tensors_in((args, kwargs))
         before = [fake._version for fake in fakes]
         shapes = [_facts(fake) for fake in fakes]
         with self._running():
@@ -121,7 +121,7 @@ class Trace:
 
     @contextlib.contextmanager
     def _running(self) -> Iterator[None]:
-        """A block in which fake tensors may be used. Warnings are errors: each call of the function has to give them."""
+        """A block in which fake tensors may be used. Warnings are errors: every call has to give them."""
         log = logging.getLogger("torch._subclasses.fake_tensor")  # which reports errors that plain Python raises, too
         disabled, log.disabled = log.disabled, True
         try:
@@ -165,9 +165,7 @@ class Trace:
                     self._remember(result, node)
             else:
                 positions = [at for at, leaf in enumerate(leaves) if isinstance(leaf, torch.Tensor)]
-                whole = self.graph.append(
-                    ops.TENSOR_CALL, operands, attrs, tuple(types), name=label, location=location
-                )
+                whole = self.graph.append(ops.TENSOR_CALL, operands, attrs, tuple(types), name=label, location=location)
                 for at, type in zip(positions, types, strict=True):
                     if id(leaves[at]) in self.known:
                         continue
@@ -184,7 +182,9 @@ class Trace:
         if type(value) in (tuple, list):
             return type(value)(map(self._plain, value))
         if isinstance(value, tuple):
-            fields = [name for name in dir(type(value)) if not name.startswith("_")] if hasattr(value, "n_fields") else []
+            fields = (
+                [name for name in dir(type(value)) if not name.startswith("_")] if hasattr(value, "n_fields") else []
+            )
             return Record(type(value), tuple(map(self._plain, value)), _fields(value, fields))
         if isinstance(value, _PLAIN):
             return value
