@@ -126,8 +126,8 @@ def compile(
     ----------
     fn : callable, optional
         A function, a lambda, a bound method, an object with a Python ``__call__``, or a ``functools.partial`` of one of
-        these. Arrays may have any shape, and NumPy's bool, integer, float and complex dtypes. A ``torch.nn.Module``
-        becomes what ``torch.compile(fn, backend="tcompile")`` makes of it: a module with the same parameters.
+        these. Arrays may have any shape, and NumPy's bool, integer, float and complex dtypes. Functions of PyTorch's
+        tensors, too (docs/pytorch.md). A ``torch.nn.Module`` becomes a module over the same parameters and attributes.
     fullgraph : bool
         Whether a function that cannot be captured as one graph is an error.
     dynamic : bool, optional
@@ -234,13 +234,22 @@ def compile_with(fn: Any, settings: CompileSettings, disable: bool = False) -> A
     if kind is functools.partial:
         return functools.partial(compile_with(fn.func, settings), *fn.args, **fn.keywords)
     if (nn := sys.modules.get("torch.nn")) is not None and issubclass(kind, nn.Module):
-        from tcompile.torch_backend import compile_module  # imported late: only PyTorch's users have it
-
-        return compile_module(fn, settings)
+        return _compile_module(fn, settings)
     call = inspect.getattr_static(kind, "__call__", None)
     if type(call) in (types.FunctionType, CompiledFunction):
         return types.MethodType(compile_with(call, settings), fn)
     return fn  # a built-in or C function has no Python code to compile
+
+
+def _compile_module(module: Any, settings: CompileSettings) -> Any:
+    """Returns a compiled module: by capture, or by PyTorch's own capture, which leaves sizes open under ``dynamic=True``
+    and takes modules that define calls themselves.
+    """
+    from tcompile import torch_backend, torch_modules  # imported late: only PyTorch's users have it
+
+    if settings.dynamic is not True and torch_modules.can_compile(module):
+        return torch_modules.compiled_module(module, functools.partial(compile_with, settings=settings))
+    return torch_backend.compile_module(module, settings)
 
 
 def _with_plain_frame(fn: types.FunctionType, settings: CompileSettings) -> Callable[..., Any]:

@@ -373,8 +373,9 @@ def test_compile_takes_modules() -> None:
     assert not plain.training
     agree(ours(x), plain(x))
     agree(tcompile.compile(plain, backend="eager", dynamic=True)(x), plain(x))
+    agree(tcompile.compile(plain, backend=lambda graph, inputs: graph)(x), plain(x))
     with pytest.raises(InvalidArgument, match="backend must be a name for a torch"):
-        tcompile.compile(plain, backend=lambda graph, inputs: graph)
+        tcompile.compile(plain, backend=lambda graph, inputs: graph, dynamic=True)
 
 
 def test_an_older_pytorch_is_refused_in_one_line() -> None:

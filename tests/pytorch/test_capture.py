@@ -8,6 +8,7 @@ Why: capture keeps PyTorch's calls as they are, and everything around them has t
 from __future__ import annotations
 
 import copy
+import pickle
 import threading
 import traceback
 from collections.abc import Callable, Sequence
@@ -479,6 +480,49 @@ def test_what_modules_change() -> None:
     _same(compiled(net, X), net(X))
     net.forward = lambda x: x + 1  # type: ignore[method-assign]
     _same(compiled(net, X), net(X))
+
+
+def test_compiled_module_is_the_module() -> None:
+    plain = Net()
+    ours = tcompile.compile(plain)
+    assert type(ours) is not Net and isinstance(ours, Net) and repr(ours) == repr(plain)
+    assert list(ours.state_dict()) == list(plain.state_dict())
+    assert all(a is b for a, b in zip(ours.parameters(), plain.parameters(), strict=True))
+    ours.eval()
+    assert not plain.training
+    ours.extra = 3
+    assert plain.extra == 3
+    got, breaks = _breaks(ours, (X,))
+    assert not breaks and ours.calls == 1
+    _same(got, plain(X))
+    plain.first = nn.Linear(5, 8)
+    _same(ours(X), plain(X))
+    ours.load_state_dict(Net().state_dict())
+    _same(ours(X), plain(X))
+    handle = ours.register_forward_hook(lambda module, args, output: output + 1)
+    _same(ours(X), plain(X))
+    handle.remove()
+    text = str(tcompile.explain(tcompile.compile(_call))(ours, X))
+    assert "1 graph, 0 graph breaks" in text
+
+
+def test_compiled_module_is_copied() -> None:
+    ours = tcompile.compile(nn.Sequential(nn.Linear(5, 2), nn.Tanh()))
+    wanted = ours(X)
+    for other in (copy.deepcopy(ours), pickle.loads(pickle.dumps(ours))):
+        assert other[0].weight is not ours[0].weight
+        _same(other(X), wanted)
+    whole = nn.Sequential(ours, nn.Linear(2, 1))
+    assert list(whole.state_dict()) == ["0.0.weight", "0.0.bias", "1.weight", "1.bias"]
+    _same(tcompile.compile(whole)(X), whole(X))
+
+
+def test_modules_with_open_sizes() -> None:
+    plain = nn.Sequential(nn.Linear(5, 4), nn.ReLU())
+    ours = tcompile.compile(plain, dynamic=True)
+    for rows in (2, 3, 7, 1):
+        x = torch.randn(rows, 5)
+        _same(ours(x), plain(x))
 
 
 def test_shared_parameters() -> None:

@@ -87,7 +87,7 @@ _OURS = ("tcompile", "tcompile_jupyter")  # our own functions are called, never 
 # Their functions are short, and call a special one.
 _FOLLOWED = (
     "tcompile.annotations.batching", "tcompile.annotations.custom_rules", "tcompile.annotations.derivatives",
-    "tcompile.annotations.jacobians", "tcompile.annotations.trees", "tcompile.func",
+    "tcompile.annotations.jacobians", "tcompile.annotations.trees", "tcompile.func", "tcompile.torch_modules",
 )  # fmt: skip
 
 
