@@ -4,8 +4,9 @@ Input: the command line.
 Output: a table on the terminal; JSON, Markdown and a picture in a folder.
 Why: modules must not get slower than eager, and the first call is where others lose seconds.
 
-All three run in turn, in one process, on equal inputs, after the losses were compared: forward alone without gradients,
-and forward and backward. The first call includes PyTorch's own capture. Inductor needs a C++ compiler.
+All run in turn, in one process, on equal inputs, after the losses were compared: forward alone without gradients, and
+forward and backward. ``tcompile`` is ``tcompile.compile(module)``, ``backend`` is
+``torch.compile(module, backend="tcompile")``, with PyTorch's own capture. Inductor needs a C++ compiler.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def measure(torch: Any, name: str, make: Callable[[], tuple[Any, Any]], ways: Se
     losses: dict[str, float] = {}
     for way in ways:
         torch._dynamo.reset()
-        call = module if way == "eager" else torch.compile(module, backend=way)
+        call = compiled(torch, module, way)
 
         def forward(call: Any = call) -> Any:
             with torch.no_grad():
@@ -141,6 +142,15 @@ def measure(torch: Any, name: str, make: Callable[[], tuple[Any, Any]], ways: Se
                 times[way].append(_turn(calls[way][number]))
         row[kind] = {way: statistics.median(values) for way, values in times.items()}
     return row
+
+
+def compiled(torch: Any, module: Any, way: str) -> Any:
+    """The module, compiled in one of the ways."""
+    if way == "eager":
+        return module
+    if way == "tcompile":
+        return importlib.import_module("tcompile").compile(module)
+    return torch.compile(module, backend="tcompile" if way == "backend" else way)
 
 
 def _turn(call: Callable[[], Any]) -> float:
@@ -218,7 +228,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     torch.set_num_threads(options.threads)
     if "tcompile" not in torch._dynamo.list_backends(None):  # it is not installed, but on the path
         torch._dynamo.register_backend(importlib.import_module("tcompile.torch_backend").torch_backend, "tcompile")
-    ways = ["eager", *([] if options.without_inductor else ["inductor"]), "tcompile"]
+    ways = ["eager", *([] if options.without_inductor else ["inductor"]), "backend", "tcompile"]
     rows = []
     load = load_average()
     for name, make in models(torch).items():
@@ -239,7 +249,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     }
 
     def markdown(data: Data, picture: str | None) -> str:
-        title = "PyTorch's modules: eager, Inductor, tcompile"
+        title = "PyTorch's modules: eager, Inductor, tcompile as a backend, tcompile"
         return page(title, data, picture, *table(data), closing(data))
 
     name = f"{data['about']['date'][:10]}-torch-models-{options.threads}"

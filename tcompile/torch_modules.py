@@ -62,7 +62,8 @@ def compiled_module(module: Module, compile: Compile) -> Module:
         "forward": forward, "__reduce_ex__": reduce, "__deepcopy__": deepcopy, "__module__": cls.__module__,
         "__qualname__": cls.__qualname__, "__doc__": cls.__doc__,
     }  # fmt: skip
-    made: Module = object.__new__(type(cls)(cls.__name__, (cls,), body))
+    make: Any = type(cls)
+    made: Module = object.__new__(make(cls.__name__, (cls,), body))
     object.__setattr__(made, "__dict__", module.__dict__)
     return made
 

@@ -81,7 +81,8 @@ class TorchFrontend:
 
     def python_type(self, x: Tensor) -> type:
         """The class that Python sees."""
-        return _CLASSES[isinstance(x.fake, torch.nn.Parameter)]
+        found: type = _CLASSES[isinstance(x.fake, torch.nn.Parameter)]
+        return found
 
     def tensor_checks(self, tensor: torch.Tensor, name: str, constant: Callable[[Any], str]) -> list[Check]:
         """Returns the guards for a tensor."""
