@@ -2,17 +2,22 @@
 
 Input: a graph that capture has made of a function of tensors, and the tensors of the call.
 Output: a callable that takes and returns tensors.
-Why: PyTorch's AOTAutograd turns the calls into functional operations, differentiates them, and keeps what aliases what;
-the graphs of operations that come out are compiled as those of ``torch.compile`` are.
+Why: PyTorch's AOTAutograd turns the calls into functional operations and differentiates them; the graphs of operations
+that come out are compiled as those of ``torch.compile`` are.
+
+AOTAutograd also wraps what it has compiled, for results that share memory and for arguments that are written. Most
+graphs have neither. They are called directly, or as one node of autograd.
 """
 
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.fx import Graph as FxGraph
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
@@ -20,8 +25,11 @@ from torch.fx import Node as FxNode
 from tcompile.frontends.torch.fx_graphs import stack_of
 from tcompile.graph import Graph, Node, ops
 from tcompile.graph.ops.opaque import Name, Slot, flat, resolve
+from tcompile.records import dataclass
 from tcompile.runtime.cache import CompileSettings
-from tcompile.torch_backend import CompiledModule, differentiated, options_of
+from tcompile.torch_backend import CompiledModule, Made, compile_aten, differentiated, options_of
+
+_TANGENT = re.compile(r"tangents_(\d+)")
 
 
 def compile_tensor_graph(graph: Graph, examples: Sequence[Any], settings: CompileSettings) -> Callable[..., Any]:
@@ -41,25 +49,15 @@ def compile_tensor_graph(graph: Graph, examples: Sequence[Any], settings: Compil
     callable
         Takes the graph's inputs, returns the sequence of its outputs.
     """
-    made: list[CompiledModule] = []
-    compiled = differentiated(fx_module(graph), list(examples), options_of(settings), made, reports=False)
-    run: Any = _direct(graph, made) or compiled
-    run.kernels = tuple(kernel for module in made for program in module.programs.values() for kernel in program.kernels)
+    module, made, options = fx_module(graph), Made(), options_of(settings)
+    run: Any = differentiated(module, list(examples), options, made, reports=False)
+    facts = _facts(module, examples)
+    if facts is not None:
+        run = _direct(made, facts) or _as_node(module, made, facts, options) or run
+    run.kernels = tuple(
+        kernel for part in made.compiled for program in part.programs.values() for kernel in program.kernels
+    )
     return run  # type: ignore[no-any-return]
-
-
-def _direct(graph: Graph, made: Sequence[CompiledModule]) -> Callable[..., Any] | None:
-    """The compiled graph without AOTAutograd around it, which has nothing to do where nothing is differentiated, no
-    argument is written, and all results are new.
-    """
-    (module,) = made
-    inputs = sum(node.op == "placeholder" for node in module.module.graph.nodes)
-    if module.kind != "graph" or inputs != len(graph.inputs) or module.refused is not None:
-        return None
-    program = module.program(())
-    if program is None or len(program.converted.outputs) != len(graph.outputs):
-        return None
-    return program.direct if len(program.converted.inputs) == inputs else None
 
 
 def fx_module(graph: Graph) -> GraphModule:
@@ -88,6 +86,159 @@ def _filled(template: Any, operands: Sequence[FxNode]) -> Any:
     if isinstance(template, tuple | list):
         return type(template)(_filled(item, operands) for item in template)
     return resolve(template.path) if isinstance(template, Name) else template
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The number of a graph's inputs and of its results, and which results have a gradient."""
+
+    inputs: int
+    results: int
+    smooth: tuple[int, ...]
+
+
+def _facts(module: GraphModule, examples: Sequence[torch.Tensor]) -> Facts | None:
+    """The facts about a graph whose results are new tensors of their own, and which writes to no argument.
+
+    None for every other graph. They are found by running it on fake tensors.
+    """
+    mode = FakeTensorMode(allow_non_fake_inputs=False, static_shapes=True)
+    given = [mode.from_tensor(tensor, static_shapes=True) for tensor in examples]
+    before = [fake._version for fake in given]
+    with mode:
+        results = module(*given)
+    storages = [tensor.untyped_storage()._cdata for tensor in (*results, *given)]
+    if len(set(storages[: len(results)])) < len(results) or set(storages[: len(results)]) & set(
+        storages[len(results) :]
+    ):
+        return None
+    if any(fake._version != version for fake, version in zip(given, before, strict=True)):
+        return None
+    return Facts(len(given), len(results), tuple(i for i, tensor in enumerate(results) if tensor.requires_grad))
+
+
+def _is_whole(compiled: CompiledModule, facts: Facts) -> bool:
+    """Whether a graph of ATen operations takes the inputs of the graph that it comes from, and is compiled."""
+    inputs = sum(node.op == "placeholder" for node in compiled.module.graph.nodes)
+    if inputs != facts.inputs or compiled.symbolic or compiled.refused is not None:
+        return False
+    program = compiled.program(())
+    return program is not None and len(program.converted.inputs) == inputs
+
+
+def _direct(made: Made, facts: Facts) -> Callable[..., Any] | None:
+    """The compiled graph itself, if nothing is differentiated."""
+    (graph,) = made.compiled
+    if graph.kind != "graph" or not _is_whole(graph, facts):
+        return None
+    program = graph.program(())
+    return program.direct if program is not None and program.converted.returned == facts.results else None
+
+
+def _as_node(module: GraphModule, made: Made, facts: Facts, options: dict[str, Any]) -> Callable[..., Any] | None:
+    """The compiled graphs as one node of autograd; None where the backward graph takes what only AOTAutograd knows.
+
+    A backward pass that is itself differentiated (``create_graph=True``) runs the calls again, in eager mode.
+    """
+    (forward,) = made.compiled
+    if forward.kind != "forward" or made.backward is None or made.results != facts.results:
+        return None
+    if not _is_whole(forward, facts):
+        return None
+    program, found_order = forward.program(()), _order(forward.module, made, facts)
+    if found_order is None or program is None:
+        return None
+    call, results, order = program.call, facts.results, found_order
+    rough = [number for number in range(results) if number not in facts.smooth]
+    backward = compile_aten(made.backward, options, "backward", later=True)
+    again = _Again(module, facts, program.converted.draws)
+
+    class Compiled(torch.autograd.Function):  # type: ignore[misc,name-defined,unused-ignore]
+        @staticmethod
+        def forward(ctx: Any, *tensors: Any) -> Any:
+            ctx.again = again.note(tensors)
+            found = call(list(tensors))
+            ctx.save_for_backward(*found[results:])
+            if rough:
+                ctx.mark_non_differentiable(*[found[number] for number in rough])
+            return tuple(found[:results])
+
+        @staticmethod
+        def backward(ctx: Any, *tangents: Any) -> Any:
+            if torch.is_grad_enabled():
+                return again.gradients(ctx.again, tangents)
+            values = (*ctx.saved_tensors, *tangents)
+            return tuple(backward([values[number] for number in order]))
+
+    Compiled.__name__ = Compiled.__qualname__ = f"{forward.name}_compiled"
+    apply: Any = Compiled.apply
+
+    def run(*tensors: Any) -> Any:
+        return apply(*tensors)
+
+    return run
+
+
+def _order(forward: GraphModule, made: Made, facts: Facts) -> list[int] | None:
+    """For each input of the backward graph, its number among the saved tensors and the gradients of the results."""
+    assert made.backward is not None
+    (output,) = (node for node in forward.graph.nodes if node.op == "output")
+    saved = list(output.args[0])[made.results :]
+    names = {node.name: number for number, node in enumerate(saved) if isinstance(node, FxNode)}
+    if len(names) < len(saved) or not all(isinstance(node.meta.get("val"), torch.Tensor) for node in saved):
+        return None
+    found: list[int] = []
+    for node in made.backward.graph.nodes:
+        if node.op == "placeholder":
+            tangent = _TANGENT.fullmatch(node.name)
+            if node.name in names:
+                found.append(names[node.name])
+            elif tangent is not None and int(tangent[1]) <= len(facts.smooth):
+                found.append(len(saved) + facts.smooth[int(tangent[1]) - 1])
+            else:
+                return None
+    return found
+
+
+class _Again:
+    """Differentiable gradients of a graph: its calls run again, with the same random numbers."""
+
+    def __init__(self, module: GraphModule, facts: Facts, draws: bool) -> None:
+        self.module = module
+        self.facts = facts
+        self.draws = draws
+        self.autocast = torch.is_autocast_enabled("cpu"), torch.get_autocast_dtype("cpu")
+
+    def note(self, tensors: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+        """The arguments of a call, their versions and the random generator's state."""
+        return tensors, [tensor._version for tensor in tensors], torch.get_rng_state() if self.draws else None
+
+    def gradients(self, noted: tuple[Any, ...], tangents: Sequence[torch.Tensor]) -> tuple[Any, ...]:
+        """The gradient for each argument, None where it has none; ``noted`` is what ``note`` returned.
+
+        Raises RuntimeError where an argument was written since the call.
+        """
+        tensors, versions, drawn = noted
+        if any(tensor._version != version for tensor, version in zip(tensors, versions, strict=True)):
+            raise RuntimeError(
+                "a tensor was modified by an inplace operation after a compiled function took it, and the gradient of "
+                "its gradient needs its old elements: clone it before the write"
+            )
+        now = torch.get_rng_state() if drawn is not None else None
+        try:
+            if drawn is not None:
+                torch.set_rng_state(drawn)
+            on, dtype = self.autocast
+            with torch.autocast("cpu", enabled=on, dtype=dtype):
+                results = self.module(*tensors)
+        finally:
+            if now is not None:
+                torch.set_rng_state(now)
+        smooth = [results[number] for number in self.facts.smooth]
+        wanted = [tensor for tensor in tensors if tensor.requires_grad]
+        cotangents = [tangents[number] for number in self.facts.smooth]
+        found = iter(torch.autograd.grad(smooth, wanted, cotangents, create_graph=True, allow_unused=True))
+        return tuple(next(found) if tensor.requires_grad else None for tensor in tensors)
 
 
 __all__ = ["compile_tensor_graph", "fx_module"]

@@ -16,6 +16,7 @@ import functools
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import field
 from typing import Any, cast
 
 import numpy as np
@@ -40,6 +41,7 @@ from tcompile.graph.verify import verify
 from tcompile.observe import bus
 from tcompile.observe.context import compiling
 from tcompile.observe.events import CompileFinished, CompileStarted, FellBack, GraphCaptured, Lazy
+from tcompile.records import dataclass
 from tcompile.runtime.cache import CompileSettings
 
 Run = Callable[..., list[Any]]
@@ -98,15 +100,25 @@ def torch_backend(
     InvalidArgument
         Where an option or a mode is unknown.
     """
-    return differentiated(module, example_inputs, _settings(options or {}, mode), [])
+    return differentiated(module, example_inputs, _settings(options or {}, mode), Made())
+
+
+@dataclass
+class Made:
+    """What PyTorch's AOTAutograd made of a graph.
+
+    ``compiled`` are the graphs of ATen operations that were compiled; a backward graph comes with the first backward
+    pass. If the graph is differentiated, ``backward`` is its backward graph. ``results`` is the number of results of
+    the forward graph, which are followed by what the backward graph needs.
+    """
+
+    compiled: list[CompiledModule] = field(default_factory=list)
+    backward: GraphModule | None = None
+    results: int = 0
 
 
 def differentiated(
-    module: GraphModule,
-    example_inputs: Sequence[Any],
-    settings: Mapping[str, Any],
-    made: list[CompiledModule],
-    reports: bool = True,
+    module: GraphModule, example_inputs: Sequence[Any], settings: Mapping[str, Any], made: Made, reports: bool = True
 ) -> Callable[..., Any]:
     """Compiles a graph, forward and backward, by PyTorch's AOTAutograd.
 
@@ -118,8 +130,8 @@ def differentiated(
         Tensors, real or fake, and sizes like its inputs.
     settings : mapping
         The backend's options.
-    made : list of CompiledModule
-        Gets the graphs of ATen operations that were compiled; a backward graph comes with the first backward pass.
+    made : Made
+        Gets the graphs that come out.
     reports : bool
         Whether a compile of a forward graph is an event of its own.
 
@@ -130,15 +142,20 @@ def differentiated(
     """
 
     def compile(graph: GraphModule, examples: Sequence[Any], kind: str) -> CompiledModule:
-        made.append(_compile(graph, examples, settings=settings, kind=kind, reports=reports or kind == "backward"))
-        return made[-1]
+        made.compiled.append(compile_aten(graph, settings, kind, reports or kind == "backward"))
+        return made.compiled[-1]
+
+    def partition(joint: GraphModule, args: Sequence[Any], **options: Any) -> tuple[GraphModule, GraphModule]:
+        forward, made.backward = min_cut_rematerialization_partition(joint, args, **options)
+        made.results = options["num_fwd_outputs"]
+        return forward, made.backward
 
     backend = aot_autograd(
         fw_compiler=functools.partial(compile, kind="forward"),
         bw_compiler=functools.partial(compile, kind="backward"),
         inference_compiler=functools.partial(compile, kind="graph"),
         decompositions=_decompositions(),
-        partition_fn=min_cut_rematerialization_partition,
+        partition_fn=partition,
         keep_inference_input_mutations=True,
     )
     compiled: Callable[..., Any] = backend(module, example_inputs)
@@ -173,18 +190,18 @@ def _settings(options: Mapping[str, Any], mode: str | None) -> dict[str, Any]:
     return {**options, **({"max_autotune": True} if mode is not None and mode.startswith("max") else {})}
 
 
-def _compile(
-    module: GraphModule, example_inputs: Sequence[Any], *, settings: Mapping[str, Any], kind: str, reports: bool = True
+def compile_aten(
+    module: GraphModule, settings: Mapping[str, Any], kind: str, reports: bool = True, later: bool = False
 ) -> CompiledModule:
     """Compiles one graph of ATen operations: at once, or at the first call with each set of sizes if these are open.
 
-    ``reports`` is false where capture reports the compile itself.
+    ``reports`` is false where capture reports the compile itself. ``later``: at the first call in any case.
     """
     where = next((place for node in module.graph.nodes if (place := location_of(node)) is not None), None)
     number = next(_numbers)
     label = f"{kind} {number}" if where is None else f"{where.function} ({kind} {number})"
     compiled = CompiledModule(module, settings, f"{kind}_{number}", label, kind, reports)
-    if not compiled.symbolic:
+    if not later and not compiled.symbolic:
         compiled.prepare({})
     return compiled
 
@@ -417,4 +434,4 @@ def _view(tensor: str, sizes: tuple[int, ...], strides: tuple[int, ...], offset:
     return f"{tensor}.as_strided({sizes}, {strides}, {tensor}.storage_offset() + {offset})"
 
 
-__all__ = ["OPTIONS", "CompiledModule", "differentiated", "options_of", "torch_backend"]
+__all__ = ["OPTIONS", "CompiledModule", "Made", "compile_aten", "differentiated", "options_of", "torch_backend"]

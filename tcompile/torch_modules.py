@@ -2,8 +2,8 @@
 
 Input: a module, and what compiles functions.
 Output: an object of a subclass of its class, over the same attributes.
-Why: parameters, buffers, submodules, hooks, ``train()``, ``state_dict()`` and the module's own attributes stay what they
-are, under the same names, whichever of the two objects they are reached through.
+Why: parameters, buffers, submodules, hooks, ``train()``, ``state_dict()`` and the module's own attributes stay what
+they are, under the same names, whichever of the two objects they are reached through.
 """
 
 from __future__ import annotations

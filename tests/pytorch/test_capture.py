@@ -390,6 +390,58 @@ def test_gradients() -> None:
         _same(ours.grad, theirs.grad)
 
 
+@pytest.mark.parametrize("draws", [False, True])
+def test_gradients_of_gradients(draws: bool) -> None:
+    def loss(x: Any, w: Any) -> Any:
+        hidden = torch.tanh(x @ w)
+        return (F.dropout(hidden, 0.5, draws) ** 2).sum(), hidden.detach() * 2
+
+    compiled = tcompile.compile(loss)
+    for _ in range(2):
+        found = []
+        for function in (loss, compiled):
+            x, w = _own(X).requires_grad_(), _own(W)
+            torch.manual_seed(3)
+            value, rest = function(x, w)
+            assert not rest.requires_grad
+            (first,) = torch.autograd.grad(value, w, create_graph=True)
+            after = torch.rand(1)
+            found.append([first.detach(), *torch.autograd.grad((first**3).sum(), (x, w)), after])
+        _same(found[1], found[0])
+
+
+def test_gradient_of_a_gradient_after_a_write() -> None:
+    def cube(x: Any) -> Any:
+        return (x**3).sum()
+
+    compiled = tcompile.compile(cube)
+    x = _own(X).requires_grad_()
+    value = compiled(x)
+    with torch.no_grad():
+        x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        torch.autograd.grad(value, x, create_graph=True)
+
+
+def test_retained_and_accumulated() -> None:
+    def loss(x: Any, w: Any) -> Any:
+        return (x @ w).relu().sum()
+
+    compiled = tcompile.compile(loss)
+    theirs, ours = _own(W), _own(W)
+    seen: list[Any] = []
+    for function, w in ((loss, theirs), (compiled, ours)):
+        w.register_hook(lambda g: seen.append(g.sum()))
+        value = function(X, w)
+        value.backward(retain_graph=True)
+        value.backward()
+        function(X, w).backward()
+        with pytest.raises(RuntimeError, match="backward through the graph a second time"):
+            value.backward()
+    _same(ours.grad, theirs.grad)
+    torch.testing.assert_close(seen[3:], seen[:3])
+
+
 def test_gradient_inside_the_function() -> None:
     def step(x: Any, w: Any) -> Any:
         value = (x @ w).pow(2).sum()

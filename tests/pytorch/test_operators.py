@@ -22,7 +22,7 @@ import tcompile
 from tcompile.frontends.torch.aten_calls import operation
 from tcompile.frontends.torch.fx_graphs import ROWS
 from tcompile.frontends.torch.lowering import LOWERINGS
-from tcompile.torch_backend import CompiledModule, _compile, _decompositions
+from tcompile.torch_backend import CompiledModule, _decompositions, compile_aten
 
 try:
     from torch.testing._internal.common_methods_invocations import op_db
@@ -75,7 +75,7 @@ def _over_tensors(op: Any, sample: Any) -> tuple[Callable[..., list[torch.Tensor
 def _ours(function: Callable[..., Any], kept: list[CompiledModule]) -> Callable[..., Any]:
     def compiler(kind: str) -> Callable[..., Any]:
         def compile(module: Any, examples: Any) -> Any:
-            made = _compile(module, examples, settings={}, kind=kind)
+            made = compile_aten(module, {}, kind)
             kept.append(made)
             return made
 
