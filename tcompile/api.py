@@ -242,8 +242,9 @@ def compile_with(fn: Any, settings: CompileSettings, disable: bool = False) -> A
 
 
 def _compile_module(module: Any, settings: CompileSettings) -> Any:
-    """Returns a compiled module: by capture, or by PyTorch's own capture, which leaves sizes open under ``dynamic=True``
-    and takes modules that define calls themselves.
+    """Returns a compiled module.
+
+    PyTorch's own capture leaves sizes open under ``dynamic=True``, and takes modules that define calls themselves.
     """
     from tcompile import torch_backend, torch_modules  # imported late: only PyTorch's users have it
 

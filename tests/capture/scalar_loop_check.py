@@ -27,7 +27,7 @@ from tcompile.backends.llvm.scalar_loops import lower
 from .language_check import Difference, TooLong, checks, shrink, time_limit
 from .scalar_loop_programs import program
 
-SECONDS, LONGEST = 5, 60  # for a plain run, and for a compiled one
+SECONDS, LONGEST = 5, 120  # for a plain run, and for a compiled one, which may look for changes at each iteration
 SIZES = (8, 8, 5, 0, 9)
 
 

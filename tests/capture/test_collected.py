@@ -505,3 +505,18 @@ def test_lists_after_the_loop(use):
     """
     for backend in ("eager", "llvm"):
         assert nodes_of(HEAD + text, Plan(backend, (7, 20, 5))) is not None
+
+
+def test_array_of_an_empty_list():
+    """Of no items NumPy makes float64, whatever the items would be."""
+
+    def f(q, m, size):
+        return np.array([q[1] for i in range(size)]), np.array([m[1] for i in range(size)])
+
+    q, m = np.array([True, False]), np.arange(6).reshape(2, 3)
+    for dynamic in (None, True):
+        compiled = tcompile.compile(f, dynamic=dynamic)
+        for size in (3, 4, 5, 0, 7, 0, 1):
+            for got, wanted in zip(compiled(q, m, size), f(q, m, size), strict=True):
+                assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape)
+                np.testing.assert_array_equal(got, wanted)

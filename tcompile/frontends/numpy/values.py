@@ -180,6 +180,8 @@ def stacked(b: Builder, value: Stacked) -> Traced:
     """``np.array`` of a list that a loop appended to: a new array, one row an item."""
     parts = [x if many else array(b, x) for x, many in zip(value.parts, value.many, strict=True)]
     rows = next(x for x, many in zip(parts, value.many, strict=True) if many).type
+    if len(parts) == 1 and (rows.ndim, rows.dtype) != (1, FLOAT) and rows.shape[0] == 0:  # NumPy cannot tell a dtype
+        return Traced(b.op("full", shape=(0,), fill_value=0.0, dtype=FLOAT.name))
     for part, many in zip(parts, value.many, strict=True):
         if part.type.dtype != rows.dtype or not same_shape(part.type.shape[many:], rows.shape[1:]):
             raise CannotCapture("array-conversion", "a list of several kinds of items becomes an array")
