@@ -246,11 +246,13 @@ def _compile_module(module: Any, settings: CompileSettings) -> Any:
 
     PyTorch's own capture leaves sizes open under ``dynamic=True``, and takes modules that define calls themselves.
     """
-    from tcompile import torch_backend, torch_modules  # imported late: only PyTorch's users have it
+    from tcompile import torch_modules  # imported late: only PyTorch's users have it
 
     if settings.dynamic is not True and torch_modules.can_compile(module):
         return torch_modules.compiled_module(module, functools.partial(compile_with, settings=settings))
-    return torch_backend.compile_module(module, settings)
+    from tcompile.torch_backend import compile_module  # it imports much more of PyTorch
+
+    return compile_module(module, settings)
 
 
 def _with_plain_frame(fn: types.FunctionType, settings: CompileSettings) -> Callable[..., Any]:

@@ -151,6 +151,9 @@ def _tensor_call(tx: Context, target: Any, args: Sequence[Value], kwargs: Mappin
     """A call of a function of PyTorch."""
     library = tx.tensors
     guard_state(tx, library)
+    if target is library.is_compiling:
+        tx.differs = True
+        return Constant(True)
     if any(target is mode for mode in library.grad_modes):
         on = target.__name__ == "enable_grad"
         if target.__name__ == "set_grad_enabled":

@@ -51,6 +51,7 @@ class TorchFrontend:
     namespace: Any = torch
     grad_modes = GRAD_MODES
     functions = torch._C._VariableFunctionsClass
+    is_compiling = staticmethod(torch.compiler.is_compiling)
     module_setattr = staticmethod(torch.nn.Module.__setattr__)
 
     # -- objects ---------------------------------------------------------------------------------------------------
@@ -188,8 +189,6 @@ class TorchFrontend:
         trace = self._trace(b)
         if function is torch.is_grad_enabled:
             return trace.grad_enabled
-        if function is torch.compiler.is_compiling:
-            return False
         return trace.answer(function, args, kwargs)
 
     def set_grad_enabled(self, b: Builder, on: bool) -> None:
