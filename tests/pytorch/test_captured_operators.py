@@ -32,6 +32,24 @@ UNDEFINED = {"empty", "empty_like", "empty_permuted", "empty_strided", "new_empt
              "resize_as_"}  # fmt: skip
 ILL_CONDITIONED = {"pinverse", "linalg.pinv", "svd_lowrank", "pca_lowrank"}
 NAMES = sorted({op.name for op in op_db})
+# Operators whose first sample in float32 breaks: the result depends on elements, an argument is no tensor, or the
+# database calls them in a block that stops capture. All others become one graph.
+BREAKING = {
+    "__getitem__", "__rsub__", "allclose", "argwhere", "bernoulli", "bfloat16", "cauchy", "chalf", "combinations",
+    "corrcoef", "cov", "empty_strided", "equal", "exponential", "geometric", "item", "linalg.lstsq", "log_normal",
+    "masked.amax", "masked.amin", "masked.argmax", "masked.argmin", "masked.cumprod", "masked.cumsum",
+    "masked.log_softmax", "masked.logaddexp", "masked.logsumexp", "masked.mean", "masked.median", "masked.norm",
+    "masked.normalize", "masked.prod", "masked.softmax", "masked.softmin", "masked.std", "masked.sum",
+    "masked.var", "masked_select", "multinomial", "nn.functional.alpha_dropout", "nn.functional.ctc_loss",
+    "nn.functional.dropout", "nn.functional.dropout2d", "nn.functional.dropout3d",
+    "nn.functional.feature_alpha_dropout", "nn.functional.fractional_max_pool2d",
+    "nn.functional.fractional_max_pool3d", "nn.functional.gaussian_nll_loss",
+    "nn.functional.linear_cross_entropy", "nn.functional.multi_head_attention_forward", "nn.functional.rrelu",
+    "nn.functional.scaled_dot_product_attention", "nn.functional.triplet_margin_with_distance_loss",
+    "nn.functional.upsample_bilinear", "nn.functional.upsample_nearest", "nonzero", "normal", "pca_lowrank",
+    "rand_like", "randint", "randint_like", "randn", "randn_like", "resize_", "sparse.mm", "sparse.sampled_addmm",
+    "svd_lowrank", "tensor_split", "to_sparse", "uniform", "unique", "unique_consecutive",
+}  # fmt: skip
 
 
 def _samples(op: Any, dtype: torch.dtype, gradients: bool) -> list[Any]:
@@ -154,11 +172,17 @@ def check(op: Any, dtype: torch.dtype, tolerance: float, gradients: bool) -> Ite
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("name", NAMES)
 def test_values(name: str, dtype: str) -> None:
-    kind, compared = getattr(torch, dtype), 0
-    for op in (op for op in op_db if op.name == name and kind in op.supported_dtypes("cpu")):
-        compared += sum(1 for _ in check(op, kind, TOLERANCE[dtype], False))
-    if not compared:
+    kind = getattr(torch, dtype)
+    breaks = [
+        found
+        for op in op_db
+        if op.name == name and kind in op.supported_dtypes("cpu")
+        for found in check(op, kind, TOLERANCE[dtype], False)
+    ]
+    if not breaks:
         pytest.skip("not of this dtype")
+    if dtype == "float32" and SAMPLES == 1:
+        assert any(breaks) == (name in BREAKING), breaks
 
 
 @pytest.mark.parametrize("name", sorted({op.name for op in op_db if op.supports_autograd}))
