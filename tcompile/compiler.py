@@ -32,7 +32,7 @@ from tcompile.capture.guards.sources import ParameterSource
 from tcompile.collector import catch_up, no_collection
 from tcompile.config import config
 from tcompile.errors import BackendError, InvalidArgument, InvalidType, StanceError, Unsupported
-from tcompile.frontends.base import Frontend
+from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.frontends.numpy import NumPyFrontend
 from tcompile.graph import Graph, ops
 from tcompile.graph.verify import verify
@@ -176,6 +176,15 @@ def _compile_region(
         entry = write(captured, broke, outcome.plans)
     except _PASSED_ON:
         raise
+    except CannotCapture as refusal:  # found when the graph was compiled
+        broke = GraphBreak(
+            refusal.reason, refusal.detail, (_where(code, region),), broke is not None and broke.is_error
+        )
+        if settings.fullgraph:
+            raise Unsupported(broke.full_text()) from None
+        captured = captured.as_plain()
+        _note_break(cache, broke)
+        entry = write(captured, broke, outcome.plans)
     except Exception as error:
         raise_if_callers(error)
         outcome = _our_bug(cache.name, region, values, error)
@@ -460,7 +469,7 @@ def _compile_graph(
         )
     if not graph.nodes:
         return graph
-    of_tensors = backend.builtin and backend.name != "eager" and graph.is_of_tensors
+    of_tensors = backend.builtin and graph.is_of_tensors
     if graph.device != "cpu" and not graph.is_of_tensors:
         backend = find_backend(settings.backend, graph.device)
     wanted = watcher is not None or not backend.builtin or settings.options or of_tensors

@@ -22,11 +22,14 @@ from torch.fx import Graph as FxGraph
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
 
+from tcompile.callers import raise_if_callers
+from tcompile.frontends.base import CannotCapture
 from tcompile.frontends.torch.fx_graphs import stack_of
 from tcompile.graph import Graph, Node, ops
 from tcompile.graph.ops.opaque import Name, Slot, flat, resolve
 from tcompile.records import dataclass
 from tcompile.runtime.cache import CompileSettings
+from tcompile.strict import strict
 from tcompile.torch_backend import CompiledModule, Made, compile_aten, differentiated, options_of
 
 _TANGENT = re.compile(r"tangents_(\d+)")
@@ -48,12 +51,21 @@ def compile_tensor_graph(graph: Graph, examples: Sequence[Any], settings: Compil
     -------
     callable
         Takes the graph's inputs, returns the sequence of its outputs.
+
+    Raises
+    ------
+    CannotCapture
+        Where the calls raise or warn, or give something else than they do with fake tensors.
     """
-    module, made, options = fx_module(graph), Made(), options_of(settings)
+    module, options = fx_module(graph), options_of(settings)
+    facts, written, expected = _facts(module, examples)
+    _check_once(module, examples, written, expected)
+    if settings.backend == "eager":
+        return graph
+    made = Made([tuple(fake.stride()) for fake in expected] if facts is not None else ())
     run: Any = differentiated(module, list(examples), options, made, reports=False)
-    facts = _facts(module, examples)
-    if facts is not None:
-        run = _direct(made, facts) or _as_node(module, made, facts, options) or run
+    plain = None if facts is None else _direct(made, facts) or _as_node(module, made, facts, options)
+    run = plain or _with_strides(run, expected)
     run.kernels = tuple(
         kernel for part in made.compiled for program in part.programs.values() for kernel in program.kernels
     )
@@ -97,24 +109,76 @@ class Facts:
     smooth: tuple[int, ...]
 
 
-def _facts(module: GraphModule, examples: Sequence[torch.Tensor]) -> Facts | None:
-    """The facts about a graph whose results are new tensors of their own, and which writes to no argument.
+def _facts(
+    module: GraphModule, examples: Sequence[torch.Tensor]
+) -> tuple[Facts | None, list[bool], Sequence[torch.Tensor]]:
+    """Runs a graph on fake tensors.
 
-    None for every other graph. They are found by running it on fake tensors.
+    Returns
+    -------
+    tuple
+        The facts, None where results share memory with others or with arguments, or an argument is written; which
+        arguments are written; the fake results.
     """
     mode = FakeTensorMode(allow_non_fake_inputs=False, static_shapes=True)
     given = [mode.from_tensor(tensor, static_shapes=True) for tensor in examples]
     before = [fake._version for fake in given]
     with mode:
         results = module(*given)
+    written = [fake._version != version for fake, version in zip(given, before, strict=True)]
     storages = [tensor.untyped_storage()._cdata for tensor in (*results, *given)]
-    if len(set(storages[: len(results)])) < len(results) or set(storages[: len(results)]) & set(
-        storages[len(results) :]
-    ):
-        return None
-    if any(fake._version != version for fake, version in zip(given, before, strict=True)):
-        return None
-    return Facts(len(given), len(results), tuple(i for i, tensor in enumerate(results) if tensor.requires_grad))
+    own, others = set(storages[: len(results)]), set(storages[len(results) :])
+    if any(written) or len(own) < len(results) or own & others:
+        return None, written, results
+    smooth = tuple(number for number, tensor in enumerate(results) if tensor.requires_grad)
+    return Facts(len(given), len(results), smooth), written, results
+
+
+def _check_once(
+    module: GraphModule, examples: Sequence[torch.Tensor], written: Sequence[bool], expected: Sequence[torch.Tensor]
+) -> None:
+    """Runs the calls on the tensors themselves, and on copies of those that are written.
+
+    Fake tensors do not raise all errors: ``bools.mul_(2)`` is one of their successes. The random numbers that the run
+    draws are drawn again.
+    """
+    given = [_copied(tensor) if is_written else tensor for tensor, is_written in zip(examples, written, strict=True)]
+    drawn = torch.get_rng_state()
+    try:
+        with strict(), torch.no_grad():
+            results = module(*given)
+    except Exception as error:
+        raise_if_callers(error)
+        raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
+    finally:
+        torch.set_rng_state(drawn)
+    for tensor, fake in zip(results, expected, strict=True):
+        if (tensor.dtype, tensor.shape, tensor.stride()) != (fake.dtype, fake.shape, fake.stride()):
+            raise CannotCapture("memory-order", "PyTorch's fake tensors tell other strides than the real ones have")
+
+
+def _copied(tensor: torch.Tensor) -> torch.Tensor:
+    made = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return made.copy_(tensor.detach())
+
+
+def _with_strides(run: Callable[..., Any], expected: Sequence[torch.Tensor]) -> Callable[..., Any]:
+    """The same function, whose results that share memory with no other one have the strides of the fake results."""
+    storages = [fake.untyped_storage()._cdata for fake in expected]
+    wanted = [
+        (i, fake.stride()) for i, fake in enumerate(expected) if storages.count(storages[i]) == 1 and fake.numel()
+    ]
+
+    def call(*tensors: Any) -> list[Any]:
+        places = {tensor.untyped_storage()._cdata for tensor in tensors}
+        results = list(run(*tensors))
+        for number, strides in wanted:
+            made = results[number]
+            if made.stride() != strides and made.untyped_storage()._cdata not in places:
+                results[number] = torch.empty_strided(made.shape, strides, dtype=made.dtype).copy_(made)
+        return results
+
+    return call
 
 
 def _is_whole(compiled: CompiledModule, facts: Facts) -> bool:

@@ -25,6 +25,7 @@ from torch._decomp import core_aten_decompositions
 from torch._dynamo.backends.common import aot_autograd
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
+from torch.fx import Node as FxNode
 from torch.utils._python_dispatch import _disable_current_modes
 
 from tcompile import transforms
@@ -109,9 +110,11 @@ class Made:
 
     ``compiled`` are the graphs of ATen operations that were compiled; a backward graph comes with the first backward
     pass. If the graph is differentiated, ``backward`` is its backward graph. ``results`` is the number of results of
-    the forward graph, which are followed by what the backward graph needs.
+    the forward graph, which are followed by what the backward graph needs. ``strides`` are those that the results are
+    to have, where they are not those of AOTAutograd's operations.
     """
 
+    strides: Sequence[tuple[int, ...]] = ()
     compiled: list[CompiledModule] = field(default_factory=list)
     backward: GraphModule | None = None
     results: int = 0
@@ -142,6 +145,8 @@ def differentiated(
     """
 
     def compile(graph: GraphModule, examples: Sequence[Any], kind: str) -> CompiledModule:
+        if kind != "backward":
+            _set_strides(graph, made.strides)
         made.compiled.append(compile_aten(graph, settings, kind, reports or kind == "backward"))
         return made.compiled[-1]
 
@@ -160,6 +165,16 @@ def differentiated(
     )
     compiled: Callable[..., Any] = backend(module, example_inputs)
     return compiled
+
+
+def _set_strides(graph: GraphModule, strides: Sequence[tuple[int, ...]]) -> None:
+    """States other strides for the first results of a graph, which conversion then gives them."""
+    (output,) = (node for node in graph.graph.nodes if node.op == "output")
+    for node, wanted in zip(output.args[0], strides, strict=False):
+        value = node.meta.get("val") if isinstance(node, FxNode) and node.op == "call_function" else None
+        if isinstance(value, torch.Tensor) and value.stride() != wanted and len(wanted) == value.ndim:
+            with value.fake_mode:
+                node.meta["val"] = torch.empty_strided(value.shape, wanted, dtype=value.dtype, device=value.device)
 
 
 def compile_module(module: torch.nn.Module, settings: CompileSettings) -> Any:

@@ -14,6 +14,7 @@ Why: long runs find rare faults; the tests run the same generators for some seco
     python tools/fuzz.py --kind elements      programs with loops over the elements of arrays
     python tools/fuzz.py --kind gradients     gradients of programs of NumPy and of programs with loops
     python tools/fuzz.py --kind async         loops that signal handlers and threads change
+    python tools/fuzz.py --kind tensors       programs of PyTorch's tensors
     python tools/fuzz.py --only 4711          one program: shows it, and its difference if it has one
 """
 
@@ -44,6 +45,7 @@ KINDS = {
     "language": "capture.language_check", "loops": "capture.loop_check", "elements": "capture.scalar_loop_check",
     "async": "capture.async_check", "numpy": "frontends.numpy_check", "special": "frontends.special_check",
     "cells": "frontends.cell_check", "small": "frontends.small_check", "gradients": "derivatives.gradient_check",
+    "tensors": "pytorch.tensor_check",
 }  # fmt: skip
 
 

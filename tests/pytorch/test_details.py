@@ -16,6 +16,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+import tcompile
 from tcompile.torch_backend import torch_backend
 
 NAN = float("nan")
@@ -165,3 +166,16 @@ def test_saved_tensors_with_other_strides() -> None:
 
     turned = _restrided(x, (1, 4))
     assert turned.stride() == (1, 4) and torch.equal(turned, x)
+
+
+def test_random_numbers_come_in_memory_order() -> None:
+    def noisy(x: torch.Tensor, w: torch.Tensor) -> torch.Tensor:
+        return F.dropout(w.t() + x, 0.5), torch.bernoulli((w.t() + x).abs().clamp(max=1))
+
+    x, w = torch.randn(4, 5), torch.randn(5, 4)
+    for function in (noisy, torch.compile(noisy, backend=torch_backend), tcompile.compile(noisy)):
+        torch.manual_seed(3)
+        found = function(x, w)
+        if function is noisy:
+            wanted = found
+        torch.testing.assert_close(found, wanted, check_stride=True)

@@ -317,6 +317,8 @@ class _Conversion:
 
     def _aten(self, node: FxNode, name: str, args: Any, kwargs: Any, expected: Any, is_draw: bool) -> Any:
         """A call of PyTorch's own kernel."""
+        if is_draw:  # random numbers come in memory order
+            args = tuple(map(self._in_order, node.args, args))
         if name in _BY_STRIDES:
             args = self._by_strides(node, args)
         try:
@@ -326,6 +328,12 @@ class _Conversion:
         if is_draw:
             self.made.draws, self.last_draw = True, nodes_in(made)[0]
         return made
+
+    def _in_order(self, given: Any, value: Any) -> Any:
+        """An argument, in the memory order that PyTorch gives it."""
+        if not isinstance(given, FxNode) or not isinstance(value, Node):
+            return value
+        return self._with_strides(value, self.fake(given.meta["val"]))
 
     def _by_strides(self, node: FxNode, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments of an operation that looks at memory: the operand with PyTorch's strides, offsets in its array.
