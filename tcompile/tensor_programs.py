@@ -137,12 +137,16 @@ def _facts(
 def _check_once(
     module: GraphModule, examples: Sequence[torch.Tensor], written: Sequence[bool], expected: Sequence[torch.Tensor]
 ) -> None:
-    """Runs the calls on the tensors themselves, and on copies of those that are written.
+    """Runs the calls on the tensors themselves, and on copies of those that may be written.
 
-    Fake tensors do not raise all errors: ``bools.mul_(2)`` is one of their successes. The random numbers that the run
-    draws are drawn again.
+    Fake tensors do not raise all errors: ``bools.mul_(2)`` is one of their successes. Running statistics are written
+    without a new version, so tensors without a gradient are copied in any case. The random numbers that the run draws
+    are drawn again.
     """
-    given = [_copied(tensor) if is_written else tensor for tensor, is_written in zip(examples, written, strict=True)]
+    given = [
+        _copied(tensor) if is_written or not tensor.requires_grad else tensor
+        for tensor, is_written in zip(examples, written, strict=True)
+    ]
     drawn = torch.get_rng_state()
     try:
         with strict(), torch.no_grad():
