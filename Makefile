@@ -72,6 +72,7 @@ test-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## programs on a real NVIDIA G
 
 test-torch: $(VENV)/test-torch.stamp  ## what needs PyTorch: the backend for torch.compile, PyTorch's database of operators (installs torch; five minutes)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/pytorch tcompile/frontends/torch tcompile/torch_backend.py \
+		tcompile/torch_modules.py tcompile/tensor_programs.py \
 		tests/jupyter/test_other_tools.py "tests/test_notebooks.py::test_the_others_run[pytorch]"
 
 test-posix: $(VENV)/test.stamp  ## every test on Linux by what macOS has: threads and pages by POSIX alone (about half an hour)
