@@ -386,7 +386,7 @@ def _object(tx: Context, value: Any, source: Source) -> Value:
         want = tx.prologue.constant(dtype)
         tx.prologue.guard(source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), "dtype")
         return OpaqueValue(value, source, f"an array of class {cls.__name__} and dtype {dtype}")
-    if cls is weakref.ref:
+    if cls is weakref.ref and tx.tensors is not None and tx.tensors.takes(value()):  # as LSTMs hold their parameters
         return WeakReference(value, source, "a weak reference")
     if tx.tensors is not None and tx.tensors.is_module(cls):
         return ModuleValue(cls, value, source, tx.tensors)

@@ -20,7 +20,6 @@ from tcompile.capture.values.dicts import DictValue
 from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.slices import SliceValue
 from tcompile.frontends.base import Builder, CannotCapture, Record, Tensor, Traced
-from tcompile.graph import Node
 
 _TABLES = ("_parameters", "_buffers", "_modules")  # of a module's members, in the order in which they are looked up
 
@@ -390,10 +389,6 @@ class ModuleValue(ObjectValue):
             raise CannotCapture("side-effect", f"Setting the attribute `{name}` of {self.describe()}")
         self.store_plainly(tx, name, value)
 
-    def iterate(self, tx: Context) -> Iterator[Value]:
-        """The values of the class's ``__iter__``."""
-        return super().iterate(tx)
-
 
 def guard_state(tx: Context, library: Any) -> None:
     """Guards the modes of PyTorch under which calls mean what they mean now."""
@@ -404,8 +399,3 @@ def guard_state(tx: Context, library: Any) -> None:
 def record_value(tx: Context, record: Record) -> RecordValue:
     """The value of a record."""
     return RecordValue(record.cls, [tx.from_frontend(item) for item in record.items], record.fields)
-
-
-def tensor_node(value: TensorValue) -> Node:
-    """The node that stands for a tensor."""
-    return value.traced.node

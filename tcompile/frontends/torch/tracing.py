@@ -19,7 +19,6 @@ from torch._C._dynamo.guards import GlobalStateGuard
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
-    FakeTensor,
     FakeTensorMode,
     UnsupportedFakeTensorException,
 )
@@ -279,4 +278,4 @@ def under_modes() -> bool:
     return bool(functions()) or bool(dispatch()) or level() is not None
 
 
-__all__ = ["DEVICE", "FakeTensor", "Trace", "state_check", "type_of_fake", "under_modes"]
+__all__ = ["DEVICE", "Trace", "state_check", "type_of_fake", "under_modes"]

@@ -108,3 +108,4 @@ LOOPS[ops.INVOKE] = LOOPS[ops.COND] = _regions
 LOOPS[ops.SCAN] = LOOPS[ops.MAP] = _scan
 refused("a while_loop has the derivative of the iterations that a call makes", ops.WHILE_LOOP)
 refused("what Python computes in the middle of a graph has no derivative rule", ops.PYTHON_CALL)
+refused("PyTorch differentiates calls of its own", ops.TENSOR_CALL)
