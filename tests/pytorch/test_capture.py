@@ -370,10 +370,12 @@ def test_results_that_share_memory() -> None:
 
 def test_results_are_the_objects_themselves() -> None:
     def same(x: Any) -> Any:
-        return x, x.contiguous(), x.add_(0), [x]
+        y = x.add_(0)
+        return x, x.contiguous(), y, [x], y is x, x.view(-1) is x
 
-    a, b, c, (d,) = tcompile.compile(same)(X)
+    a, b, c, (d,), is_same, is_view = tcompile.compile(same)(X)
     assert a is X and b is X and c is X and d is X
+    assert is_same is True and is_view is False
 
 
 # -- gradients ---------------------------------------------------------------------------------------------------------

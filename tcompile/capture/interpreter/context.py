@@ -53,6 +53,7 @@ from tcompile.capture.values.scalar import ScalarValue, read
 from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.tensor import TensorValue, record_value
+from tcompile.capture.values.tensor import keep_apart as keep_tensors_apart
 from tcompile.capture.values.text import TextValue, follows_settings, text
 from tcompile.frontends.base import (
     Builder,
@@ -171,7 +172,7 @@ class Capture:
     _wrapped: dict[Source, Value] = field(default_factory=dict)
     _arrays: dict[int, tuple[Traced, ArrayValue]] = field(default_factory=dict)
     _memories: dict[Node, Memory] = field(default_factory=dict)  # by the nodes that make their elements, now or before
-    _tensors: dict[int, TensorValue] = field(default_factory=dict)
+    tensor_values: dict[int, Value] = field(default_factory=dict)  # by the identities of traced tensors
     _numbers: dict[Source, TracedNumber] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -278,7 +279,7 @@ class Capture:
                 text = f"{held.source.text} is not {owner.source.text}.__dict__"
                 code = f"{self.prologue.load(owner.source)}.__dict__ is not {{}}"
                 self.prologue.guard(held.source, code, text, "another dict", "identity")
-        self._keep_tensors_apart()
+        keep_tensors_apart(self)
         alike: dict[type, list[Value]] = {}
         for value in self._outside:
             alike.setdefault(value.python_type, []).append(value)
@@ -300,18 +301,6 @@ class Capture:
             shown = ", ".join([place.text for place in places[:4]] + ["…"] * (len(places) > 4))
             text = f"{shown} are different objects"
             self.prologue.guard(places[0], code, text, "another object", "identity")
-
-    def _keep_tensors_apart(self) -> None:
-        """Guards that no written tensor shares memory with another one."""
-        if self.tensors is None:
-            return
-        places = dict(zip(self.graph.inputs, self.input_sources, strict=True))
-        for node, others in self.tensors.write_guards(self.builder):
-            if others:
-                names = ", ".join(self.prologue.load(places[other]) for other in others)
-                text = f"{places[node].text} shares memory with no other tensor"
-                code = f"{self.prologue.constant(self.tensors.apart)}({{}}, {names})"
-                self.prologue.guard(places[node], code, text, "memory of its own", "memory")
 
     def _keep_memory_apart(self, changed: Sequence[Value], values: Sequence[Value]) -> None:
         """Guards that no written array shares memory with another array that was met."""
@@ -567,7 +556,7 @@ class Capture:
                 return known[1]
             return self.new_array(result)
         if isinstance(result, Tensor):
-            return self._tensor(result)
+            return self.tensor_values.setdefault(id(result), TensorValue(result, self.tensors))
         if isinstance(result, Record):
             return record_value(self, result)
         if isinstance(result, Selected):
@@ -581,13 +570,6 @@ class Capture:
         if isinstance(result, dict):
             return DictValue({key: self.from_frontend(item, owner) for key, item in result.items()})
         return Constant(result)
-
-    def _tensor(self, traced: Tensor) -> TensorValue:
-        """The value of a tensor: one for each."""
-        found = self._tensors.get(id(traced))
-        if found is None:
-            found = self._tensors[id(traced)] = TensorValue(traced, self.tensors)
-        return found
 
     def read(self, array: Value, cls: type | None) -> Value:
         """``array.item()`` (``cls`` None), ``float(array)``, ``int(array)`` or ``bool(array)``."""

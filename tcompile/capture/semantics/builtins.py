@@ -58,7 +58,7 @@ from tcompile.capture.values.selected import SelectedValue
 from tcompile.capture.values.sets import SetValue, collection
 from tcompile.capture.values.signs import BINARY, COMPARE
 from tcompile.capture.values.slices import RangeValue, SliceValue
-from tcompile.capture.values.tensor import GradModeValue, TensorValue, fixed, guard_state
+from tcompile.capture.values.tensor import GradModeValue, TensorValue, fixed, guard_state, sets_gradients
 from tcompile.capture.values.text import text
 from tcompile.frontends.base import CannotCapture, device_of
 
@@ -155,12 +155,10 @@ def _tensor_call(tx: Context, target: Any, args: Sequence[Value], kwargs: Mappin
         tx.differs = True
         return Constant(True)
     if any(target is mode for mode in library.grad_modes):
-        on = target.__name__ == "enable_grad"
-        if target.__name__ == "set_grad_enabled":
-            on = bool(constant_of(args[0], "a grad mode")) if args else False
         if len(args) != (target.__name__ == "set_grad_enabled") or kwargs:
             raise CannotCapture("unknown-function", f"`torch.{target.__name__}` with these arguments")
-        return GradModeValue(on, target, args, library)
+        mode = constant_of(args[0], "a grad mode") if args else None
+        return GradModeValue(sets_gradients(target, mode), target, args, library)
     plain, named = [fixed(tx, arg) for arg in args], {key: fixed(tx, value) for key, value in kwargs.items()}
     return tx.from_frontend(library.call(tx.builder, target, plain, named))
 

@@ -34,7 +34,7 @@ from tcompile.capture.values.object import ObjectValue, OpaqueValue, WeakReferen
 from tcompile.capture.values.random_generator import DrawingMethod, RandomGeneratorValue, method_of_known
 from tcompile.capture.values.sets import SetValue
 from tcompile.capture.values.slices import RangeValue, SliceValue
-from tcompile.capture.values.tensor import GradModeValue, ModuleValue, TensorValue, guard_state
+from tcompile.capture.values.tensor import GradModeValue, ModuleValue, TensorValue, guard_state, sets_gradients
 from tcompile.frontends.base import CannotCapture, Frontend
 from tcompile.graph import TensorType
 from tcompile.graph.dtypes import DType
@@ -54,14 +54,10 @@ def wrap(tx: Context, value: Any, source: Source) -> Value:
     cls = type(value)
     if isinstance(source, StateSource):  # the guard on the generator's class is enough
         return tx.array_input(TensorType(value.dtype, value.shape), False, source)
-    if tx.tensors is not None and cls in tx.tensors.grad_modes:
-        return _grad_mode(tx, value, source)
-    if tx.tensors is not None and tx.tensors.is_operation(value):
-        return _identical(tx, value, source, str(value))
-    if tx.tensors is not None and tx.tensors.is_table(value):
-        _identical(tx, value, source, "a table of PyTorch's functions")
-        return Constant(tx.tensors.functions)
-    if _is_foreign(value) and not (tx.tensors is not None and tx.tensors.takes(value)):
+    found = None if tx.tensors is None else _of_torch(tx, value, source)
+    if found is not None:
+        return found
+    if _is_foreign(value):
         return _moved(tx, value, source)
     if value is None or value is Ellipsis or value is NotImplemented or cls is bool:
         return _identical(tx, value, source, shown(value))
@@ -73,8 +69,6 @@ def wrap(tx: Context, value: Any, source: Source) -> Value:
         return _equal(tx, value, source)
     if cls is complex:
         return _complex(tx, value, source)
-    if tx.tensors is not None and tx.tensors.takes(value):
-        return _tensor(tx, value, source)
     for frontend in tx.frontends:
         type_ = frontend.type_of(value)
         if type_ is not None:
@@ -217,13 +211,35 @@ def _array(tx: Context, value: Any, type_: TensorType, frontend: Frontend, sourc
     return array
 
 
+def _of_torch(tx: Context, value: Any, source: Source) -> Value | None:
+    """The value of an object of PyTorch that means something to capture; None of any other."""
+    library, cls = tx.tensors, type(value)
+    if library.takes(value):
+        return _tensor(tx, value, source)
+    if cls in library.grad_modes:
+        return _grad_mode(tx, value, source)
+    if library.is_operation(value):
+        return _identical(tx, value, source, str(value))
+    if library.is_table(value):
+        _identical(tx, value, source, "a table of PyTorch's functions")
+        return Constant(library.functions)
+    reference = cls is weakref.ref and library.takes(value())  # as LSTMs hold their parameters
+    if not reference and not library.is_module(cls):
+        return None
+    held, name = tx.prologue.constant(cls), type_name(value)
+    tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {name}", name, "type")
+    return WeakReference(value, source, "a weak reference") if reference else ModuleValue(cls, value, source, library)
+
+
 def _tensor(tx: Context, value: Any, source: Source) -> Value:
     library = tx.tensors
     guard_state(tx, library)
     for check in library.tensor_checks(value, source.text, tx.prologue.constant):
         tx.prologue.guard(source, check.code, check.text, check.expected, check.kind)
     node = tx.graph_input(library.type_of_input(value), source)
-    return TensorValue(library.input(tx.builder, value, node), library, source)
+    traced = library.input(tx.builder, value, node)
+    made = tx.tensor_values[id(traced)] = TensorValue(traced, library, source)
+    return made
 
 
 def _grad_mode(tx: Context, value: Any, source: Source) -> Value:
@@ -231,9 +247,8 @@ def _grad_mode(tx: Context, value: Any, source: Source) -> Value:
     cls = type(value)
     held = tx.prologue.constant(cls)
     tx.prologue.guard(source, f"type({{}}) is {held}", f"type({source.text}) is {cls.__name__}", cls.__name__, "type")
-    on = cls.__name__ == "enable_grad"
+    on = sets_gradients(cls, getattr(value, "mode", None))
     if cls.__name__ == "set_grad_enabled":
-        on = bool(value.mode)
         tx.prologue.guard(source, f"{{}}.mode is {on}", f"{source.text}.mode is {on}", str(on))
     return GradModeValue(on, cls, [Constant(on)] if cls.__name__ == "set_grad_enabled" else [], tx.tensors, source)
 
@@ -386,10 +401,6 @@ def _object(tx: Context, value: Any, source: Source) -> Value:
         want = tx.prologue.constant(dtype)
         tx.prologue.guard(source, f"{{}}.dtype == {want}", f"{source.text}.dtype == {dtype}", str(dtype), "dtype")
         return OpaqueValue(value, source, f"an array of class {cls.__name__} and dtype {dtype}")
-    if cls is weakref.ref and tx.tensors is not None and tx.tensors.takes(value()):  # as LSTMs hold their parameters
-        return WeakReference(value, source, "a weak reference")
-    if tx.tensors is not None and tx.tensors.is_module(cls):
-        return ModuleValue(cls, value, source, tx.tensors)
     if _by_class_statement(cls):
         return ObjectValue(cls, value, source)
     return OpaqueValue(value, source, f"an object of class {cls.__qualname__}")

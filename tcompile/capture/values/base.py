@@ -363,6 +363,7 @@ class Context(Protocol):
     symbols: Symbols
     frontends: Sequence[Frontend]
     tensors: Any
+    tensor_values: dict[int, Value]
     differentiated: int
     frames: list[FrameView]
     effects: dict[tuple[int, str], Effect]

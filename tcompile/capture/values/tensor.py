@@ -316,6 +316,11 @@ class GradModeValue(BlockValue):
         return f"{program.constant(self.cls)}({', '.join(map(program.rebuild, self.args))})"
 
 
+def sets_gradients(cls: type, mode: Any) -> bool:
+    """The grad mode that a block of a class sets; ``mode`` is the argument of ``set_grad_enabled``."""
+    return bool(mode) if cls.__name__ == "set_grad_enabled" else cls.__name__ == "enable_grad"
+
+
 class _Clone(Value):
     """``no_grad().clone``, waiting to be called."""
 
@@ -394,6 +399,19 @@ def guard_state(tx: Context, library: Any) -> None:
     """Guards the modes of PyTorch under which calls mean what they mean now."""
     for check in library.state_checks(tx.builder, tx.prologue.constant):
         tx.prologue.guard(ConstantSource.of("torch", library), check.code, check.text, check.expected, check.kind)
+
+
+def keep_apart(tx: Context) -> None:
+    """Guards that no written tensor shares memory with another one."""
+    if tx.tensors is None:
+        return
+    places = dict(zip(tx.graph.inputs, tx.input_sources, strict=True))
+    for node, others in tx.tensors.write_guards(tx.builder):
+        if others:
+            names = ", ".join(tx.prologue.load(places[other]) for other in others)
+            text = f"{places[node].text} shares memory with no other tensor"
+            code = f"{tx.prologue.constant(tx.tensors.apart)}({{}}, {names})"
+            tx.prologue.guard(places[node], code, text, "memory of its own", "memory")
 
 
 def record_value(tx: Context, record: Record) -> RecordValue:
