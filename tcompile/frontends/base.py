@@ -95,6 +95,15 @@ class Tensor:
     type: TensorType
 
 
+def described(tensor: Any) -> str:
+    """A tensor in a few words: what graphs depend on."""
+    dtype, cls = str(tensor.dtype).removeprefix("torch."), type(tensor).__name__.lower()
+    text = f"a {dtype} {cls} of shape {tuple(tensor.shape)}"
+    if not tensor.is_contiguous():
+        text += f" and strides {tensor.stride()}"
+    return text + (" that requires a gradient" if tensor.requires_grad and cls != "parameter" else "")
+
+
 @dataclass(frozen=True)
 class Record:
     """An object of a tuple's class ``cls``, some of whose items have names: ``fields``, in their order."""

@@ -27,7 +27,7 @@ import numpy as np
 from tcompile.graph.dtypes import is_extension
 from tcompile.graph.ir import Graph, Location, Node, Operand
 from tcompile.graph.ops.control import GET
-from tcompile.graph.ops.opaque import TENSOR_CALL, Name, Slot
+from tcompile.graph.ops.opaque import TENSOR_CALL, Name, Slot, short_name
 from tcompile.graph.ops.scalar_loop import SCALAR_LOOP, about
 from tcompile.graph.ops.view import INDEX
 from tcompile.graph.ops.writing import ASSIGN
@@ -261,7 +261,7 @@ def _tensor_call_text(node: Node) -> str:
     """A call of PyTorch's with the nodes' own names: ``linear(x, weight, bias)``."""
     parts = [_argument(item, node.inputs) for item in node.attrs["args"]]
     parts += [f"{name}={_argument(value, node.inputs)}" for name, value in node.attrs["kwargs"]]
-    return f"{node.attrs['target'].rpartition('.')[2]}({', '.join(parts)})"
+    return f"{short_name(node.attrs['target'])}({', '.join(parts)})"
 
 
 def _argument(value: Any, operands: Sequence[Node]) -> str:

@@ -2,7 +2,7 @@
 
 Input: seeds, from which come the program and the way in which it is run.
 Output: ``Difference`` where a run differs in results, types, strides, aliasing, writes, gradients, output or errors.
-Why: views, writes, dtypes, grad modes and graph breaks meet in ways that nobody writes down.
+Why: hand-written tests do not cover the combinations of views, writes, dtypes, grad modes and graph breaks.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from tcompile.frontends.base import described
 from tcompile.observe.source_location import file_label
 from tcompile.records import dataclass
 
@@ -106,12 +107,8 @@ def _layout(value: Any) -> str:
 
 
 def _tensor(value: Any) -> str:
-    """Describes a tensor by what graphs depend on."""
-    if not hasattr(value, "stride") or not hasattr(value, "requires_grad"):
-        return type_name(value)
-    grad = " that requires a gradient" if value.requires_grad else ""
-    dtype = str(value.dtype).removeprefix("torch.")
-    return f"a {dtype} {type_name(value).lower()} of shape {tuple(value.shape)} and strides {value.stride()}{grad}"
+    """Describes a tensor by what graphs depend on, any other object by its class."""
+    return described(value) if hasattr(value, "is_contiguous") else type_name(value)
 
 
 def _numbers(value: Any) -> str:

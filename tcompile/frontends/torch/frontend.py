@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from torch._C._dynamo.guards import TensorGuards
 
-from tcompile.frontends.base import Builder, CannotCapture, Check, Record, Tensor
+from tcompile.frontends.base import Builder, CannotCapture, Check, Record, Tensor, described
 from tcompile.frontends.torch import modules
 from tcompile.frontends.torch.calls import FACTS, GRAD_MODES, VIEWS, is_ours, is_question, name_of_call, name_of_method
 from tcompile.frontends.torch.tensors import has_array
@@ -90,7 +90,7 @@ class TorchFrontend:
         guard = TensorGuards(
             tensor, dynamic_dims_sizes=[list(tensor.shape)], dynamic_dims_strides=[list(tensor.stride())]
         )
-        expected = modules.described(tensor)
+        expected = described(tensor)
         return [Check(f"{constant(guard.check)}({{}})", f"{name} is {expected}", expected, "tensor")]
 
     def state_checks(self, b: Builder, constant: Callable[[Any], str]) -> list[Check]:

@@ -1,7 +1,7 @@
-"""Facts about modules and tensors that guards and capture ask for.
+"""Facts about modules that guards and capture ask for.
 
-Input: modules, their classes, tensors.
-Output: answers, and descriptions of tensors.
+Input: modules, and their classes.
+Output: answers.
 Why: a call of a module without hooks is a call of its ``forward``, and its members are found without its own code.
 """
 
@@ -39,20 +39,4 @@ def has_no_hooks(module: Module) -> bool:
     )  # fmt: skip
 
 
-def described(tensor: torch.Tensor) -> str:
-    """A tensor in a few words.
-
-    >>> described(torch.ones(2, 3).t())
-    'a float32 tensor of shape (3, 2) and strides (1, 3)'
-    """
-    text = (
-        f"a {str(tensor.dtype).removeprefix('torch.')} {type(tensor).__name__.lower()} of shape {tuple(tensor.shape)}"
-    )
-    if not tensor.is_contiguous():
-        text += f" and strides {tensor.stride()}"
-    if tensor.requires_grad and not isinstance(tensor, torch.nn.Parameter):
-        text += " that requires a gradient"
-    return text
-
-
-__all__ = ["described", "has_no_hooks", "is_plain"]
+__all__ = ["has_no_hooks", "is_plain"]

@@ -26,7 +26,7 @@ from torch._subclasses.fake_tensor import (
 from tcompile.frontends.base import CannotCapture, Record, Tensor
 from tcompile.frontends.torch.tensors import DTYPES, type_of
 from tcompile.graph import Graph, Location, Node, TensorType, ops
-from tcompile.graph.ops.opaque import Name, Slot
+from tcompile.graph.ops.opaque import Name, Slot, short_name
 from tcompile.graph.types import on_device
 from tcompile.strict import strict
 
@@ -87,14 +87,16 @@ class Trace:
             try:
                 result = function(*_fake(tuple(args)), **_fake(dict(kwargs)))
             except (DataDependentOutputException, DynamicOutputShapeException) as error:
-                raise CannotCapture("data-dependent-shape", f"{_short(name)} gives what only elements say") from error
+                raise CannotCapture(
+                    "data-dependent-shape", f"{short_name(name)} gives what only elements say"
+                ) from error
             except (UnsupportedFakeTensorException, NotImplementedError) as error:
                 raise CannotCapture("unknown-function", f"`{name}`") from error
             except Exception as error:
                 raise CannotCapture("operation-raises", f"{type(error).__name__}: {error}") from error
         written = [fake for fake, version in zip(fakes, before, strict=True) if fake._version != version]
         if any(_facts(fake) != fact for fake, fact in zip(fakes, shapes, strict=True)):
-            raise CannotCapture("side-effect", f"{_short(name)} changes the shape of a tensor in place, which")
+            raise CannotCapture("side-effect", f"{short_name(name)} changes the shape of a tensor in place, which")
         for fake in written:
             self._note_write(fake)
         return self._result(name, args, kwargs, result, bool(written), location)
@@ -155,7 +157,7 @@ class Trace:
             operands: list[Node] = []
             template = _template((tuple(args), tuple(kwargs.items())), operands)
             attrs = {"target": name, "args": template[0], "kwargs": template[1]}
-            label = _short(name).rstrip("_")
+            label = short_name(name).rstrip("_")
             types = [on_device(type_of_fake(leaf), DEVICE) for leaf in leaves if isinstance(leaf, torch.Tensor)]
             self.calls += 1
             if isinstance(result, torch.Tensor):
@@ -209,10 +211,6 @@ def _storage(fake: torch.Tensor) -> int:
 
 def _facts(fake: torch.Tensor) -> Any:
     return fake.shape, fake.stride(), fake.storage_offset(), fake.requires_grad and fake.is_leaf
-
-
-def _short(name: str) -> str:
-    return name.rpartition(".")[2] if not name.startswith("torch.ops.") else name.split(".")[3]
 
 
 def _leaves(value: Any) -> list[Any]:

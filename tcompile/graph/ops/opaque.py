@@ -194,6 +194,15 @@ def flat(result: Any) -> tuple[Any, ...]:
     return (result,)
 
 
+def short_name(target: str) -> str:
+    """The name of a call's function without its module.
+
+    >>> short_name("torch.nn.functional.linear"), short_name("torch.ops.aten.add.Tensor")
+    ('linear', 'add')
+    """
+    return target.split(".")[3] if target.startswith("torch.ops.") else target.rpartition(".")[2]
+
+
 def _scan(name: str, function: Callable[..., Any]) -> Op:
     return define(
         Op(name, "opaque", 1, _scan_rule, lambda x, axis: function(x, axis=axis, dtype=x.dtype), effects=INEXACT,
