@@ -13,7 +13,7 @@ from tcompile.graph.derivative_lines import forward_and_backward
 from tcompile.graph.draw import KINDS, kind_of, svg
 from tcompile.graph.ir import Graph, Node
 from tcompile.graph.op import INPUT
-from tcompile.graph.printer import call_text, readable, type_text
+from tcompile.graph.printer import call_text, readable, title, type_text
 from tcompile.graph.types import TensorType
 from tcompile.graph.verify import user_line
 from tcompile.observe.display.graphs import MOST, GraphView, NodeView
@@ -58,7 +58,7 @@ def node_view(node: Node, kernel: str = "", inner: Mapping[Graph, _Groups] | Non
     type = node.type
     return NodeView(
         name=node.name,
-        op=node.op.name,
+        op=title(node),
         sort=kind_of(node),
         type=type_text(type),
         dtype=str(type.dtype) if isinstance(type, TensorType) else "",

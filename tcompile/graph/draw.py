@@ -22,7 +22,7 @@ from tcompile.graph import ops
 from tcompile.graph.ir import Graph, Node
 from tcompile.graph.layout import LayeredDrawing, Point, layered
 from tcompile.graph.ops.control import FOREVER, is_branch
-from tcompile.graph.printer import attribute_texts, call_text, key_text, literal, short_place, type_text
+from tcompile.graph.printer import attribute_texts, call_text, key_text, literal, short_place, title, type_text
 from tcompile.observe.display.html import GROUNDS, INKS, theme
 from tcompile.records import dataclass
 
@@ -157,7 +157,8 @@ def _node_box(node: Node, groups: Mapping[Graph, _Groups]) -> _Box:
         attrs = _attributes(node)
     if node.op in _LOOPS:
         numbers, attrs = [], [_iterations(node)]
-    shown = type if node.name == node.op.name else f"{node.name}: {type}"
+    name = title(node)
+    shown = type if node.name == name else f"{node.name}: {type}"
     if node.location is not None and node.location.line:
         line = f" · line {node.location.line}"
         shown = _short(shown, _LONGEST - len(line)) + line
@@ -166,7 +167,7 @@ def _node_box(node: Node, groups: Mapping[Graph, _Groups]) -> _Box:
         _place(region, groups, captions[i] if i < len(captions) else region.name)
         for i, region in enumerate(node.regions)
     )
-    return _box(kind, node.op.name, " ".join(numbers + attrs), shown, tip, node.name, inner)
+    return _box(kind, name, " ".join(numbers + attrs), shown, tip, node.name, inner)
 
 
 def _box(

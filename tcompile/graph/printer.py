@@ -261,7 +261,7 @@ def _tensor_call_text(node: Node) -> str:
     """A call of PyTorch's with the nodes' own names: ``linear(x, weight, bias)``."""
     parts = [_argument(item, node.inputs) for item in node.attrs["args"]]
     parts += [f"{name}={_argument(value, node.inputs)}" for name, value in node.attrs["kwargs"]]
-    return f"{short_name(node.attrs['target'])}({', '.join(parts)})"
+    return f"{title(node)}({', '.join(parts)})"
 
 
 def _argument(value: Any, operands: Sequence[Node]) -> str:
@@ -276,8 +276,16 @@ def _argument(value: Any, operands: Sequence[Node]) -> str:
     return key_text(value) if isinstance(value, slice) else literal(value)
 
 
+def title(node: Node) -> str:
+    """The operation's name for human readers: of a call of PyTorch's, the function's."""
+    return short_name(node.attrs["target"]) if node.op is TENSOR_CALL else node.op.name
+
+
 def attribute_texts(node: Node, most: bool = False) -> list[str]:
     """The attributes for human readers: a program is summarised. ``most`` leaves out False."""
+    if node.op is TENSOR_CALL:
+        given = [("", value) for value in node.attrs["args"]] + [(f"{name}=", v) for name, v in node.attrs["kwargs"]]
+        return [f"{name}{_argument(v, node.inputs)}" for name, v in given if not isinstance(v, Slot)]
     if node.op is SCALAR_LOOP:
         return [about(node.attrs["program"])]
     attrs = dict(node.attrs)
@@ -315,5 +323,5 @@ def short_place(location: Location | None) -> str:
 
 __all__ = [
     "attribute_texts", "call_text", "code", "from_code", "key_text", "literal", "parse_type", "readable", "short_place",
-    "type_text",
+    "title", "type_text",
 ]  # fmt: skip

@@ -669,6 +669,10 @@ def test_graph_as_text() -> None:
     assert "x       f32[4, 5]" in text
     assert "linear(x, t)" in text
     assert "x is a float32 tensor of shape (4, 5)" in text
+    compiled = tcompile.compile(f)
+    compiled(X, W)
+    drawing = compiled.graphs[0].svg()
+    assert "linear" in drawing and "tensor_call" not in drawing and "target=" not in drawing
 
 
 def test_fullgraph() -> None:
