@@ -62,6 +62,7 @@ _reported: set[str] = set()  # reasons already reported for not capturing CuPy a
 Program: TypeAlias = Callable[..., Any]  # takes a graph's inputs, returns the sequence of its outputs
 Watcher: TypeAlias = Callable[[Graph, Sequence[Any], Backend, bool, Callable[[], Program]], Program]
 watcher: Watcher | None = None  # wraps transforms and backend: calls them and inspects the result
+timer: Callable[[Graph, Program], Program] | None = None  # wraps what a graph was compiled to
 
 
 def frontends() -> tuple[Frontend, ...]:
@@ -80,12 +81,14 @@ def _of_torch(torch: types.ModuleType | None) -> Frontend | None:
         return None
     try:
         from tcompile.frontends.torch.frontend import FRONTEND  # imported late: processes without PyTorch skip the cost
+        from tcompile.torch_optimizers import Stepper
     except ImportError as error:
         if "torch" not in _reported:
             _reported.add("torch")
             bus.emit(FellBack(reason="PyTorch's tensors are not captured", detail=str(error)))
         return None
     found: Any = FRONTEND
+    found.stand_in_for_optimizer = Stepper
     return found  # type: ignore[no-any-return]
 
 
@@ -228,6 +231,7 @@ def _write_entry(
     compiled: Callable[..., Any] | None = None
     if captured.graph is not None:
         compiled = _compile_graph(captured.graph, captured, values, backend, cache.settings, phases)
+        compiled = compiled if timer is None else timer(captured.graph, compiled)
         captured.close()
     route: tuple[bool, ...] = ()
     if captured.exit is not None and cache.built is not None:
@@ -238,7 +242,7 @@ def _write_entry(
     follow = functools.partial(compiler.follow, cache, region)
     ours = compiled if backend.builtin else None  # results of third-party backends are opaque
     whole = captured.exit is None and region is cache.first
-    trifling = not whole and _is_trifling(captured, ours)
+    trifling = not (whole or captured.stands_in) and _is_trifling(captured, ours)
     gains_nothing = _gains_nothing(captured, ours) if whole else trifling and not captured.calls
     runs = captured.as_plain() if gains_nothing else captured
 

@@ -21,8 +21,11 @@ from typing import Any, cast
 
 import numpy as np
 import torch
-from torch._decomp import core_aten_decompositions
-from torch._dynamo.backends.common import aot_autograd
+from torch._decomp import _core_aten_decompositions_post_autograd
+from torch._dynamo import disable
+from torch._functorch import config as functorch_config
+from torch._functorch._aot_autograd.descriptors import InputMutationAOTOutput
+from torch._functorch.aot_autograd import aot_module_simplified
 from torch._functorch.partitioners import min_cut_rematerialization_partition
 from torch.fx import GraphModule
 from torch.fx import Node as FxNode
@@ -34,7 +37,18 @@ from tcompile.backends.helpers import ignore_flags, reset
 from tcompile.collector import no_collection
 from tcompile.config import config
 from tcompile.errors import InvalidArgument
-from tcompile.frontends.torch.fx_graphs import Converted, Given, Part, Refused, convert, draws, location_of, symbols_of
+from tcompile.frontends.torch.fx_graphs import (
+    Converted,
+    Given,
+    Part,
+    Refused,
+    Shown,
+    convert,
+    draws,
+    location_of,
+    symbols_of,
+)
+from tcompile.frontends.torch.joint_graphs import merge_equal_calls
 from tcompile.frontends.torch.tensors import tensor_of
 from tcompile.graph import TensorType
 from tcompile.graph.evaluate import as_array
@@ -56,7 +70,7 @@ _KEPT = (
     "aten._log_softmax.default", "aten._log_softmax_backward_data.default", "aten.unbind.int",
     "aten.masked_fill.Scalar", "aten.masked_fill.Tensor", "aten.baddbmm.default", "aten.rsub.Tensor",
     "aten.rsub.Scalar", "aten.zeros_like.default", "aten.ones_like.default", "aten.zeros.default", "aten.ones.default",
-    "aten.embedding_dense_backward.default",
+    "aten.embedding_dense_backward.default", "aten.detach.default",
 )  # fmt: skip
 
 
@@ -66,7 +80,7 @@ def _decompositions() -> dict[Any, Callable[..., Any]]:
 
     Random numbers are drawn by PyTorch's own operations, so that they are those of eager mode.
     """
-    found = core_aten_decompositions()
+    found = _core_aten_decompositions_post_autograd()
     return {op: how for op, how in found.items() if str(op) not in _KEPT and not draws(op)}
 
 
@@ -151,20 +165,47 @@ def differentiated(
         return made.compiled[-1]
 
     def partition(joint: GraphModule, args: Sequence[Any], **options: Any) -> tuple[GraphModule, GraphModule]:
-        forward, made.backward = min_cut_rematerialization_partition(joint, args, **options)
+        merge_equal_calls(joint)
+        with functorch_config.patch(cse=False):  # which imports Inductor: most of a second
+            forward, made.backward = min_cut_rematerialization_partition(joint, args, **options)
         made.results = options["num_fwd_outputs"]
+        _copy_written(forward, made.results)
         return forward, made.backward
 
-    backend = aot_autograd(
-        fw_compiler=functools.partial(compile, kind="forward"),
-        bw_compiler=functools.partial(compile, kind="backward"),
-        inference_compiler=functools.partial(compile, kind="graph"),
-        decompositions=_decompositions(),
-        partition_fn=partition,
-        keep_inference_input_mutations=True,
+    def compile_backward(graph: GraphModule, examples: Sequence[Any]) -> Any:
+        return disable(disable(compile)(graph, examples, "backward"))
+
+    compiled: Callable[..., Any] = disable(
+        aot_module_simplified(
+            module,
+            example_inputs,
+            fw_compiler=functools.partial(compile, kind="forward"),
+            bw_compiler=compile_backward,
+            inference_compiler=functools.partial(compile, kind="graph"),
+            decompositions=_decompositions(),
+            partition_fn=partition,
+            keep_inference_input_mutations=True,
+        )
     )
-    compiled: Callable[..., Any] = backend(module, example_inputs)
     return compiled
+
+
+def _copy_written(forward: GraphModule, results: int) -> None:
+    """Lets a forward graph keep copies of those inputs for the backward graph that have other elements by then.
+
+    AOTAutograd writes to inputs after it has run the graph, and autograd would refuse the ones that it kept.
+    """
+    (output,) = (node for node in forward.graph.nodes if node.op == "output")
+    items = list(output.args[0])
+    written = [made.mutated_input for made in output.meta["desc"] if isinstance(made, InputMutationAOTOutput)]
+    for number in range(results, len(items)):
+        kept = items[number]
+        if isinstance(kept, FxNode) and kept.op == "placeholder" and kept.meta["desc"] in written:
+            with forward.graph.inserting_before(output):
+                items[number] = forward.graph.call_function(torch.ops.aten.clone.default, (kept,))
+            items[number].meta = dict(kept.meta)
+    output.args = (tuple(items),)
+    forward.recompile()
 
 
 def _set_strides(graph: GraphModule, strides: Sequence[tuple[int, ...]]) -> None:
@@ -366,6 +407,22 @@ class _Program:
         plain = len(positions) == len(converted.outputs) and not converted.written and not converted.shares
         return self._wrapper(boxed=False) if plain else None
 
+    def on_arrays(self) -> tuple[list[int], Callable[..., None]]:
+        """The positions of the inputs that the program reads, and the program as a function of their arrays.
+
+        It is for graphs without results, which write to their inputs. The caller ignores floating-point flags.
+        """
+        converted, count = self.converted, len(self.converted.inputs)
+        names = {"run": self.run} | {f"constant_{i}": array for i, array in enumerate(converted.constants)}
+        arrays = ", ".join(f"a{n}" for n in range(count))
+        constants = "".join(f", constant_{i}" for i in range(len(converted.constants)))
+        lines = [f"def program({arrays}):", f"    o = run({arrays}{constants})"]
+        for output, number in converted.written:
+            lines += [f"    if o[{output}] is not a{number}:", f"        a{number}[...] = o[{output}]"]
+        exec("\n".join(lines), names)
+        made: Callable[..., None] = names["program"]
+        return list(converted.inputs), made
+
     def _wrapper(self, boxed: bool) -> Callable[..., list[Any]]:
         """Generates the function that views tensors as arrays, runs the graph, and views its results as tensors.
 
@@ -422,9 +479,9 @@ class _Program:
                 made.setdefault(out, f"r{number}")
             elif isinstance(out, Given):
                 tensor = f"t{out.position}"
-                whole.append(f"    r{number} = {tensor if out.view is None else _view(tensor, *out.view)}")
+                whole.append(f"    r{number} = {tensor if out.view is None else _view(tensor, out.view)}")
             elif isinstance(out, Part):
-                parts.append(f"    r{number} = {_view(f'r{out.result}', *out.view)}")
+                parts.append(f"    r{number} = {_view(f'r{out.result}', out.view)}")
             else:
                 names[f"make_{number}"] = out
                 whole.append(f"    r{number} = make_{number}()")
@@ -444,9 +501,10 @@ def _restrided(tensor: torch.Tensor, strides: tuple[int, ...]) -> torch.Tensor:
     return made.copy_(tensor.detach())
 
 
-def _view(tensor: str, sizes: tuple[int, ...], strides: tuple[int, ...], offset: int) -> str:
-    """The text of a view of a tensor, ``offset`` places on."""
-    return f"{tensor}.as_strided({sizes}, {strides}, {tensor}.storage_offset() + {offset})"
+def _view(tensor: str, view: Shown) -> str:
+    """The text of a view of a tensor."""
+    text = f"{tensor}.as_strided({view.sizes}, {view.strides}, {tensor}.storage_offset() + {view.offset})"
+    return f"{text}.detach()" if view.detached else text
 
 
 __all__ = ["OPTIONS", "CompiledModule", "Made", "compile_aten", "differentiated", "options_of", "torch_backend"]

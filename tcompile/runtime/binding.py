@@ -43,7 +43,7 @@ def binder(function: types.FunctionType) -> types.FunctionType:
     if code.co_flags & 0x08:
         kinds.append(f"**{names[rest]}")
     values = ", ".join(names)
-    namespace: dict[str, Any] = {}
+    namespace: dict[str, Any] = {"__name__": __name__}
     exec(f"def bind({', '.join(kinds)}): return ({values}{',' if len(names) == 1 else ''})", namespace)
     made: types.FunctionType = namespace["bind"]
     made.__defaults__ = function.__defaults__

@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import array
 import atexit
+import contextlib
 import itertools
 import threading
 import types
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -170,8 +171,8 @@ class Region:
     @property
     def has_no_work(self) -> bool:
         """Whether plain Python does nearly all the work here."""
-        graphs = [entry.captured.graph for entry in self.entries if not entry.trifling]
-        return not any(graph.nodes for graph in graphs if graph is not None)
+        programs = [entry.captured for entry in self.entries if not entry.trifling]
+        return not any(p.stands_in or p.graph.nodes for p in programs if p.graph is not None)
 
 
 @dataclass(eq=False)
@@ -359,6 +360,7 @@ _MOST = 1024  # caches kept alive while nothing else holds them
 _Key = tuple[int, int, CompileSettings]
 _caches: OrderedDict[_Key, tuple[weakref.ref[types.CodeType], FunctionCache]] = OrderedDict()
 _by_name: dict[tuple[int, str, CompileSettings], _Key] = {}
+_set_aside: list[OrderedDict[_Key, tuple[weakref.ref[types.CodeType], FunctionCache]]] = []  # by ``apart``
 # Compiled callables of functions that compiled code calls, made once each, up to a limit.
 followed: dict[types.FunctionType, Any] = {}
 MOST_FOLLOWED = 64
@@ -395,7 +397,34 @@ def function_cache(function: types.FunctionType, settings: CompileSettings) -> F
 def caches() -> tuple[FunctionCache, ...]:
     """Returns the caches of all compiled functions; of a redefined function, only the newest."""
     with _lock:
-        return tuple(cache for code, cache in _caches.values() if code() is not None)
+        return tuple(cache for code, cache in (*_set_aside, _caches)[0].values() if code() is not None)
+
+
+def forget(namespace: dict[str, Any]) -> None:
+    """Discards the caches of the functions whose globals these are."""
+    with _lock:
+        for key in [key for key in _caches if key[1] == id(namespace)]:
+            _caches.pop(key, None)
+        for name in [name for name in _by_name if name[0] == id(namespace)]:
+            _by_name.pop(name, None)
+
+
+@contextlib.contextmanager
+def apart() -> Iterator[None]:
+    """A block in which nothing compiled before is used. What is compiled in it is not shown, and then forgotten."""
+    with _lock:
+        held = OrderedDict(_caches), dict(_by_name), dict(followed)
+        _set_aside.append(held[0])
+        reset()
+    try:
+        yield
+    finally:
+        with _lock:
+            reset()
+            _set_aside[:] = [one for one in _set_aside if one is not held[0]]
+            _caches.update(held[0])
+            _by_name.update(held[1])
+            followed.update(held[2])
 
 
 @atexit.register  # objects in namespaces then end with their modules, as in plain Python: their finalizers still work

@@ -16,6 +16,7 @@ from tcompile import interpreter
 from tcompile.capture.guards.entry_protocol import PLAIN
 from tcompile.runtime import refused
 from tcompile.runtime.cache import CompileSettings, FunctionCache
+from tcompile.runtime.cache import forget as forget_functions
 from tcompile.runtime.dispatch import compiler_for
 from tcompile.runtime.regions import CompileFunction
 from tcompile.stance import current
@@ -56,20 +57,35 @@ def _cache(
 ) -> tuple[types.CodeType, FunctionCache]:
     """Returns a cell's code and cache; a cell that runs again has equal code and finds its entries."""
     key = (code, code.co_filename, id(namespace), settings)
-    if key not in _cells:
+    found = _cells.pop(key, None)
+    if found is None:
         if len(_cells) >= _MAX_CELLS:
             _cells.clear()
         function = types.FunctionType(code, namespace, CELL)
         function.__qualname__ = CELL
-        cache = FunctionCache.of(function, replace(settings, enter_compiled=False))
-        _cells[key] = (code, cache)
-    return _cells[key]
+        found = code, FunctionCache.of(function, replace(settings, enter_compiled=False))
+    _cells[key] = found  # the last one has run last
+    return found
+
+
+def statement_caches(namespace: dict[str, Any]) -> tuple[FunctionCache, ...]:
+    """Returns the caches of the cells' own statements that ran in ``namespace``, those that ran last at the end.
+
+    Of an edited cell only the newest text counts.
+    """
+    newest: dict[str, str] = {}
+    found: list[FunctionCache] = []
+    for (_, file, space, _), (_, cache) in reversed(list(_cells.items())):
+        if space == id(namespace) and newest.setdefault(cache.defined_in or file, file) == file:
+            found.append(cache)
+    return tuple(reversed(found))
 
 
 def forget(namespace: dict[str, Any]) -> None:
-    """Discards the entries of the cells that ran in ``namespace``, so that nothing here keeps it alive."""
+    """Discards what was compiled of the cells that ran in ``namespace``, so that nothing here keeps it alive."""
     for key in [key for key in list(_cells) if key[2] == id(namespace)]:
         _cells.pop(key, None)
+    forget_functions(namespace)
 
 
 def reset() -> None:
@@ -77,4 +93,4 @@ def reset() -> None:
     _cells.clear()
 
 
-__all__ = ["CELL", "forget", "reset", "run_statements"]
+__all__ = ["CELL", "forget", "reset", "run_statements", "statement_caches"]

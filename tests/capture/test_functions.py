@@ -386,3 +386,21 @@ def test_compiled_callables_leave_as_themselves():
             assert got[:5] == want[:5] and got[0] is compiled_itself and got[4] is WithCompiled.method
             assert got[5].func is compiled_itself and got[6:] == want[6:]
     assert not made.breaks
+
+
+def test_a_global_function_defined_again_with_the_same_code():
+    """Two entries serve any number of definitions."""
+    text = "def inner(a, scale=2.0):\n    return a * scale + SHIFT\n"
+    names = {"np": np, "SHIFT": 1.0}
+    again = compile(text, "<again>", "exec")
+    exec(again, names)
+    exec("def outer(a):\n    return inner(a).sum()", names)
+    outer = tcompile.compile(names["outer"])
+    for _ in range(20):
+        exec(again, names)
+        assert outer(np.ones(4)) == 12.0
+    assert len(outer.entries) <= 2
+    names["inner"].__defaults__ = (3.0,)
+    assert outer(np.ones(4)) == 16.0
+    exec(text.replace("+", "-"), names)
+    assert outer(np.ones(4)) == 4.0

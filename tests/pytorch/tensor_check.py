@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import re
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ _WRITES = (
     "{a}[0] = 2",
     "{a}[1:] *= 2",
     "{a} += 1",
-    "{a}.mul_({b})",
+    "{a}.mul_({b}.clone())",  # written memory may not overlap with what is read: PyTorch checks some layouts alone
     "{a}.zero_()",
     "{a}.copy_({b})",
     "{a}[..., 0] = {b}[..., 0]",
@@ -127,6 +128,7 @@ _OTHERS = (
     "{c} = torch.rand(2) + {a}.sum()",
     "{c} = layer({a}.float().reshape(-1)[:4].expand(2, -1))",
 )
+_WRITTEN = "one of the variables needed for gradient"
 _NAMES = ("x", "w", "y", "z", "v")
 
 
@@ -141,15 +143,10 @@ def program(random: Random) -> str:
 def _statement(random: Random, depth: int) -> list[str]:
     indent, kind = "    " * depth, random.random()
     if depth < 3 and kind < 0.2:
-        head = random.choice(("if n > 2:", "if {a}.sum() > 0:", "for i in range(3):", "with torch.no_grad():", "try:",
-                              "for i in range(n):", "with torch.enable_grad():", "if i % 2:",
+        head = random.choice(("if n > 2:", "if {a}.sum() > 0.37:", "for i in range(3):", "with torch.no_grad():",
+                              "try:", "for i in range(n):", "with torch.enable_grad():", "if i % 2:",
                               "with torch.autograd.set_detect_anomaly(False):"))  # fmt: skip
-        # A view that is made without gradients and returned has one here, as under torch.compile.
-        inside = [
-            line
-            for _ in range(random.randint(1, 3))
-            for line in (_computed if "no_grad" in head else _statement)(random, depth + 1)
-        ]
+        inside = [line for _ in range(random.randint(1, 3)) for line in _statement(random, depth + 1)]
         closing = [f"{indent}except (RuntimeError, IndexError, TypeError):", f"{indent}    n = 7"]
         return [indent + _filled(head, random), *inside, *(closing if head == "try:" else [])]
     target = random.choice(_NAMES[2:])
@@ -159,10 +156,6 @@ def _statement(random: Random, depth: int) -> list[str]:
         return [indent + _filled(random.choice(_OTHERS), random)]
     forms = random.choice((_POINTWISE, _BINARY, _BINARY, _VIEWS, _VIEWS, _REDUCED, _JOINED))
     return [f"{indent}{target} = {_filled(random.choice(forms), random)}"]
-
-
-def _computed(random: Random, depth: int) -> list[str]:
-    return [f"{'    ' * depth}{random.choice(_NAMES[2:])} = {_filled(random.choice(_POINTWISE[:6] + _BINARY), random)}"]
 
 
 def _filled(form: str, random: Random) -> str:
@@ -207,7 +200,7 @@ def _arguments(plan: Plan, call: int) -> list[Any]:
     return [x, w, random.choice((1, 2, 3)), random.choice((0.5, 2.0))]
 
 
-def run(function: Callable[..., Any], names: dict[str, Any], arguments: list[Any]) -> Any:
+def run(function: Callable[..., Any], names: dict[str, Any], arguments: list[Any], one_by_one: bool) -> Any:
     """What a call returns or raises, prints, and leaves behind."""
     torch.manual_seed(3)
     names["box"], names["state"] = [], {}
@@ -222,7 +215,7 @@ def run(function: Callable[..., Any], names: dict[str, Any], arguments: list[Any
         return [
             picture(everything),
             aliases(everything),
-            gradients(found, arguments),
+            gradients(found, arguments, one_by_one),
             said.getvalue(),
             float(torch.rand(1)),
         ]
@@ -278,19 +271,28 @@ def _tensors(value: Any) -> list[torch.Tensor]:
     return [t for item in value for t in _tensors(item)] if isinstance(value, tuple | list) else []
 
 
-def gradients(found: Any, arguments: list[Any]) -> Any:
-    """The gradient of all results' sum by the arguments, or the error."""
+def gradients(found: Any, arguments: list[Any], one_by_one: bool) -> Any:
+    """The gradients of all results' sum, or of each result in turn, by arguments and results, or the errors."""
     smooth = [t for t in _tensors(found) if t.requires_grad and t.is_floating_point()]
-    smooth = [t for t in smooth if t.is_leaf or t.grad_fn is not None]  # others are views made without gradients
-    wanted = [t for t in arguments if isinstance(t, torch.Tensor) and t.requires_grad]
+    try:
+        smooth = [t for t in smooth if t.is_leaf or t.grad_fn is not None]  # others are views made without gradients
+    except RuntimeError as error:  # such a view, whose base was written since
+        return _message(error)
+    wanted = [t for t in (*arguments, *smooth) if isinstance(t, torch.Tensor) and t.requires_grad]
     if not smooth or not wanted:
         return None
     try:
         total = sum((t.double() * (1 + k)).sum() for k, t in enumerate(smooth))
         made = torch.autograd.grad(total, wanted, allow_unused=True)
     except RuntimeError as error:
-        return str(error)[:40]
-    return [None if g is None or not g.any() else (str(g.dtype), tuple(g.shape), Elements(g)) for g in made]
+        return _message(error)
+    return [
+        None if g is None or not (g.abs() > 1e-4).any() else (str(g.dtype), tuple(g.shape), Elements(g)) for g in made
+    ]
+
+
+def _message(error: RuntimeError) -> str:
+    return re.sub(r"Output \d+ of \w+", "", str(error))[:40]
 
 
 def _first(got: Any, wanted: Any, place: str) -> tuple[str, Any, Any]:
@@ -319,10 +321,12 @@ def compare(source: str, plan: Plan) -> bool:
     exec(compile(source, "<tensors>", "exec"), own)
     compiled = tcompile.compile(own["f"], backend=plan.backend)
     for call in range(CALLS):
-        wanted = run(names["f"], names, _arguments(plan, call))
+        wanted = run(names["f"], names, _arguments(plan, call), plan.seed % 2 > 0)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            got = run(compiled, own, _arguments(plan, call))
+            got = run(compiled, own, _arguments(plan, call), plan.seed % 2 > 0)
+        if len(wanted) == len(got) == 5 and any(_WRITTEN in str(each[2]) for each in (got, wanted)):
+            got[2] = wanted[2]  # docs/pytorch.md: a graph does not keep for its backward pass what eager mode keeps
         if got != wanted:
             place, mine, its = _first(got, wanted, "")
             raise Difference(f"call {call}, at {place}: {mine} instead of {its}"[:1500])

@@ -681,3 +681,79 @@ def test_fullgraph() -> None:
 
     with pytest.raises(tcompile.errors.Unsupported, match="branch depends on"):
         tcompile.compile(broken, fullgraph=True)(X)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.complex64])
+def test_floats_that_vary_are_inputs(dtype: Any) -> None:
+    def weighted(x: Any, w: Any, rate: float) -> Any:
+        w -= rate * x
+        loss = (x * x).sum() * rate + (1 - rate) / x[0, 0]
+        return loss, x / rate, rate - x, w
+
+    compiled = tcompile.compile(weighted)
+    for rate in (0.1, 0.3, -7.5, 1e-3, 2.0, 0.5, 0.7, 1e30, 0.9, 0.11, 0.12):
+        got, want = (
+            function((torch.arange(12.0).reshape(3, 4) + 1).to(dtype), torch.ones(3, 4, dtype=dtype), rate)
+            for function in (compiled, weighted)
+        )
+        _same(got, want)
+    assert len(compiled.entries) == 2
+
+
+def test_a_float_that_varies_has_no_part_in_gradients() -> None:
+    def loss(x: Any, weight: float) -> Any:
+        return (x.exp() * weight).sum() * weight
+
+    compiled = tcompile.compile(loss)
+    for weight in (0.5, 0.25, 2.0):
+        x = torch.arange(3.0, requires_grad=True)
+        (got,) = torch.autograd.grad(compiled(x, weight), [x], create_graph=True)
+        torch.testing.assert_close(got, x.exp() * weight**2)
+        torch.testing.assert_close(torch.autograd.grad(got.sum(), x)[0], x.exp() * weight**2)
+    assert len(compiled.entries) == 2
+
+
+def test_a_number_is_not_rounded_to_half_precision() -> None:
+    def scaled(x: Any) -> Any:
+        return x * 0.3, x / 0.3, 0.3 / x, x + 0.3
+
+    x = torch.randn(1000).half()
+    for got, want in zip(tcompile.compile(scaled)(x), scaled(x), strict=True):
+        assert torch.equal(got, want)
+
+
+def test_steps_of_training_are_told_as_such() -> None:
+    layer = torch.nn.Linear(3, 2)
+    optimizer = torch.optim.Adam(layer.parameters())
+
+    def step(x: Any) -> Any:
+        optimizer.zero_grad()
+        loss = layer(x).square().sum()
+        loss.backward()
+        optimizer.step()
+        return torch.autograd.grad(layer(x).sum(), layer.weight)
+
+    told = tcompile.explain(step, X[:, :3])
+    assert [broke.id for broke in told.break_reasons] == ["training-step"] * 4
+    lines = [broke.user_stack[-1].line for broke in told.break_reasons]
+    first = step.__code__.co_firstlineno
+    assert lines == [first + 1, first + 3, first + 4, first + 5]
+
+
+def test_an_averaged_model_is_captured() -> None:
+    averaged = torch.optim.swa_utils.AveragedModel(torch.nn.Linear(3, 2))
+    told = tcompile.explain(lambda x: averaged(x) * 2, X[:, :3])
+    assert told.graph_count == 1 and told.graph_break_count == 0
+
+
+def test_floats_of_methods_that_vary_are_inputs() -> None:
+    def averaged(x: Any, w: Any, decay: float) -> Any:
+        x.mul_(decay).add_(w, alpha=1 - decay)
+        return x.sub(w, alpha=decay), x.div(decay), x.add(decay), x.add(w.double(), alpha=0.1)
+
+    compiled = tcompile.compile(averaged)
+    for decay in (0.9, 0.8, 0.7, -0.6, 2.0, 0.5):
+        x, own = torch.arange(12.0).reshape(3, 4), torch.arange(12.0).reshape(3, 4)
+        got, want = compiled(own, torch.ones(3, 4), decay), averaged(x, torch.ones(3, 4), decay)
+        _same((*got, own), (*want, x))
+    assert len(compiled.entries) == 2

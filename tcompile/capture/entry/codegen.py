@@ -30,7 +30,7 @@ from tcompile.capture.guards.reread import Reread
 from tcompile.capture.guards.sources import SizeSource, Source
 from tcompile.capture.interpreter.context import Capture
 from tcompile.capture.values.array import ArrayValue, Memory
-from tcompile.capture.values.base import LazyValue, Null, Rebuilder, Value
+from tcompile.capture.values.base import LazyValue, Null, Rebuilder, Value, settled
 from tcompile.capture.values.callable import FunctionValue, MethodValue
 from tcompile.capture.values.constant import Constant
 from tcompile.frontends.base import CannotCapture
@@ -59,7 +59,8 @@ class Captured:
     while the graph draws. ``followed`` are the functions of the stretch. ``asked`` is the number of answers about sizes
     that are guards already. ``continue_in(place, parameters)`` captures the program that leads to the next iteration of
     a loop; the place is the loop's name, and the version of its iteration. ``continuations`` has these programs.
-    ``late_kinds`` are the kinds of the numbers that such a program gets from a scalar loop.
+    ``stands_in``: plain Python goes on with a stand-in for an object. ``late_kinds`` are the kinds of the numbers that
+    such a program gets from a scalar loop.
     """
 
     graph: Graph | None
@@ -73,6 +74,7 @@ class Captured:
     exit: int | None = None
     extras: str = "None"
     calls: bool = False
+    stands_in: bool = False
     differs: bool = False
     locks: Sequence[str] = ()
     followed: Sequence[Followed] = ()
@@ -83,8 +85,8 @@ class Captured:
 
     @property
     def does_nothing(self) -> bool:
-        """Whether plain Python would do the same: no array work, and no call to be compiled by itself."""
-        return self.graph is None or not (self.graph.nodes or self.calls)
+        """Whether plain Python would do the same: no array work, and no call to be compiled."""
+        return self.graph is None or not (self.graph.nodes or self.calls or self.stands_in)
 
     def as_plain(self) -> Captured:
         """The same guards before plain Python, without those on memory that kernels would write to.
@@ -276,10 +278,23 @@ def finish_at(tx: Capture, frame: RootFrame, point: Point, arity: int) -> Captur
         if slot == callee and (isinstance(value, FunctionValue | MethodValue | LazyValue) or _is_frame(value)):
             code, calls = f"follow({code})", True
         values.append(code)
+    stand_in = _stand_in(tx, frame)
+    if stand_in is not None:
+        values[-1] = f"{builder.prologue.constant(stand_in)}({values[-1]})"
     returns = f"({', '.join(values)}{',' if values else ''})"
     captured = _program(tx, builder, returns, arity, _extras(builder, frame, point))
-    captured.exit, captured.calls = point.offset, calls
+    captured.exit, captured.calls, captured.stands_in = point.offset, calls, stand_in is not None
     return captured
+
+
+def _stand_in(tx: Capture, frame: RootFrame) -> Callable[[Any], Any] | None:
+    """What makes the object of which plain Python reads an attribute next, where it gets another one."""
+    instruction = frame.decoded.instructions[frame.at]
+    if tx.tensors is None or not frame.stack or instruction.opname not in ("LOAD_METHOD", "LOAD_ATTR"):
+        return None
+    owner = settled(tx, frame.stack[-1])
+    made: Callable[[Any], Any] | None = tx.tensors.stand_in(owner.python_type, instruction.argval)
+    return made
 
 
 def _is_frame(value: Value) -> bool:

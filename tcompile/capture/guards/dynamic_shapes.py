@@ -30,11 +30,13 @@ class Profile:
     whole: bool = False
     shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)
     numbers: dict[str, int] = field(default_factory=dict)
+    floats: dict[str, float] = field(default_factory=dict)
     open_axes: dict[str, set[int]] = field(default_factory=dict)
     open_numbers: set[str] = field(default_factory=set)
     ever_open: set[Any] = field(default_factory=set)  # the places, and their axes, that have ever been open
     needed: set[str] = field(default_factory=set)  # the places of floats and NumPy ints whose values captures need,
     fixed: dict[str, set[Any]] = field(default_factory=dict)  # and the values with entries of their own
+    definitions: dict[str, tuple[int, types.CodeType]] = field(default_factory=dict)  # of functions that are globals
     results: dict[Any, tuple[Any, ...]] = field(default_factory=dict)  # of calls assumed constant, and their contents
     deep: weakref.WeakSet[types.CodeType] = field(
         default_factory=weakref.WeakSet
@@ -110,6 +112,22 @@ class Profile:
             self.open_numbers.add(f"{among}[…]" if among else place)
             self.ever_open |= self.open_numbers
         return place in self.open_numbers or f"{among}[…]" in self.open_numbers
+
+    def varies(self, place: str, value: float, dynamic: bool | None) -> bool:
+        """Whether the float at ``place`` has had another value, for graphs in which a constant is faster."""
+        before = self.floats.setdefault(place, value)
+        if before != value and dynamic is not False:
+            self.open_numbers.add(place)
+            self.ever_open.add(place)
+        return place in self.open_numbers
+
+    def is_redefined(self, place: str, function: types.FunctionType) -> bool:
+        """Whether the definition of the global function at ``place`` has run again, with the same code."""
+        before = self.definitions.get(place)
+        self.definitions[place] = id(function), function.__code__
+        if before is not None and before[0] != id(function) and before[1] is function.__code__:
+            self.ever_open.add(place)
+        return place in self.ever_open
 
 
 def _shape(value: Any) -> tuple[int, ...] | None:

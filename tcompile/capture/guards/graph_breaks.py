@@ -206,6 +206,11 @@ _ROWS = [
         ("Nothing is lost but the passage from one graph to the next: no data is copied.",),
     ),
     Reason(
+        "training-step", "A step of training runs between graphs",
+        "{detail} reads and writes what belongs to many tensors, so PyTorch calls it between graphs.",
+        ("Nothing needs to change: backward passes and optimizers' updates are compiled by themselves.",),
+    ),
+    Reason(
         "numpy-untraced", "NumPy is not captured",
         "{detail} The code runs in plain Python.",
         ("Set config.trace_numpy to True, as it is at first.",), silent=True,

@@ -197,6 +197,7 @@ KINDS = {
         shown,
         _of_type(float, "the function needs this float while it is compiled, so each value is compiled by itself"),
     ),
+    "closed float": Kind(shown, _of_type(float, "a float that varies becomes an input of the graph with this compile")),
     "length": Kind(sized, _always("each class and length is compiled by itself: an array can have an open size")),
     "numbers": Kind(_numbers, _always("each class of a list's numbers is compiled by itself: keep to one")),
     "keys": Kind(keys, _of_type(dict, "each set of keys is compiled by itself: keep to one")),

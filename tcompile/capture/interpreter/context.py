@@ -352,6 +352,8 @@ class Capture:
 
     def wrap_found(self, found: Any) -> Value:
         """The value of an attribute of a guarded constant: itself constant."""
+        if self.tensors is not None and self.tensors.is_of_training(found):
+            return Constant(found)
         if self.is_special(found) or self.frontend_of(found) is not None:
             return Constant(found)
         if isinstance(found, types.FunctionType):

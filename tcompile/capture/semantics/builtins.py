@@ -91,6 +91,8 @@ def call_constant(tx: Context, function: Constant, args: Sequence[Value], kwargs
         return special
     if is_drawing(target):
         return method_of_known(tx, target).call(tx, args, kwargs)
+    if tx.tensors is not None and tx.tensors.is_of_training(target):
+        raise CannotCapture("training-step", f"`{target.__qualname__}`")
     frontend = tx.frontend_of(target)
     if frontend is not None and frontend is tx.tensors:
         return _tensor_call(tx, target, args, kwargs)

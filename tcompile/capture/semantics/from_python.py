@@ -220,6 +220,8 @@ def _of_torch(tx: Context, value: Any, source: Source) -> Value | None:
         return _grad_mode(tx, value, source)
     if library.is_operation(value):
         return _identical(tx, value, source, str(value))
+    if library.is_of_training(value):
+        return _identical(tx, value, source, value.__qualname__)
     if library.is_table(value):
         _identical(tx, value, source, "a table of PyTorch's functions")
         return Constant(library.functions)
@@ -348,16 +350,14 @@ def _function(tx: Context, value: types.FunctionType, source: Source) -> Value:
         return _identical(tx, value, source, shown(value))
     # A function is its code and its globals; its other contents are read, and guarded, through it. Arguments, and
     # objects found through them, may be a new function at each call. A global is one function until it is redefined.
-    code = tx.prologue.constant(value.__code__)
-    if isinstance(source, GlobalSource):
+    code, is_global = tx.prologue.constant(value.__code__), isinstance(source, GlobalSource)
+    if is_global and not tx.profile.is_redefined(source.text, value):
         test = f"{{}} is {tx.prologue.constant(value)} and {{}}.__code__ is {code}"
     else:
         held, names = tx.prologue.constant(types.FunctionType), tx.prologue.constant(value.__globals__)
         test = f"type({{}}) is {held} and {{}}.__code__ is {code} and {{}}.__globals__ is {names}"
-    tx.prologue.guard(
-        source, test, f"{source.text} is {shown(value)}", shown(value),
-        "definition" if isinstance(source, GlobalSource) else "function",
-    )  # fmt: skip
+    kind = "definition" if is_global else "function"
+    tx.prologue.guard(source, test, f"{source.text} is {shown(value)}", shown(value), kind)
     return FunctionValue.of(tx, value, source)
 
 

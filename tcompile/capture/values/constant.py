@@ -229,10 +229,10 @@ class FloatValue(Value):
         """A graph input, made on first use."""
         return tx.number_input(self.source)
 
-    def specialise(self, tx: Context) -> float:
-        """Fixes the value, with a guard."""
+    def specialise(self, tx: Context, kind: str = "float") -> float:
+        """Fixes the value, with a guard of this kind."""
         code, text = float_test(self.hint, tx.prologue.constant), f"{self.source.text} == {self.hint!r}"
-        tx.prologue.guard(self.source, code, text, repr(self.hint), "float")
+        tx.prologue.guard(self.source, code, text, repr(self.hint), kind)
         return self.hint
 
     def truth(self, tx: Context) -> bool:

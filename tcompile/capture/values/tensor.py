@@ -21,6 +21,8 @@ from tcompile.capture.values.object import ObjectValue
 from tcompile.capture.values.slices import SliceValue
 from tcompile.frontends.base import Builder, CannotCapture, Record, Tensor, Traced
 
+_OPEN = frozenset({"+", "-", "*", "/", "<", "<=", ">", ">=", "==", "!="})
+_OPEN_METHODS = frozenset({"add", "sub", "mul", "div"})
 _TABLES = ("_parameters", "_buffers", "_modules")  # of a module's members, in the order in which they are looked up
 
 
@@ -41,6 +43,12 @@ class TensorLibrary(Protocol):
 
     def attribute(self, b: Builder, x: Any, name: str) -> Any:
         """Builds ``x.name``."""
+
+    def opens_numbers(self, x: Any) -> bool:
+        """Whether a Python float beside ``x`` may be an input of the graph."""
+
+    def number(self, b: Builder, node: Any, x: Any) -> Any:
+        """A float that is an input of the graph, as an operand beside ``x``."""
 
     def operator(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
         """Builds ``left sign right``."""
@@ -107,9 +115,24 @@ class TensorValue(Value):
             raise CannotCapture("data-dependent-value", f"`{tx.current_text()}`")
         if name == "numpy":
             raise CannotCapture("array-conversion", f"`{tx.current_text()}` makes an array of a tensor")
-        plain = [fixed(tx, arg) for arg in args]
-        named = {key: fixed(tx, value) for key, value in kwargs.items()}
+        plain, named = self._arguments(tx, name, args, kwargs)
         return tx.from_frontend(self.library.method(tx.builder, self.traced, name, plain, named), self)
+
+    def _arguments(
+        self, tx: Context, name: str, args: Sequence[Value], kwargs: Mapping[str, Value]
+    ) -> tuple[list[Any], dict[str, Any]]:
+        """The arguments of a method: floats stay open as those of operators do, ``alpha`` as a product."""
+        opens = len(args) == 1 and name.removesuffix("_") in _OPEN_METHODS and kwargs.keys() <= {"alpha"}
+        if not opens:
+            return [fixed(tx, arg) for arg in args], {key: fixed(tx, value) for key, value in kwargs.items()}
+        operand = self._operand(tx, "*", args[0])
+        if not kwargs:
+            return [operand], {}
+        if isinstance(operand, Tensor) and operand.type.dtype == self.traced.type.dtype:
+            alpha = self._operand(tx, "*", kwargs["alpha"])
+            if isinstance(alpha, Tensor):
+                return [self.library.operator(tx.builder, "*", operand, alpha)], {}
+        return [operand], {"alpha": fixed(tx, kwargs["alpha"])}
 
     def item(self, tx: Context, key: Value) -> Value:
         """``tensor[key]``."""
@@ -121,11 +144,22 @@ class TensorValue(Value):
 
     def binary(self, tx: Context, sign: str, left: Value, right: Value) -> Value:
         """``left sign right``, one of which is this tensor."""
-        return tx.from_frontend(self.library.operator(tx.builder, sign, fixed(tx, left), fixed(tx, right)), self)
+        made = self.library.operator(tx.builder, sign, self._operand(tx, sign, left), self._operand(tx, sign, right))
+        return tx.from_frontend(made, self)
 
     def update(self, tx: Context, sign: str, right: Value) -> Value:
         """``tensor sign= right``."""
-        return tx.from_frontend(self.library.inplace(tx.builder, sign, self.traced, fixed(tx, right)), self)
+        made = self.library.inplace(tx.builder, sign, self.traced, self._operand(tx, sign, right))
+        return tx.from_frontend(made, self)
+
+    def _operand(self, tx: Context, sign: str, value: Value) -> Any:
+        """An operand of an operator: a float that varies stays open where PyTorch computes with it as with a tensor."""
+        value = settled(tx, value)
+        if not isinstance(value, FloatValue) or sign not in _OPEN or not self.library.opens_numbers(self.traced):
+            return fixed(tx, value)
+        if not tx.profile.varies(value.source.text, value.hint, tx.options.dynamic):
+            return value.specialise(tx, "closed float")
+        return self.library.number(tx.builder, value.export(tx).node, self.traced)
 
     def unary(self, tx: Context, sign: str) -> Value:
         """``sign tensor``, or ``abs(tensor)`` for the sign "abs"."""

@@ -15,7 +15,7 @@ import torch
 from tcompile.frontends.torch.lowering import BOOL, Builder, NoLowering, Row, computing, floating, lowering
 from tcompile.frontends.torch.tensors import DTYPES
 from tcompile.graph import Node, Operand
-from tcompile.graph.dtypes import FLOAT64, DType, kind_of
+from tcompile.graph.dtypes import FLOAT16, FLOAT32, FLOAT64, DType, kind_of
 
 # Operations that have the same name here, by the operands and the result that they have.
 _UNARY_FLOATS = (
@@ -154,14 +154,20 @@ def rsub(b: Builder, x: Node, y: Operand, alpha: Any = 1) -> Node:
 @lowering("aten.mul.Tensor", "aten.mul.Scalar")
 def mul(b: Builder, x: Node, y: Operand) -> Node:
     """``x * y``."""
-    common = b.promoted(x, y)
+    common = _product_dtype(b, y, b.promoted(x, y))
     return b.pointwise("logical_and" if common == BOOL else "multiply", x, y, dtype=common)
 
 
 @lowering("aten.div.Tensor", "aten.div.Scalar")
 def div(b: Builder, x: Node, y: Operand) -> Node:
     """``x / y``, of integers in floats."""
-    return b.pointwise("divide", x, y, dtype=b.dtype)
+    return b.pointwise("divide", x, y, dtype=_product_dtype(b, y, b.dtype))
+
+
+def _product_dtype(b: Builder, y: Operand, common: DType) -> DType:
+    """The dtype of a multiplication or division by ``y``: PyTorch does not round one number to half precision."""
+    is_number = not isinstance(y, Node) or not y.tensor.ndim
+    return FLOAT32 if is_number and common == FLOAT16 else common
 
 
 @lowering("aten.div.Tensor_mode", "aten.div.Scalar_mode")

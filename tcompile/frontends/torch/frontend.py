@@ -19,7 +19,7 @@ from torch._C._dynamo.guards import TensorGuards
 from tcompile.frontends.base import Builder, CannotCapture, Check, Record, Tensor, described
 from tcompile.frontends.torch import modules
 from tcompile.frontends.torch.calls import FACTS, GRAD_MODES, VIEWS, is_ours, is_question, name_of_call, name_of_method
-from tcompile.frontends.torch.tensors import has_array
+from tcompile.frontends.torch.tensors import has_array, storage_of
 from tcompile.frontends.torch.tracing import DEVICE, Trace, state_check, type_of_fake, under_modes
 from tcompile.graph import Node, TensorType
 from tcompile.graph.types import on_device
@@ -53,6 +53,8 @@ class TorchFrontend:
     functions = torch._C._VariableFunctionsClass
     is_compiling = staticmethod(torch.compiler.is_compiling)
     module_setattr = staticmethod(torch.nn.Module.__setattr__)
+    stand_in_for_optimizer: Callable[[Any], Any] | None = None
+    """Gives an object with the compiled ``step`` of an optimizer."""
 
     # -- objects ---------------------------------------------------------------------------------------------------
     def takes(self, value: object) -> bool:
@@ -114,12 +116,24 @@ class TorchFrontend:
     @staticmethod
     def apart(tensor: torch.Tensor, *others: torch.Tensor) -> bool:
         """Whether a tensor shares its storage with no other one."""
-        own = tensor.untyped_storage()._cdata
-        return all(other.untyped_storage()._cdata != own for other in others)
+        own = storage_of(tensor)
+        return all(storage_of(other) != own for other in others)
 
     def is_operation(self, value: object) -> bool:
         """Whether it is an operation of ``torch.ops``."""
         return isinstance(value, torch._ops.OpOverload | torch._ops.OpOverloadPacket)
+
+    def is_of_training(self, value: object) -> bool:
+        """Whether it is a function of training, which runs in plain Python and is not followed."""
+        if not isinstance(value, types.FunctionType):
+            return False
+        of_optimizers = value.__module__.startswith("torch.optim.") and not value.__module__.endswith("swa_utils")
+        return of_optimizers or value in (torch.autograd.grad, torch.autograd.backward)
+
+    def stand_in(self, cls: type, name: str) -> Callable[[Any], Any] | None:
+        """What plain Python gets for an object of which it reads an attribute next; None: the object itself."""
+        is_step = name == "step" and issubclass(cls, torch.optim.Optimizer)
+        return self.stand_in_for_optimizer if is_step else None
 
     def is_table(self, value: object) -> bool:
         """Whether its attributes are those of ``functions``."""
@@ -202,6 +216,8 @@ class TorchFrontend:
     def method(self, b: Builder, x: Tensor, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
         """Builds ``x.name(*args, **kwargs)``."""
         found = name_of_method(name)
+        if name == "backward":
+            raise CannotCapture("training-step", "`backward`")
         if found is None:
             raise CannotCapture("unknown-function", f"the method `{name}` of a tensor")
         return self._trace(b).call(found, getattr(torch.Tensor, name), (x, *args), kwargs, b.location)
@@ -221,6 +237,14 @@ class TorchFrontend:
         if name in FACTS:
             return getattr(x.fake, name)
         raise CannotCapture("unsupported-object", f"The attribute `{name}` of a tensor is read.")
+
+    def opens_numbers(self, x: Tensor) -> bool:
+        """Whether a Python float beside ``x`` may be an input of the graph: it is rounded to the dtype of ``x``."""
+        return x.fake.dtype in (torch.float32, torch.float64, torch.complex64, torch.complex128)
+
+    def number(self, b: Builder, node: Node, x: Tensor) -> Tensor:
+        """A float that is an input of the graph, as an operand beside ``x``: a tensor of its dtype."""
+        return self._trace(b).number(node, x.fake.dtype.to_real(), b.location)
 
     def operator(self, b: Builder, sign: str, left: Any, right: Any) -> Any:
         """Builds ``left sign right``."""

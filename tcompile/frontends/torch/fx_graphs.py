@@ -13,7 +13,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import torch
@@ -39,7 +39,14 @@ class Refused(Exception):
     """A graph that cannot be converted, and that PyTorch runs. The text says why."""
 
 
-Shown: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], int]  # sizes, strides, and how many places on
+@dataclass(frozen=True)
+class Shown:
+    """What a view shows: sizes, strides, how many places on, and whether autograd knows it as a view."""
+
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...]
+    offset: int
+    detached: bool
 
 
 @dataclass(frozen=True)
@@ -404,7 +411,8 @@ class _Conversion:
         if value.dtype != base.dtype or value.is_conj() != base.is_conj() or value.is_neg() != base.is_neg():
             return None
         sizes, strides = self.concrete(tuple(value.shape)), self.concrete(tuple(value.stride()))
-        view = sizes, strides, self.concrete(value.storage_offset()) - self.concrete(base.storage_offset())
+        offset = self.concrete(value.storage_offset()) - self.concrete(base.storage_offset())
+        view = Shown(sizes, strides, offset, _is_detached(node))
         if is_argument:
             return Given(self._position(whole), view)
         return Part(items.index(whole), view) if whole in items else None
@@ -443,17 +451,31 @@ def _extent(sizes: Sequence[int], strides: Sequence[int]) -> int:
 
 
 def _is_view(node: FxNode) -> bool:
-    """Whether a node's result is memory of its first operand's."""
-    return node.target is operator.getitem or bool(getattr(node.target, "is_view", False))
+    """Whether a node's result is memory of its first operand's, or one of several views of it."""
+    if node.target is operator.getitem:
+        source = node.args[0]
+        return isinstance(source, FxNode) and _is_view(source)
+    return bool(getattr(node.target, "is_view", False))
 
 
 def root_of(node: FxNode) -> FxNode:
     """What a node is a view of."""
-    while node.op == "call_function" and _is_view(node):
-        source = node.args[0]
+    return _views(node)[-1]
+
+
+def _is_detached(node: FxNode) -> bool:
+    """Whether a node's result, which is a view, is none that autograd knows."""
+    return any(view.target is torch.ops.aten.detach.default for view in _views(node))
+
+
+def _views(node: FxNode) -> list[FxNode]:
+    """The node, what it is a view of, and so on."""
+    found = [node]
+    while found[-1].op == "call_function" and _is_view(found[-1]):
+        source = found[-1].args[0]
         assert isinstance(source, FxNode)
-        node = source
-    return node
+        found.append(source)
+    return found
 
 
 def _owners(module: GraphModule) -> set[FxNode]:
@@ -469,4 +491,15 @@ def _root(node: Node) -> Node:
     return node
 
 
-__all__ = ["Converted", "Given", "Part", "Refused", "convert", "draws", "location_of", "stack_of", "symbols_of"]
+__all__ = [
+    "Converted",
+    "Given",
+    "Part",
+    "Refused",
+    "Shown",
+    "convert",
+    "draws",
+    "location_of",
+    "stack_of",
+    "symbols_of",
+]

@@ -89,7 +89,7 @@ def unbind(b: Builder, x: Node, dim: int = 0) -> tuple[Node, ...]:
     return tuple(b.op("index", x, key=_key(x, axis, i)) for i in range(len(b.expected)))
 
 
-@lowering("aten.alias.default", "aten.lift_fresh_copy.default")
+@lowering("aten.alias.default", "aten.detach.default", "aten.lift_fresh_copy.default")
 def alias(b: Builder, x: Node) -> Node:
     """The same tensor."""
     return x

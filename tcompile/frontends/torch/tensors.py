@@ -77,6 +77,11 @@ def same_strides(one: TensorType, other: TensorType) -> bool:
     return all(orders[0].index(a) == orders[1].index(b) and (a == 0) == (b == 0) for a, b in pairs)
 
 
+def storage_of(tensor: torch.Tensor) -> int:
+    """What tensors have in common that share memory, fake ones included."""
+    return int(tensor.untyped_storage()._cdata)
+
+
 def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     """The tensor's memory as an array."""
     array: np.ndarray[Any, Any] = tensor.numpy(force=True)
@@ -85,4 +90,4 @@ def array_of(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
 
 tensor_of = torch.from_numpy  # an array's memory as a tensor
 
-__all__ = ["DTYPES", "array_of", "has_array", "same_strides", "tensor_of", "type_of", "type_of_tensor"]
+__all__ = ["DTYPES", "array_of", "has_array", "same_strides", "storage_of", "tensor_of", "type_of", "type_of_tensor"]

@@ -24,7 +24,7 @@ from torch._subclasses.fake_tensor import (
 )
 
 from tcompile.frontends.base import CannotCapture, Record, Tensor
-from tcompile.frontends.torch.tensors import DTYPES, type_of
+from tcompile.frontends.torch.tensors import DTYPES, storage_of, type_of
 from tcompile.graph import Graph, Location, Node, TensorType, ops
 from tcompile.graph.ops.opaque import Name, Slot, short_name
 from tcompile.graph.types import on_device
@@ -49,17 +49,29 @@ class Trace:
         self.inputs: dict[int, list[torch.Tensor]] = {}  # fake tensors from outside, by storage
         self.written: set[int] = set()
         self.known: dict[int, Tensor] = {}  # by the identity of the fake tensor
+        self.numbers: dict[tuple[Node, torch.dtype], Tensor] = {}  # of the graph's inputs
         self.calls = 0
 
     # -- tensors from outside --------------------------------------------------------------------------------------
     def input(self, tensor: torch.Tensor, node: Node) -> Tensor:
         """The traced form of a tensor from outside, which ``node`` stands for."""
+        _check_gradient(tensor)
         fake = self.mode.from_tensor(tensor, static_shapes=True)
-        storage = _storage(fake)
+        storage = storage_of(fake)
         if storage in self.written:
             raise CannotCapture("writes-to-array", "A write to a tensor, which shares memory with another one,")
         self.inputs.setdefault(storage, []).append(fake)
         return self._remember(fake, node)
+
+    def number(self, node: Node, dtype: torch.dtype, location: Location | None) -> Tensor:
+        """A Python float that ``node`` stands for, as a tensor without axes."""
+        if (node, dtype) not in self.numbers:
+            with self.mode:
+                fake = torch.empty((), dtype=torch.float64)
+            given = Tensor(node, fake, type_of_fake(fake))
+            self.known[id(fake)] = given
+            self.numbers[node, dtype] = self.call("torch.Tensor.to", torch.Tensor.to, [given, dtype], {}, location)
+        return self.numbers[node, dtype]
 
     def _remember(self, fake: torch.Tensor, node: Node) -> Tensor:
         made = self.known[id(fake)] = Tensor(node, fake, type_of_fake(fake))
@@ -136,11 +148,15 @@ class Trace:
             raise CannotCapture("mixed-libraries", "a graph of arrays gets a tensor")
 
     def _note_write(self, fake: torch.Tensor) -> None:
-        found = self.inputs.get(_storage(fake), [])
+        _check_gradient(fake)
+        if any(step == 0 and size > 1 for step, size in zip(fake.stride(), fake.shape, strict=True)):
+            # PyTorch's functionalization loses it: neither the base nor other views get the new elements.
+            raise CannotCapture("writes-to-array", "A write to a tensor that has several elements in one place,")
+        found = self.inputs.get(storage_of(fake), [])
         if len(found) > 1:
             raise CannotCapture("writes-to-array", "A write to a tensor, which shares memory with another one,")
         if found:
-            self.written.add(_storage(fake))
+            self.written.add(storage_of(fake))
 
     def _result(
         self,
@@ -205,8 +221,10 @@ def type_of_fake(fake: torch.Tensor) -> TensorType:
     return type_of(tuple(fake.shape), tuple(fake.stride()), fake.dtype)
 
 
-def _storage(fake: torch.Tensor) -> int:
-    return int(fake.untyped_storage()._cdata)
+def _check_gradient(tensor: torch.Tensor) -> None:
+    """Refuses integers that require a gradient: ``integers[0] = x`` gives them one in eager mode."""
+    if tensor.requires_grad and not (tensor.is_floating_point() or tensor.is_complex()):
+        raise CannotCapture("unsupported-dtype", f"tensors of {tensor.dtype} that require a gradient")
 
 
 def _facts(fake: torch.Tensor) -> Any:
