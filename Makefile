@@ -72,7 +72,7 @@ test-gpu: $(if $(GPU_PYTHON),,$(VENV)/gpu.stamp)  ## programs on a real NVIDIA G
 
 test-torch: $(VENV)/test-torch.stamp  ## what needs PyTorch: the backend for torch.compile, PyTorch's database of operators (installs torch; five minutes)
 	$(BIN)/python -m pytest -n $(WORKERS) tests/pytorch tcompile/frontends/torch tcompile/torch_backend.py \
-		tcompile/torch_modules.py tcompile/tensor_programs.py \
+		tcompile/torch_modules.py tcompile/torch_optimizers.py tcompile/tensor_programs.py \
 		tests/jupyter/test_other_tools.py "tests/test_notebooks.py::test_the_others_run[pytorch]"
 
 test-posix: $(VENV)/test.stamp  ## every test on Linux by what macOS has: threads and pages by POSIX alone (about half an hour)
@@ -86,7 +86,8 @@ test-stress: $(VENV)/test.stamp  ## the differential tests with a graph break af
 	$(BIN)/python tools/stress.py --out build/stress.json
 
 # What depends on the version of CPython most.
-SMOKE := tests/bytecode/test_pieces.py tests/capture/test_opcodes.py tests/capture/test_python_random.py \
+SMOKE := tests/bytecode/test_pieces.py tests/capture/test_opcodes.py tests/capture/test_scalar_loop_slices.py \
+	tests/capture/test_python_random.py \
 	tests/capture/test_statements.py \
 	tests/capture/test_temporaries.py tests/runtime/test_collector.py tests/runtime/test_layout.py \
 	tests/runtime/test_native_calls.py tests/runtime/test_native_functions.py tests/runtime/test_refused.py \

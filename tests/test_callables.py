@@ -302,7 +302,7 @@ COMPILED = {
     "two parameters of one name": (same_name_twice(), (X, X)),
     "keyword for the rest": (altered(lambda *args: args[0] * 2, co_varnames=("if",)), (X,)),
     "flag of a generator": (altered(co_flags=base.__code__.co_flags | 0x20), (X,)),
-    "unknown flag": (altered(co_flags=base.__code__.co_flags | 0x2000000), (X,)),
+    "unknown flag": (altered(co_flags=base.__code__.co_flags | 1 << 30), (X,)),
     "large stack": (altered(co_stacksize=1000), (X,)),
     "dead code of no instruction": (with_dead_code(*[NO_INSTRUCTION, 255] * 8), (X,)),
     "dead code of no constant": (with_dead_code(dis.opmap["LOAD_CONST"], 250, dis.opmap["LOAD_FAST"], 99), (X,)),

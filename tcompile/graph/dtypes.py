@@ -30,7 +30,7 @@ _EXTENSIONS = frozenset({"bfloat16"})  # floats of ml_dtypes
 BOOL = np.dtype("bool")
 INT32 = np.dtype("int32")
 INT64 = np.dtype("int64")
-FLOAT64 = np.dtype("float64")
+FLOAT16, FLOAT32, FLOAT64 = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
 
 
 @lru_cache(maxsize=256)
@@ -134,6 +134,6 @@ def exact_cast(source: DType, target: DType) -> bool:
 
 
 __all__ = [
-    "BOOL", "FLOAT64", "INT32", "INT64", "DType", "as_dtype", "exact_cast", "is_extension", "kind_of", "limits",
-    "named", "part_of_complex", "promote", "short_name",
+    "BOOL", "FLOAT16", "FLOAT32", "FLOAT64", "INT32", "INT64", "DType", "as_dtype", "exact_cast", "is_extension",
+    "kind_of", "limits", "named", "part_of_complex", "promote", "short_name",
 ]  # fmt: skip

@@ -92,6 +92,22 @@ def test_complex_operations_have_numpys_bits_and_flags(name, dtype):
     assert_flags(name, compile_graph(single), single, some, dtype, needless=("divide",))
 
 
+@pytest.mark.parametrize("part", ["real", "imag"])
+@pytest.mark.parametrize("between", ["none", "conj", "reduction"])
+@pytest.mark.parametrize("name", ["add", "multiply", "divide"])
+def test_a_part_that_is_not_used_raises_its_flags(name, between, part):
+    def build(op, x, y):
+        z = op(name, x, y)
+        half = op("add", op(part, op("conj", z) if between == "conj" else z), 1.0)
+        return [op("sum", half, axis=(0,), keepdims=True) if between == "reduction" else half]
+
+    needless = [name] if between == "reduction" else []
+    parts = itertools.product([1.0, 1.5e308, -1.5e308], repeat=4)
+    operands = [(complex(a, b), complex(c, d)) for a, b, c, d in parts]
+    graph = graph_of(build, *(np.array([number]) for number in operands[0]))
+    assert_flags(name, compile_graph(graph), graph, operands, np.complex128, needless=("divide", *needless))
+
+
 @pytest.mark.parametrize("dtype", COMPLEXES)
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("shape", [(5, 37), (1, 64), (37, 5), (0, 3), (3, 1)])

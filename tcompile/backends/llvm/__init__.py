@@ -87,6 +87,28 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
         }
         return super().iterations | own | ({"machine code"} if self.host.scalar_loops else set())
 
+    def launches(self) -> list[tuple[str, CompiledKernel]]:
+        """The launches of the settled program, in order: the variable with the address, and the kernel."""
+        written = [code for code in self.host.codes.values() if code.functions]
+        return [
+            (self.host.functions[function.name], kernel)
+            for code, kernel in zip(written, self.kernels, strict=False)
+            for function in code.functions
+        ]
+
+    def steps(self) -> dict[str, tuple[Node, bool]]:
+        """The program's variables that hold the results of steps without a kernel.
+
+        With each its node, and whether that is a loop that machine code runs.
+        """
+        found = {step.node for step in self.schedule.steps if step.kernel is None and step.kind != "view"}
+        native = {node for node, iterations in self.host.native_loops.items() if iterations is not None}
+        return {
+            name: (node, node in native or node.op is ops.SCALAR_LOOP)
+            for node, name in self.host.arrays.items()
+            if node in found and node.op is not ops.GET
+        }
+
     def settle(self) -> None:
         """Waits for the machine code, sets the program's addresses, and reports the kernels."""
         if self._waiting is None:

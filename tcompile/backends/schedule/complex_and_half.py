@@ -19,10 +19,11 @@ from typing import TypeAlias
 import numpy as np
 
 from tcompile.backends.schedule.kernel import KernelValue
-from tcompile.backends.schedule.kernel_ops import CONSTANT, FMA, PAIR, PART, REDUCE, SIGNALLING, Operation
+from tcompile.backends.schedule.kernel_ops import BESIDE, CONSTANT, FMA, LOAD, PAIR, PART, REDUCE, SIGNALLING, Operation
 from tcompile.graph import Node, ops
 from tcompile.graph.dtypes import DType
 from tcompile.graph.op import Op
+from tcompile.graph.signals import may_signal
 
 BOOL = np.dtype("bool")
 HALF, SINGLE, DOUBLE = np.dtype("float16"), np.dtype("float32"), np.dtype("float64")
@@ -48,6 +49,20 @@ def fused_products() -> bool:
     """Whether this NumPy, on this processor, fuses a multiplication and an addition in complex products."""
     x, y = np.full(64, 1 + 2.0**-30 + 1j), np.full(64, 1 - 2.0**-30 + 1j)
     return bool((x * y).real[0] != 0)
+
+
+def _sets_flags(value: KernelValue) -> bool:
+    """Whether computing a value from what is loaded may set floating-point flags that are reported."""
+    left, seen = [value], {id(value)}
+    while left:
+        found = left.pop()
+        if found.op is LOAD:
+            continue
+        if found.op not in (PART, PAIR, BESIDE) and found.node is not None and may_signal(found.node):
+            return True
+        left += [x for x in found.values if id(x) not in seen]
+        seen.update(map(id, found.values))
+    return False
 
 
 class ComplexHalfWriter:
@@ -81,6 +96,15 @@ class ComplexHalfWriter:
             taken = KernelValue(PART, (value,), PARTS[value.dtype], value.axes, self._node, {"index": index})
             self._known[key] = self._add(taken)
         return self._known[key]
+
+    def part_alone(self, value: KernelValue, node: Node) -> Real:
+        """The part that ``node`` takes of a complex value; the other part is computed too where that may set flags."""
+        index = int(node.op is ops.IMAG)
+        found = self.part(value, index)
+        other = value.operands[1 - index] if value.op is PAIR else None
+        if not isinstance(found, KernelValue) or not isinstance(other, KernelValue) or not _sets_flags(other):
+            return found
+        return self._add(KernelValue(BESIDE, (found, other), found.dtype, found.axes | other.axes, node))
 
     def pair(self, node: Node, re: Real, im: Real, dtype: DType) -> KernelValue:
         """The complex value of two parts."""

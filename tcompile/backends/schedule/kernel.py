@@ -90,11 +90,11 @@ class KernelValue:
     ``attrs["buffer"]``), ``iota`` (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce``
     (``attrs["op"]`` over the reduced axes), ``along`` (``attrs["op"]``, a scan or a sort along the reduced axis: a
     value for each element), ``part`` (the real or imaginary part, ``attrs["index"]``, of a complex value), ``pair``
-    (the complex value of two parts), ``fma`` (a product plus a third operand, rounded once), ``regular`` (left to NumPy
-    as ``finite`` is, and where it is not larger than the other operand), ``signalling_less`` and its relatives (which
-    raise the invalid flag for NaN). Complex values are only loaded, stored, split and joined, half-precision ones also
-    selected and converted. Operands are values or Python numbers. ``cost`` estimates the work of computing it from
-    loads, in units of one addition.
+    (the complex value of two parts), ``beside`` (the first operand; the second is computed for its flags), ``fma`` (a
+    product plus a third operand, rounded once), ``regular`` (left to NumPy as ``finite`` is, and where it is not larger
+    than the other operand), ``signalling_less`` and its relatives (which raise the invalid flag for NaN). Complex
+    values are only loaded, stored, split and joined, half-precision ones also selected and converted. Operands are
+    values or Python numbers. ``cost`` estimates the work of computing it from loads, in units of one addition.
     """
 
     op: Operation

@@ -46,6 +46,7 @@ REDUCE = KernelOp("reduce", 0.0)
 ALONG = KernelOp("along", 1.0)
 PART = KernelOp("part", 0.0)
 PAIR = KernelOp("pair", 0.0)
+BESIDE = KernelOp("beside", 0.0)
 ROUTINE = KernelOp("routine", 1.0)
 # Element by element, with lowerings in the code generators.
 FMA = KernelOp("fma", 1.0)
@@ -64,6 +65,6 @@ def lowered_op(name: str) -> Operation:
 
 
 __all__ = [
-    "ALONG", "CONSTANT", "FMA", "GATHER", "IOTA", "LOAD", "LOWERED", "NUMBER", "PAIR", "PART", "REDUCE",
-    "REGULAR", "ROUTINE", "SCATTER", "SIGNALLING", "SIZE", "KernelOp", "Operation", "lowered_op",
+    "ALONG", "BESIDE", "CONSTANT", "FMA", "GATHER", "IOTA", "LOAD", "LOWERED", "NUMBER", "PAIR", "PART",
+    "REDUCE", "REGULAR", "ROUTINE", "SCATTER", "SIGNALLING", "SIZE", "KernelOp", "Operation", "lowered_op",
 ]  # fmt: skip

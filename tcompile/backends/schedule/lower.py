@@ -283,7 +283,7 @@ class Lowering:
             node, map = node.inputs[0], inner
         value = self.read(node, map, node.tensor.dtype)
         for part in reversed(taken):
-            found = self.parts.part(value, int(part.op is ops.IMAG))
+            found = self.parts.part_alone(value, part)
             value = found if isinstance(found, KernelValue) else self._number(part, found)
         return value
 

@@ -17,6 +17,7 @@ import numpy as np
 from tcompile.backends.schedule import Access, Kernel, KernelValue, Store
 from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.schedule.kernel_ops import (
+    BESIDE,
     CONSTANT,
     GATHER,
     IOTA,
@@ -229,6 +230,9 @@ class Text:
             both = self.registers[value.values[0]]
             assert isinstance(both, tuple)
             self.registers[value] = both[value.attrs["index"]]
+            return
+        if value.op is BESIDE:  # a GPU has no flags
+            self.registers[value] = self.registers[value.values[0]]
             return
         if value.op is PAIR:
             cells = [o if isinstance(o, str) else full(o, PARTS[value.dtype]) for o in map(self.real, value.operands)]

@@ -218,7 +218,18 @@ def _store_load(t: Translator, i: Instruction) -> None:
 
 @_step("LOAD_CONST")
 def _const(t: Translator, i: Instruction) -> None:
-    t.stack.append(t.constant(i.argval))
+    t.stack.append(_constant(t, i.argval))
+
+
+def _constant(t: Translator, value: Any) -> V:
+    """A constant; from CPython 3.14 on, slices with constant bounds are some."""
+    if type(value) is slice:
+        if value.step is not None:
+            raise Refused("a slice with a step")
+        return slices.key_of(t, [t.constant(value.start), t.constant(value.stop)])
+    if type(value) is tuple:
+        return t.pack([_constant(t, item) for item in value])
+    return t.constant(value)
 
 
 @_step("LOAD_GLOBAL", "LOAD_DEREF")

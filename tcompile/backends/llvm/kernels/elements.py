@@ -22,7 +22,7 @@ from tcompile.backends.llvm.vector.vectors import BOOL, FLOAT32, FLOAT64, INT64,
 from tcompile.backends.schedule import Access, KernelValue, Store
 from tcompile.backends.schedule.costs import small_power
 from tcompile.backends.schedule.kernel import static_elements
-from tcompile.backends.schedule.kernel_ops import CONSTANT, GATHER, IOTA, LOAD, NUMBER, PAIR, PART, SIZE
+from tcompile.backends.schedule.kernel_ops import BESIDE, CONSTANT, GATHER, IOTA, LOAD, NUMBER, PAIR, PART, SIZE
 from tcompile.backends.schedule.maps import Affine
 from tcompile.backends.status import ONLY_NUMPY
 from tcompile.graph import ops
@@ -91,12 +91,24 @@ class Elements:
                 registers[value] = register
             else:
                 registers[value] = self._value(value, place, registers, lanes)
+        self._compute_for_flags(wanted, registers)
         for value, buffer in keep.items():
             at = self._at(buffer, place.index, value.dtype)
             self.w.do(f"store {self.v.type(value.dtype)} {registers[value]}, ptr {at}, align {value.dtype.itemsize}")
         if stores:
             self._store(stores, place, registers, mask)
         return registers, mask
+
+    def _compute_for_flags(self, wanted: Sequence[KernelValue], registers: Mapping[KernelValue, str]) -> None:
+        """Makes LLVM compute values that are wanted for their floating-point flags alone."""
+        beside = dict.fromkeys(value.values[1] for value in wanted if value.op is BESIDE)
+        if not beside:
+            return
+        used = {operand for value in wanted if value.op is not BESIDE for operand in value.values}
+        for value in beside:
+            if value not in used:
+                type = self.v.type(value.dtype)
+                self.w.do(f"store volatile {type} {registers[value]}, ptr {self.w.slot(type)}")
 
     # -- addresses ------------------------------------------------------------------------------------------------
     def _step(self, access: Access | None, place: VectorPosition) -> int | None:
@@ -394,6 +406,8 @@ class Elements:
             return pointwise.cast(v, FLOAT64, value.dtype, double)
         if value.op is IOTA:
             return self._iota(value, place, lanes)
+        if value.op is BESIDE:
+            return registers[value.values[0]]
         if value.op is PART:
             return self._cells_of(value, [registers[x] for x in value.values])
         operand: DType = value.attrs["operand_dtype"]
