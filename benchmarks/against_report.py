@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +192,26 @@ def _map(pyplot: Any, rows: list[Data]) -> tuple[Any, Any]:
     axis.set_xlabel("elements; tcompile's time / NumPy's, bold: more than allowed", fontsize=8.5)
     plain(axis)
     return figure_, axis
+
+
+def draw_bars(
+    path: Path, names: Sequence[str], series: Mapping[str, Sequence[float | None]], unit: str, log: bool = False
+) -> None:
+    """Draws a group of horizontal bars for each name: one of each series; None leaves a bar out."""
+    from matplotlib import pyplot
+
+    figure_, axis = pyplot.subplots(figsize=(8, 0.17 * len(names) * len(series) + 1.2))
+    for number, (label, values) in enumerate(series.items()):
+        known = [(place, value) for place, value in enumerate(values) if value is not None]
+        places = [place + 0.8 * number / len(series) for place, _ in known]
+        axis.barh(places, [value for _, value in known], 0.8 / len(series), label=label)
+    axis.set_yticks([place + 0.4 * (1 - 1 / len(series)) for place in range(len(names))], names)
+    axis.invert_yaxis()
+    axis.set_xscale("log" if log else "linear")
+    axis.set_xlabel(unit)
+    axis.legend()
+    figure_.savefig(path, bbox_inches="tight")
+    pyplot.close(figure_)
 
 
 def plain(axis: Any) -> None:

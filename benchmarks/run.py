@@ -110,6 +110,22 @@ def cores(allowed: set[int], count: int) -> set[int]:
     return set([*first_of_core.values(), *rest][:count])
 
 
+def about(name: str, arguments: Sequence[str], threads: int, load: Any, **versions: str) -> dict[str, Any]:
+    """Where, when and how a benchmark was run; ``versions`` are those of its peers."""
+    import numpy as np
+
+    from tcompile import __version__
+
+    return {
+        "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+        "command": f"python -m benchmarks.{name} " + shlex.join(arguments),
+        "machine": machine(),
+        "threads": threads,
+        "versions": {"numpy": np.__version__, "tcompile": __version__, **versions},
+        "load average before": load,
+    }
+
+
 def machine() -> dict[str, Any]:
     """The machine's properties that figures depend on; no names of hosts or users."""
     found: dict[str, Any] = {

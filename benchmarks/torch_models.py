@@ -12,10 +12,8 @@ forward and backward. ``tcompile`` is ``tcompile.compile(module)``, ``backend`` 
 from __future__ import annotations
 
 import argparse
-import datetime
 import importlib
 import os
-import shlex
 import statistics
 import sys
 import tempfile
@@ -24,7 +22,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.run import HERE, limit, machine
+from benchmarks.run import HERE, about, limit
 
 Data = dict[str, Any]
 ROUNDS, SECONDS = 9, 2.0  # turns, and seconds for a row at most
@@ -218,12 +216,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     limit(options.threads)
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = tempfile.mkdtemp(prefix="bench-inductor-")  # empty, as tcompile's own is
-    import numpy as np
 
     torch: Any = importlib.import_module("torch")
     from benchmarks.against_report import page, write
     from benchmarks.harness import load_average
-    from tcompile import __version__
 
     torch.set_num_threads(options.threads)
     if "tcompile" not in torch._dynamo.list_backends(None):  # it is not installed, but on the path
@@ -236,14 +232,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             rows.append(measure(torch, name, make, ways))
             print(rows[-1], flush=True)
     data: Data = {
-        "about": {
-            "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
-            "command": "python -m benchmarks.torch_models " + shlex.join(arguments),
-            "machine": machine(),
-            "threads": options.threads,
-            "versions": {"numpy": np.__version__, "torch": torch.__version__, "tcompile": __version__},
-            "load average before": load,
-        },
+        "about": about("torch_models", arguments, options.threads, load, torch=torch.__version__),
         "ways": ways,
         "rows": rows,
     }

@@ -42,7 +42,7 @@ from tcompile.observe.profiler import CompileProfiler
 from tcompile.observe.times import compile_times
 from tcompile.runtime import cache as caches
 from tcompile.runtime import cell
-from tcompile.runtime.cache import CompileSettings, Entry, FunctionCache, Region
+from tcompile.runtime.cache import SUSPENDS, CompileSettings, Entry, FunctionCache, Region
 from tcompile.runtime.cell import run_statements
 from tcompile.runtime.dispatch import CompiledFunction, parts_of
 from tcompile.runtime.pickled import on_unpickling
@@ -692,6 +692,56 @@ def diagnose(fn: F, *, isolate: bool = False, tolerance: float = 1e-3) -> Callab
     return diagnosed
 
 
+def profile(fn: F) -> Callable[..., Any]:
+    """Returns a function that reports where the time of a call of ``fn`` goes, by line.
+
+    It repeats the call for about a second, and some ten times at least.
+
+    Time in fused kernels, in functions of libraries and in plain Python is told apart. That of a kernel is shared out
+    among its lines by a cost model. Nothing that was compiled before is used, changed or forgotten. Each call has
+    copies of the arguments; other things that ``fn`` changes are changed in each call. Only the first call's output is
+    shown.
+
+    Parameters
+    ----------
+    fn : callable
+        A compiled or a plain function.
+
+    Returns
+    -------
+    callable
+        A function of the arguments that returns a ``ProfileView``: ``ms``, the median of a call, ``plain_ms``, that
+        of a call in plain Python, and ``lines``, each with its milliseconds ``fused``, ``library`` and ``plain``.
+
+    Raises
+    ------
+    InvalidType
+        Where ``fn`` is no function with Python code, or gives a generator or a coroutine.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> found = profile(lambda x: np.sort(np.sin(x) * 2 + 1))(np.ones(10_000))
+    >>> found.kind, found.calls >= 3, found.lines[0].library > 0
+    ('profile', True, True)
+    """
+    if not callable(fn):
+        raise InvalidType(f"profile takes a function, got {type(fn).__name__} {_shown(fn)}")
+
+    @functools.wraps(fn)
+    def profiled(*args: Any, **kwargs: Any) -> Any:
+        from tcompile.debug import profile as profiling
+
+        timed, bound, named = by_itself("profile", fn, args, kwargs, fullgraph=False)
+        if timed.function.__code__.co_flags & SUSPENDS:
+            raise InvalidType(f"profile takes a function that runs when it is called, got {fn!r}")
+        usual = by_itself("profile", fn, args, kwargs)[0]
+        works = (profiling.call(one, bound, named) for one in (usual, timed, timed.function))
+        return profiling.profile(timed.function.__qualname__, *works)
+
+    return profiled
+
+
 def by_itself(
     who: str, fn: F, args: tuple[Any, ...], kwargs: dict[str, Any], **settings: Any
 ) -> tuple[CompiledFunction, tuple[Any, ...], dict[str, Any]]:
@@ -726,6 +776,6 @@ __all__ = [
     "compile_times", "compile_with", "cond", "cudagraph_mark_step_begin", "device", "diagnose", "disable",
     "disallow_in_graph", "error_on_graph_break", "events", "explain", "get_num_threads", "graph_break", "is_compiling",
     "list_mode_options", "list_options", "map", "mark_dynamic", "mark_static", "maybe_mark_dynamic",
-    "nested_compile_region", "reset", "run", "run_cell", "scan", "set_num_threads", "substitute_in_graph", "unroll",
-    "while_loop",
+    "nested_compile_region", "profile", "reset", "run", "run_cell", "scan", "set_num_threads", "substitute_in_graph",
+    "unroll", "while_loop",
 ]  # fmt: skip

@@ -77,7 +77,7 @@ def _first_init(cls: type, fields: dict[str, Field[Any]], frozen: bool) -> Calla
 
 
 def _write_init(cls: type, fields: dict[str, Field[Any]], frozen: bool) -> Callable[..., None]:
-    names: dict[str, Any] = {"made_": MISSING, "set_": object.__setattr__}
+    names: dict[str, Any] = {"__name__": __name__, "made_": MISSING, "set_": object.__setattr__}
     head: list[str] = []
     named: list[str] = []
     body: list[str] = []

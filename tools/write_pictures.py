@@ -71,6 +71,18 @@ edges = np.hypot(bright[1:, 1:] - bright[:-1, 1:], bright[1:, 1:] - bright[1:, :
 edges = np.sqrt(edges / edges.max())
 edges.mean()""",
     ),
+    ("", "signal = rng.random(200_000)"),
+    (
+        "time",
+        """%%tcompile --time
+smooth = signal
+for _ in range(4):
+    smooth = (smooth + np.roll(smooth, 1)) * 0.5
+level = np.median(smooth)
+bright = np.tanh(smooth - level) ** 2
+names = " ".join([str(n) for n in range(3000)])
+bright.mean(), len(names)""",
+    ),
 )
 
 

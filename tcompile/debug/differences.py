@@ -22,6 +22,7 @@ import numpy as np
 from tcompile.records import dataclass
 
 _DEEPEST = 40  # depth of nested containers
+_ROUNDING = 1e-2  # ``scaled`` differences beyond are not due to rounding, not even in half precision
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,12 @@ class Difference:
     def equal(self) -> bool:
         """Whether everything but the rounding of floating-point numbers is the same."""
         return not self.mismatch
+
+    @property
+    def wrong(self) -> str:
+        """What is different beyond rounding, in words; "" if nothing is."""
+        far = f"{self.where}: numbers differ by {self.largest:.3g}" if self.scaled > _ROUNDING else ""
+        return self.mismatch or far
 
     def __or__(self, other: Difference) -> Difference:
         return Difference(

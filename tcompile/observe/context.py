@@ -67,6 +67,16 @@ def compiling(function: str, compile_id: str, cell: str | None = None) -> Iterat
             ends(work)
 
 
+@contextlib.contextmanager
+def of_no_cell() -> Iterator[None]:
+    """A block whose events are of no cell: what is compiled for a measurement counts nowhere."""
+    token = current_cell.set(None)
+    try:
+        yield
+    finally:
+        current_cell.reset(token)
+
+
 def running() -> list[Work]:
     """Returns the compiles in progress, in all threads, outermost first."""
     return list(_running)
@@ -131,5 +141,5 @@ def cell_of(file: str) -> str | None:
 
 __all__ = [
     "Work", "cell_of", "compile_id", "compiling", "current_cell", "defined_in", "enter", "follow", "function",
-    "name_cells",    "running",
+    "name_cells", "of_no_cell", "running",
 ]  # fmt: skip

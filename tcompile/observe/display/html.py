@@ -12,6 +12,7 @@ included twice: as elements, ``hidden`` until the stylesheet shows them, and as 
 from __future__ import annotations
 
 import html
+import math
 import re
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
@@ -20,6 +21,7 @@ from tcompile.observe.html_form import HIDDEN
 from tcompile.observe.source_location import UserLine, file_label, source_text
 
 ACCENT = "#4b8bbe"
+_SAME = 0.05  # relative differences of times that do not count
 _LONGEST = 120  # characters of a name or a line; the tooltip has the whole, up to
 _TIP = 600
 _FITS = 1_500.0, 1_000.0  # maximum width and height of drawings that stay readable when scaled to fit
@@ -300,6 +302,26 @@ def sides(columns: Sequence[tuple[Sequence[tuple[str, str]], float]]) -> str:
 def count(number: int, noun: str) -> str:
     """Returns ``1 graph``, ``2 graphs``."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def speed(ratio: float, noise: float | None = None) -> str:
+    """Returns how compiled code compares with plain Python, in words.
+
+    Parameters
+    ----------
+    ratio : float
+        The time of plain Python over the time of compiled code.
+    noise : float, optional
+        The relative error of the times. Ratios within it, or within 5%, are the same.
+
+    >>> speed(6.04), speed(0.4), speed(123.4), speed(0.97), speed(1.15, noise=0.2)
+    ('6.0x faster', '2.5x slower', '123x faster', 'same', 'same')
+    """
+    factor = max(ratio, 1 / ratio if ratio else math.inf)
+    if factor <= 1 + max(_SAME, noise if noise is not None and math.isfinite(noise) else 0.0):
+        return "same"
+    figure = f"{factor:.0f}" if factor >= 100 else f"{factor:.1f}"
+    return f"{figure}x {'faster' if ratio > 1 else 'slower'}"
 
 
 def time(ms: float) -> str:

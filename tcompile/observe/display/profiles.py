@@ -1,0 +1,121 @@
+"""The display of a profile: where the time of a call goes, by the user's lines.
+
+Input: the facts that ``tcompile.debug.profile`` has measured.
+Output: a ``ProfileView``.
+Why: a profile is data that a notebook can save.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import ClassVar
+
+from tcompile.observe.display import html
+from tcompile.observe.display.view import View
+from tcompile.observe.source_location import file_label
+from tcompile.observe.tables import table
+from tcompile.records import dataclass
+
+KINDS = "fused", "library", "plain"
+"""Time in kernels, in functions of libraries, and in plain Python."""
+
+COLOURS = {"fused": "#3d9a50", "library": "#4b8bbe", "plain": "#d98a1f", "guards, calls": "#8a8a8a"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineTime:
+    """The time of one line in a call, in milliseconds. ``why`` says what takes it where that is no kernel."""
+
+    file: str = ""
+    line: int = 0
+    text: str = ""
+    fused: float = 0.0
+    library: float = 0.0
+    plain: float = 0.0
+    why: str = ""
+
+    @property
+    def ms(self) -> float:
+        """Milliseconds, all kinds together."""
+        return self.fused + self.library + self.plain
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProfileView(View):
+    """Where the time of a call goes. All times are milliseconds.
+
+    ``ms`` is the median of a call, ``plain_ms`` that of one in plain Python, ``compile_ms`` what compiling took in the
+    first one. ``unknown_ms`` is the part of ``ms`` that belongs to no line: guards, calls, copies. ``calls`` is the
+    number of calls that were timed.
+    """
+
+    kind: ClassVar[str] = "profile"
+    function: str = ""
+    ms: float = 0.0
+    plain_ms: float = 0.0
+    compile_ms: float = 0.0
+    unknown_ms: float = 0.0
+    calls: int = 0
+    lines: tuple[LineTime, ...] = ()
+
+    def sums(self) -> dict[str, float]:
+        """Returns the milliseconds of each kind, and of what belongs to no line."""
+        kinds = {kind: sum(getattr(line, kind) for line in self.lines) for kind in KINDS}
+        return {**kinds, "guards, calls": self.unknown_ms}
+
+    @property
+    def headline(self) -> str:
+        """Returns the time beside plain Python's."""
+        plain = f"plain Python {html.time(self.plain_ms)}, {html.speed(self.plain_ms / self.ms if self.ms else 1.0)}"
+        first = f"{html.time(self.compile_ms)} compiling" if self.compile_ms else ""
+        return "; ".join(part for part in (f"{html.time(self.ms)} compiled", plain, first) if part)
+
+    def body(self) -> str:
+        """Returns the headline, and each line with a bar, its time and what takes it."""
+        parts = [
+            html.title(f"profile of {html.short(self.function, 80)}", f'<span class="tcd-dim">{self.headline}</span>')
+        ]
+        legend = ((COLOURS[name], f"{name} {_share(ms, self.ms)}") for name, ms in self.sums().items())
+        parts.append("".join(f'<span style="color:{colour}">■</span> {words} &ensp;' for colour, words in legend))
+        for file, lines in groupby(self.lines, key=lambda line: line.file):
+            rows = [
+                (
+                    str(line.line), f'<code style="white-space:pre">{html.short(line.text, 70)}</code>',
+                    self._bar(line), html.time(line.ms), _share(line.ms, self.ms), html.short(line.why, 60),
+                )
+                for line in lines
+            ]  # fmt: skip
+            heads = ("", html.short(file_label(file), 60), "", "time", "share", "")
+            parts.append(html.table(heads, rows, left=(1, 2, 5)))
+        return "".join(parts)
+
+    def _bar(self, line: LineTime) -> str:
+        widths = ((getattr(line, kind) / self.ms if self.ms else 0.0, COLOURS[kind]) for kind in KINDS)
+        return "".join(
+            f'<span style="display:inline-block;height:.7em;width:{12 * width:.2f}em;background:{colour}"></span>'
+            for width, colour in widths
+            if width > 0
+        )
+
+    def text(self) -> str:
+        """Returns the same as text."""
+        shares = ", ".join(f"{name} {_share(ms, self.ms)}" for name, ms in self.sums().items())
+        parts = [f"{self.function}: {self.headline}", shares]
+        for file, lines in groupby(self.lines, key=lambda line: line.file):
+            rows = [
+                (
+                    str(line.line), html.cut(line.text, 60),
+                    *(html.time(ms) if (ms := getattr(line, kind)) else "" for kind in KINDS),
+                    _share(line.ms, self.ms), html.cut(line.why, 60),
+                )
+                for line in lines
+            ]  # fmt: skip
+            parts.append(table(("line", file_label(file), *KINDS, "share", "why"), rows, left=2))
+        return "\n".join(parts)
+
+
+def _share(ms: float, all: float) -> str:
+    return f"{ms / all:.0%}" if all else ""
+
+
+__all__ = ["KINDS", "LineTime", "ProfileView"]

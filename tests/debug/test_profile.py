@@ -1,0 +1,217 @@
+"""``tcompile.profile``: which lines have time of which kind, and what the profiled calls leave behind."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+
+import tcompile
+from benchmarks.programs import PROGRAMS
+from tcompile import compiler
+from tcompile.debug import profile as profiling
+from tcompile.errors import InvalidType
+from tcompile.observe.recorder import Recorder
+from tcompile.runtime.cache import caches
+
+X = np.linspace(0.1, 1, 20_000)
+
+
+@pytest.fixture(autouse=True)
+def _short(monkeypatch):
+    monkeypatch.setattr(profiling, "SECONDS", 0.02)
+    monkeypatch.setattr(profiling, "_LEAST", 0.0)
+
+
+def kinds(found):
+    """The kinds of time of each line, counted from the function's ``def``."""
+    first = min(line.line for line in found.lines)
+    return {
+        line.line - first: {kind for kind in ("fused", "library", "plain") if getattr(line, kind)}
+        for line in found.lines
+    }
+
+
+def mixed(x):
+    y = np.sin(x) * 2
+    z = np.sort(y)
+    return z + 1
+
+
+def test_kernels_and_library_calls():
+    found = tcompile.profile(mixed)(X)
+    assert {"fused"} <= kinds(found)[0] and "library" in kinds(found)[1] and "fused" in kinds(found)[2]
+    assert [line.why for line in found.lines][1] == "sort"
+    assert sum(line.ms for line in found.lines) + found.unknown_ms == pytest.approx(found.ms, rel=1e-6)
+    assert sum(found.sums().values()) == pytest.approx(found.ms, rel=1e-6)
+    assert found.function == "mixed" and found.calls >= 3 and found.compile_ms > 0 and found.plain_ms > 0
+
+
+def test_plain_python_between_graphs(capsys):
+    def f(x):
+        y = np.exp(x) * 2
+        text = ""
+        for i in range(20_000):
+            text = str(i)
+        print(text)
+        return y + len(text)
+
+    found = tcompile.profile(f)(X)
+    assert capsys.readouterr().out == "19999\n"
+    loop = [line for line in found.lines if "text = str(i)" in line.text]
+    assert loop and loop[0].plain > 0.1 * found.ms
+
+
+@pytest.mark.parametrize("steps", [3, 40])
+def test_loops_that_call_libraries(steps):
+    def f(x):
+        for i in range(steps):
+            x = np.roll(x, 1) + np.sort(x)
+        return x
+
+    found = tcompile.profile(f)(X)
+    (line,) = (line for line in found.lines if "np.roll" in line.text)
+    assert line.library > line.fused > 0 and "sort" in line.why
+
+
+@pytest.mark.parametrize("size", [50, 5000])
+def test_loops_in_machine_code(size):
+    def f(x):
+        y = np.zeros_like(x)
+        total = 0.0
+        for i in range(len(x)):
+            total = total * 0.5 + x[i]
+            y[i] = total
+        while total > 1e-3:
+            total *= 0.9
+        for _ in range(20):
+            y = y * 0.5 + x
+        return y * total
+
+    found = tcompile.profile(f)(X[:size].copy())
+    assert sum(line.fused for line in found.lines) > 0
+    assert any("for i in range" in line.text and line.fused for line in found.lines)
+
+
+def test_branches_and_calls():
+    def helper(x):
+        return np.cumsum(x) * 2
+
+    def f(x):
+        if x.sum() > 0:
+            return helper(x) - 1
+        return x
+
+    found = tcompile.profile(f)(X)
+    assert any("np.cumsum" in line.text for line in found.lines)
+    assert any("if x.sum()" in line.text for line in found.lines)
+
+
+def test_arguments_are_copied_and_nothing_is_left_behind():
+    def f(x, seen):
+        x += 1
+        seen.append(len(seen))
+        return x
+
+    x, seen, compiled = X.copy(), [], tcompile.compile(mixed)
+    compiled(X)
+    entries = compiled.entries
+    tcompile.profile(f)(x, seen)
+    tcompile.profile(compiled)(X)
+    assert np.array_equal(x, X) and seen == []
+    assert compiled.entries == entries and compiler.timer is None
+    assert [cache for cache in caches() if cache.name == "mixed"] == [compiled.cache]
+    assert not [thread for thread in threading.enumerate() if thread.name == "tcompile profile"]
+
+
+def test_compiles_belong_to_no_cell():
+    from tcompile.observe.context import current_cell
+
+    token = current_cell.set("In[1]")
+    try:
+        with Recorder() as recorder:
+            tcompile.profile(mixed)(X)
+    finally:
+        current_cell.reset(token)
+    assert {event.cell for event in recorder.events} == {None}
+
+
+def test_methods_and_keywords():
+    class Model:
+        scale = 2.0
+
+        def run(self, x, *, shift=0.0):
+            return np.sqrt(x) * self.scale + shift
+
+    found = tcompile.profile(Model().run)(X, shift=1.0)
+    assert found.lines and "np.sqrt" in found.lines[0].text
+
+
+def test_errors_are_the_users_own():
+    def f(x):
+        x = x * 2
+        raise ValueError("mine")
+
+    with pytest.raises(ValueError, match="mine"):
+        tcompile.profile(f)(X)
+    assert compiler.timer is None
+
+    def items(x):
+        yield x + 1
+
+    with pytest.raises(InvalidType, match="runs when it is called"):
+        tcompile.profile(items)(X)
+    with pytest.raises(InvalidType, match="profile takes a function"):
+        tcompile.profile(3)
+
+
+def test_forms():
+    found = tcompile.profile(mixed)(X)
+    text, page = str(found), found.html()
+    assert text.startswith("mixed: ") and "library" in text and "np.sort(y)" in text
+    assert "np.sort(y)" in page and "<script" not in page
+    bundle = found._repr_mimebundle_()
+    data = bundle["application/vnd.tcompile.profile+json"]
+    assert data["lines"][1]["why"] == "sort" and data["ms"] == found.ms
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_whole_programs(name):
+    program = PROGRAMS[name]
+    found = tcompile.profile(program.function)(*program.inputs(24))
+    assert sum(line.ms for line in found.lines) + found.unknown_ms == pytest.approx(found.ms, rel=1e-6)
+    assert all(line.line and line.ms > 0 for line in found.lines)
+
+
+def test_names_and_sizes():
+    """An input named as what times the program, and products of symbolic sizes."""
+    found = tcompile.profile(lambda lap: np.sin(lap) * 2)(X)
+    assert found.lines[0].fused
+
+    @tcompile.compile
+    def product(a, v):
+        return a @ v
+
+    def f(a):
+        total = 0.0
+        for n in range(3, 12):
+            print(end="")
+            total += product(a[:n, :n], a[0, :n]).sum()
+        return total
+
+    found = tcompile.profile(f)(np.ones((20, 20)))
+    assert sum(line.fused + line.library for line in found.lines) > 0
+
+
+def test_threads_wait_for_one_another():
+    import sys
+
+    out, before = sys.stdout, [cache.number for cache in caches()]
+    threads = [threading.Thread(target=lambda: tcompile.profile(mixed)(X)) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sys.stdout is out and compiler.timer is None
+    assert set(before) <= {cache.number for cache in caches()}
