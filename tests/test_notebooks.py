@@ -47,7 +47,7 @@ SAYS = {
     "stances": ["[-1. -1. -1.]", "a call of set_stance", "failed guard of entry 0: x.shape == (3,), got (4,)"],
     "graph_breaks": ["data-dependent-branch", "fori_loop", "one graph", "talks to the laboratory"],
     "recompiles": ["x.dtype == float64, got float32", "1 compile: ['x.shape[0] >= 2']", "recompiles, "],
-    "kernels": ["rows over 2000 x 300r", "matmul", "x as fast, "],
+    "kernels": ["rows over 2000 x 300r", "matmul", "x faster, "],
     "gradients": ["100% on the right side", "loop_3_backward", "misfit 15.14 -> "],
     "pytorch": [
         "1 graph · 1 kernel",

@@ -117,8 +117,17 @@ class Stretch:
     filename: str
     kind: StatementKind
 
-    def run(self, namespace: dict[str, Any], settings: CellSettings) -> Callable[..., Any] | None:
-        """Runs the statements in ``namespace``. Returns the compiled function, if they define one."""
+    def run(
+        self,
+        namespace: dict[str, Any],
+        settings: CellSettings,
+        earlier: dict[types.CodeType, Callable[..., Any]] | None = None,
+    ) -> Callable[..., Any] | None:
+        """Runs the statements in ``namespace``. Returns the compiled function, if they define one.
+
+        ``earlier`` are the functions of earlier runs there: a definition that gives the same one keeps it, and what is
+        compiled of its callers.
+        """
         if self.kind is StatementKind.STATEMENTS:
             for code in self.codes():
                 settings.run(code, namespace)
@@ -128,7 +137,12 @@ class Stretch:
             name = self.body[0].name  # type: ignore[attr-defined]
             value = namespace.get(name)
             if isinstance(value, types.FunctionType) and not _stays_plain(value, settings):
-                compiled = namespace[name] = settings.compile(value)
+                compiled = settings.compile(value)
+                held = value.__closure__, value.__defaults__, value.__kwdefaults__, vars(value)
+                if earlier is not None and not any(held) and value.__globals__ is namespace:
+                    same = earlier.setdefault(value.__code__, compiled)
+                    compiled = same if vars(same).keys() == vars(compiled).keys() else compiled
+                namespace[name] = compiled
                 return None if compiled is value else compiled  # it is another compiler's
         return None
 

@@ -14,11 +14,12 @@ from typing import Any
 
 from tcompile.debug.differences import Difference
 from tcompile.observe.display.html import cut
+from tcompile.observe.display.html import speed as speed_text
 from tcompile.observe.display.html import time as format_ms
 from tcompile.observe.html_form import html_form
 from tcompile.records import dataclass
 from tcompile.runtime.dispatch import parts_of
-from tcompile_jupyter.displays import ComparisonRow, ComparisonView
+from tcompile_jupyter.displays import ComparisonRow, ComparisonView, tone_of
 from tcompile_jupyter.measure import Measured, Pair, measure
 from tcompile_jupyter.status import is_compiled
 
@@ -44,13 +45,17 @@ class Comparison:
         """How many times faster compiled code is."""
         return self.eager_ms / self.compiled_ms if self.compiled_ms else float("inf")
 
+    def speed(self) -> str:
+        """Returns the speed-up in words: ``6.5x faster``."""
+        return speed_text(self.speed_up, self.uncertainty)
+
     def sentence(self) -> str:
         """Returns the comparison in one line."""
-        if not self.difference.equal:
-            return f"{self.name}: RESULTS DIFFER: {self.difference.mismatch}"
+        if self.difference.wrong:
+            return f"{self.name}: RESULTS DIFFER: {self.difference.wrong}"
         return (
             f"{self.name}: plain {format_ms(self.eager_ms)}, compiled {format_ms(self.compiled_ms)}, "
-            f"{self.speed_up:.1f}x; largest difference {self.difference} "
+            f"{self.speed()}; largest difference {self.difference} "
             f"(medians of {self.repeats} runs{', ' + self.sure() if self.sure() else ''})"
         )
 
@@ -87,8 +92,8 @@ class Comparisons(Sequence[Comparison]):
         """Returns the table's texts, row by row."""
         for one in self._rows:
             graphs, kernels = ("" if n is None else str(n) for n in (one.graphs, one.kernels))
-            times = f"{one.eager_ms:.3g}", f"{one.compiled_ms:.3g}", f"{one.speed_up:.1f}x"
-            yield (cut(one.name, 60), graphs, kernels, *times, str(one.difference))
+            times = f"{one.eager_ms:.3g}", f"{one.compiled_ms:.3g}", one.speed()
+            yield (cut(one.name, 60), graphs, kernels, *times, one.difference.wrong or str(one.difference))
 
     def __repr__(self) -> str:
         table = [(self._what, *self.HEADS), *self.rows()]
@@ -105,9 +110,11 @@ class Comparisons(Sequence[Comparison]):
         rows = tuple(
             ComparisonRow(
                 name=one.name, eager_ms=one.eager_ms, compiled_ms=one.compiled_ms,
-                speed_up=one.speed_up if math.isfinite(one.speed_up) else None,
-                equal=one.difference.equal, difference=str(one.difference), repeats=one.repeats, graphs=one.graphs,
-                kernels=one.kernels, uncertainty=one.uncertainty if one.sure() else None,
+                speed_up=one.speed_up if math.isfinite(one.speed_up) else None, speed=one.speed(),
+                tone=tone_of(one.eager_ms, one.compiled_ms, one.speed()),
+                equal=not one.difference.wrong, difference=one.difference.wrong or str(one.difference),
+                repeats=one.repeats, graphs=one.graphs, kernels=one.kernels,
+                uncertainty=one.uncertainty if one.sure() else None,
             )
             for one in self._rows
         )  # fmt: skip

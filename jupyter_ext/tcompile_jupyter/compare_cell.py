@@ -1,4 +1,4 @@
-"""``%%tcompile --compare`` and ``--each``: a whole cell, or each statement, in plain Python and compiled.
+"""``%%tcompile --compare``, ``--each`` and ``--time``: a cell is repeated, to be compared or timed.
 
 Input: a parsed cell, and a snapshot of the names that it mentions, taken before it ran.
 Output: a ``Comparison`` of the cell, or ``Comparisons``, a row for each statement.
@@ -16,7 +16,7 @@ import contextlib
 import random
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,8 @@ from IPython.utils.capture import capture_output
 
 from tcompile.debug.copying import copied
 from tcompile.debug.differences import difference
+from tcompile.observe.context import of_no_cell
+from tcompile.observe.display.profiles import ProfileView
 from tcompile.records import dataclass
 from tcompile.runtime.cell import forget
 from tcompile.stance import set_stance
@@ -42,16 +44,17 @@ _UNTIMED = ast.FunctionDef | ast.ClassDef | ast.Import | ast.ImportFrom | ast.Pa
 class Snapshot:
     """The user's names before a cell ran. ``mentioned``: copies of those in the cell's text.
 
-    One namespace serves all plain runs, and one all compiled ones: compiled code belongs to the namespace in which it
-    was compiled.
+    One namespace serves all plain runs, one all compiled ones, and one those whose steps are timed: compiled code
+    belongs to the namespace in which it was compiled. ``functions`` are those that these runs have defined.
     """
 
     names: dict[str, Any]
     mentioned: dict[str, Any]
-    spaces: tuple[dict[str, Any], dict[str, Any]] = field(default_factory=lambda: ({}, {}))
+    spaces: tuple[dict[str, Any], ...] = field(default_factory=lambda: ({}, {}, {}))
+    functions: tuple[dict[types.CodeType, Callable[..., Any]], ...] = field(default_factory=lambda: ({}, {}, {}))
 
     def again(self, kind: int) -> dict[str, Any]:
-        """Returns the namespace of plain (0) or compiled (1) runs, reset to the user's at that time."""
+        """Returns the namespace of plain (0), compiled (1) or timed (2) runs, reset to the user's at that time."""
         namespace = self.spaces[kind]
         namespace.clear()
         namespace.update(self.names)
@@ -60,9 +63,10 @@ class Snapshot:
 
     def forget(self) -> None:
         """Releases the objects of the runs, and the code compiled for them."""
-        for namespace in self.spaces:
+        for namespace, functions in zip(self.spaces, self.functions, strict=True):
             forget(namespace)
             namespace.clear()
+            functions.clear()
 
 
 def snapshot(cell: Cell) -> Snapshot:
@@ -96,11 +100,35 @@ def compare_cell(cell: Cell, settings: CellSettings, before: Snapshot, *, budget
         with _undisturbed(cell.shell, namespace):
             start = time.perf_counter()
             for stretch in cell.stretches:
-                stretch.run(namespace, settings)
+                stretch.run(namespace, settings, before.functions[1])
             seconds = time.perf_counter() - start
         return seconds, _data(_mentioned(cell.tree), namespace)
 
     return take_turns("the cell", eager, compiled, budget=budget)
+
+
+def profile_cell(cell: Cell, settings: CellSettings, before: Snapshot) -> ProfileView:
+    """Says where the time of ``cell`` goes, line by line; it is run from ``before`` again and again."""
+    from tcompile.debug.profile import Work, profile  # which imports the compiler
+
+    def work(kind: int) -> Work:
+        @contextlib.contextmanager
+        def around() -> Iterator[dict[str, Any]]:
+            namespace = before.again(kind)
+            with _undisturbed(cell.shell, namespace):
+                yield namespace
+
+        def run(namespace: dict[str, Any]) -> None:
+            for stretch in cell.stretches:
+                if kind:
+                    stretch.run(namespace, settings, before.functions[kind])
+                else:
+                    for code in stretch.codes():
+                        exec(code, namespace)
+
+        return Work(around, run)
+
+    return profile("the cell", work(1), work(2), work(0))
 
 
 def compare_statements(cell: Cell, settings: CellSettings, before: Snapshot, *, budget: float = 4.0) -> Comparisons:
@@ -123,7 +151,7 @@ def compare_statements(cell: Cell, settings: CellSettings, before: Snapshot, *, 
                 if kind == 0:
                     exec(stretch.code, namespace)
                 else:
-                    stretch.run(namespace, settings)
+                    stretch.run(namespace, settings, before.functions[1])
                 seconds.append(time.perf_counter() - start)
                 left.append(copied(_data(_mentioned(statement), namespace)) if compare else {})
                 namespace.pop(SHOWN, None)
@@ -162,11 +190,14 @@ def _data(mentioned: set[str], namespace: dict[str, Any]) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _undisturbed(shell: InteractiveShell, namespace: dict[str, Any]) -> Iterator[None]:
-    """Suppresses displays, runs magics in ``namespace``, and restores the global random streams afterwards."""
+    """Suppresses displays, runs magics in ``namespace``, and restores the global random streams afterwards.
+
+    What is compiled here is of no cell, and counts nowhere.
+    """
     states = random.getstate(), np.random.get_state()
     users, shell.user_ns = shell.user_ns, namespace
     try:
-        with capture_output():
+        with capture_output(), of_no_cell():
             yield
     finally:
         shell.user_ns = users

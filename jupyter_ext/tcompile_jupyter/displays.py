@@ -18,27 +18,37 @@ from tcompile.observe.display.functions import FunctionView
 from tcompile.observe.display.graphs import GraphView
 from tcompile.observe.display.kernels import KernelView
 from tcompile.observe.display.places import GraphBreakView, GuardFailureView
+from tcompile.observe.display.profiles import ProfileView
 from tcompile.observe.display.schema import schema_of
 from tcompile.observe.display.view import View
 from tcompile.records import dataclass
 
-_SAME = 0.95, 1.05  # ratios between these count as equal
-_SHORT_MS = 0.05  # shorter times do not matter in a cell
 PATH = Path(__file__).with_name("displays.schema.json")
+_SHORT_MS = 0.05  # shorter times do not matter in a cell
+
+
+def tone_of(eager_ms: float, compiled_ms: float, text: str) -> str:
+    """Returns "good", "warn" or "dim", for a pair of times in milliseconds and their ``html.speed``."""
+    if text == "same" or max(eager_ms, compiled_ms) <= _SHORT_MS:
+        return "dim"
+    return "good" if compiled_ms < eager_ms else "warn"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ComparisonRow:
     """The same work in plain Python and compiled; times are medians of ``repeats`` runs of each, in milliseconds.
 
-    ``difference`` is the difference of the results, in words if they are not ``equal``. ``uncertainty`` is the larger
-    relative error of the medians, with 95% confidence.
+    ``speed`` is the ratio in words. ``tone`` is "good" or "warn" where compiled code is faster or slower and the times
+    matter, else "dim". ``difference`` is the difference of the results, in words if they are not ``equal``.
+    ``uncertainty`` is the larger relative error of the medians, with 95% confidence.
     """
 
     name: str = ""
     eager_ms: float = 0.0
     compiled_ms: float = 0.0
     speed_up: float | None = None
+    speed: str = ""
+    tone: str = "dim"
     equal: bool = True
     difference: str = ""
     repeats: int = 0
@@ -67,9 +77,6 @@ class ComparisonView(View):
     def _row(self, row: ComparisonRow, counted: bool) -> tuple[str, ...]:
         counts = ["" if count is None else str(count) for count in (row.graphs, row.kernels)] if counted else []
         difference = html.short(row.difference, 40 if row.equal else 200)
-        ratio = row.speed_up if row.speed_up and max(row.eager_ms, row.compiled_ms) > _SHORT_MS else 1.0
-        tone = "good" if ratio > _SAME[1] else "warn" if ratio < _SAME[0] else "dim"
-        times = "" if row.speed_up is None else f"{row.speed_up:.3g}x"
         if row.equal:
             result = "none" if row.difference == "0" else f'<span style="white-space:nowrap">{difference}</span>'
         else:
@@ -79,7 +86,7 @@ class ComparisonView(View):
         return (
             f'<code style="white-space:nowrap">{html.short(row.name, 52)}</code>', *counts,
             html.time(row.eager_ms), html.time(row.compiled_ms), self._bars(row),
-            f'<span class="tcd-{tone}"{sure}>{times}</span>', result,
+            f'<span class="tcd-{row.tone}"{sure}>{html.short(row.speed, 20)}</span>', result,
         )  # fmt: skip
 
     def _bars(self, row: ComparisonRow) -> str:
@@ -111,15 +118,20 @@ class FunctionReport:
 
 @dataclass(frozen=True, kw_only=True)
 class ReportView(View):
-    """The report under a cell. ``waiting`` names the functions of the cell that were not called."""
+    """The report under a cell. ``waiting`` names the functions of the cell that were not called.
+
+    ``plain_statements`` are the lines of the cell from which its own statements ran in plain Python, with the reasons.
+    """
 
     kind: ClassVar[str] = "report"
     headline: str = ""
     stance: str = "default"
     functions: tuple[FunctionReport, ...] = ()
     waiting: tuple[str, ...] = ()
+    plain_statements: tuple[GraphBreakView, ...] = ()
     comparison: ComparisonView | None = None
     statements: ComparisonView | None = None
+    times: ProfileView | None = None
     gradient: GradientView | None = None
     draw_html: str = field(default="", repr=False)
     draw_text: str = field(default="", repr=False)
@@ -216,8 +228,8 @@ def _norm(row: GradientRow) -> str:
 
 
 VIEWS: tuple[type[View], ...] = (
-    FunctionView, GraphView, KernelView, GraphBreakView, GuardFailureView, ExplainView, ComparisonView, GradientView,
-    ReportView,
+    FunctionView, GraphView, KernelView, GraphBreakView, GuardFailureView, ExplainView, ProfileView, ComparisonView,
+    GradientView, ReportView,
 )  # fmt: skip
 
 

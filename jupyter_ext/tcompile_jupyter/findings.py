@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from tcompile.graph import Node
 from tcompile.observe.context import cell_of
 from tcompile.records import dataclass
-from tcompile.runtime.cache import Entry, FunctionCache, caches
+from tcompile.runtime.cache import Entry, FunctionCache
 from tcompile.runtime.cell import CELL
 from tcompile.runtime.frames import REASON
 from tcompile.runtime.look import cache_view
+from tcompile_jupyter.record import plain_statements
 
 MOST_LINES = 2_000
 """Lines of one function that are marked."""
@@ -47,21 +48,20 @@ def function_state(cache: FunctionCache) -> dict[str, Any]:
     The display has no graphs: they are large, and are requested when viewed.
     """
     found = {(mark.file, mark.line): asdict(mark) for mark in _marks(cache)}
+    view = cache_view(cache, graphs=False)
+    if cache.name == CELL:
+        first = min((line for *_, line in cache.code.co_lines() if line), default=0)
+        plain = tuple(plain_statements(view.breaks, view.where.file))
+        view = replace(view, where=replace(view.where, line=first), breaks=plain)
     return {
         "number": cache.number,
-        "view": cache_view(cache, graphs=False).data(),
+        "view": view.data(),
         "marks": list(found.values())[:MOST_LINES],
     }
 
 
-def find(number: int) -> FunctionCache | None:
-    """Returns the cache with a number."""
-    return next((cache for cache in caches() if cache.number == number), None)
-
-
-def find_entry(number: int, index: int) -> Entry | None:
-    """Returns an entry by the numbers of its function and its own."""
-    cache = find(number)
+def find_entry(cache: FunctionCache | None, index: int) -> Entry | None:
+    """Returns an entry of a cache by its number."""
     return next((entry for entry in cache.entries if entry.index == index), None) if cache is not None else None
 
 
@@ -119,4 +119,4 @@ def _plain(cache: FunctionCache) -> Iterator[LineMark]:
         yield LineMark(file=file, line=line, text=linecache.getline(file, line).strip(), state="plain")
 
 
-__all__ = ["MOST_LINES", "LineMark", "cells_of", "find", "find_entry", "function_state"]
+__all__ = ["MOST_LINES", "LineMark", "cells_of", "find_entry", "function_state"]

@@ -27,7 +27,7 @@ from tcompile.runtime.dispatch import parts_of
 from tcompile.stance import set_stance
 from tcompile_jupyter.cells import Cell, CellSettings, prepare, running, show_error, show_users_frames
 from tcompile_jupyter.compare import Comparison, compare
-from tcompile_jupyter.compare_cell import Snapshot, compare_cell, compare_statements, snapshot
+from tcompile_jupyter.compare_cell import Snapshot, compare_cell, compare_statements, profile_cell, snapshot
 from tcompile_jupyter.displays import GradientView
 from tcompile_jupyter.gradients import gradient_view, last_call
 from tcompile_jupyter.options import DYNAMIC, better_error, help_text, unknown
@@ -48,6 +48,7 @@ _LINE = """%tcompile [COMMAND]: inspect and control the compiler
   %tcompile stance NAME   change the stance, for the whole process
   %tcompile explain CALL  run the call, and explain its graphs, breaks and guards
   %tcompile compare CALL  time the call in plain Python and compiled, and compare the results
+  %tcompile profile CALL  where the time of the call goes, line by line
   %tcompile grad CALL     the gradient of the call: its size, its errors, its cost and its graph
   %tcompile watch         show a line under every later cell that compiled something; watch off: no more
   %tcompile reset         forget everything that was compiled
@@ -55,7 +56,7 @@ _LINE = """%tcompile [COMMAND]: inspect and control the compiler
 _CELL = """%%tcompile [OPTIONS]: run a cell with its code compiled, functions that it defines and statements
 
 The cell behaves as without the magic. A report of what was compiled follows it."""
-COMMANDS = "status", "stance", "explain", "compare", "grad", "watch", "reset"
+COMMANDS = "status", "stance", "explain", "compare", "profile", "grad", "watch", "reset"
 WATCH = "on", "off", ""
 
 
@@ -78,6 +79,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     @argument("--fullgraph", action="store_true", help="an error where a function of this cell would break")
     @argument("--compare", action="store_true", help="run the cell again in copies, plain and compiled, and compare")
     @argument("--each", action="store_true", help="the same for each statement by itself")
+    @argument("--time", action="store_true", help="run the cell again in copies, and say where its time goes, by line")
     @argument("--grad", metavar="NAME", help="the gradient of this function's last call, with values after the cell")
     @argument("--graph", action="store_true", help="draw the graphs in the report")
     @argument("--explain", action="store_true", help="say all that is known: graphs, breaks, guards, times")
@@ -117,7 +119,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             self._afterwards(result, body, None)
             return
         called = last_call(cell, options.grad) if options.grad else None
-        before = snapshot(cell) if options.compare or options.each else None
+        before = snapshot(cell) if options.compare or options.each or options.time else None
         profile = api.CompileProfiler() if options.profile else None
         with recording(_cell_id(self.shell, result)) as record, profile or contextlib.nullcontext():
             failed = self._execute(cell, result, settings)
@@ -155,16 +157,18 @@ class TcompileMagics(Magics):  # type: ignore[misc]
     def _again(
         self, cell: Cell, settings: CellSettings, before: Snapshot, options: argparse.Namespace, report: CellReport
     ) -> None:
-        """Runs the cell in copies, as the options ask, and adds the comparison to the report."""
+        """Runs the cell in copies, as the options ask, and adds what was measured to the report."""
         try:
             if options.compare:
                 report.comparison = compare_cell(cell, settings, before)
             if options.each:
                 report.statements = compare_statements(cell, settings, before)
+            if options.time:
+                report.times = profile_cell(cell, settings, before)
         except KeyboardInterrupt:
-            print("tcompile: the cell ran; its comparison was interrupted")
+            print("tcompile: the cell ran; repeating it was interrupted")
         except Exception as error:
-            print(f"tcompile: the cell ran, but not again to compare: {error!r}")
+            print(f"tcompile: the cell ran, but not again: {error!r}")
         finally:
             before.forget()
 
@@ -218,6 +222,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             "stance": self._stance,
             "explain": self._explain,
             "compare": self._compare_call,
+            "profile": self._profile,
             "grad": self._gradient,
             "watch": self._set_watch,
             "reset": self._reset,
@@ -255,6 +260,10 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         function, args, kwargs = self._call("compare", what)
         return compare(function, *args, name=what if len(what) <= 40 else "", **kwargs)
 
+    def _profile(self, what: str) -> Any:
+        function, args, kwargs = self._call("profile", what)
+        return api.profile(function)(*args, **kwargs)
+
     def _gradient(self, what: str) -> GradientView:
         function, args, kwargs = self._call("grad", what)
         return gradient_view(function, args, kwargs)
@@ -263,12 +272,12 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         if what not in WATCH:
             raise UsageError(unknown("argument of %tcompile watch", what, WATCH))
         self._watch.set(what != "off")
-        print("cells that compile something say so" if what != "off" else "cells say nothing more")
+        print("a line will stand under each cell that compiles something" if what != "off" else "no longer watching")
 
     def unload(self) -> None:
         """Undoes the changes of the magics to the shell."""
         if self._watch.on:
-            print("tcompile: cells say nothing more; %tcompile watch lets them")
+            print("tcompile: no longer watching; %tcompile watch starts it again")
         self._watch.set(False)
         if help_alone in self.shell.input_transformers_cleanup:
             self.shell.input_transformers_cleanup.remove(help_alone)

@@ -21,39 +21,58 @@ from tcompile.observe.context import current_cell
 from tcompile.observe.events import SCHEMA_VERSION, CallTimed, Event, LoopTimed, PassFinished
 from tcompile.observe.history import history
 from tcompile.runtime.cache import FunctionCache, caches
+from tcompile.runtime.cell import statement_caches
 from tcompile.stance import STANCES, current, set_stance
 from tcompile_jupyter.feed import feed
-from tcompile_jupyter.findings import cells_of, find, find_entry, function_state
+from tcompile_jupyter.findings import cells_of, find_entry, function_state
+from tcompile_jupyter.record import CellRuns
 
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
 TARGET = "tcompile"
 _NOT_TOLD = (CallTimed, LoopTimed, PassFinished)
-PROTOCOL = 1
+PROTOCOL = 2
 PAGES = 8
 """The maximum of pages; one that vanished without closing its comm is dropped when another connects."""
 
 FUNCTIONS = 1000
 """The maximum of functions sent to a page, the newest."""
 
-_RUNS = 512  # number of cells whose start is remembered
+_RUNS = 20  # of a cell whose begin is remembered
 _LONGEST = 2_000  # characters of a text in an event, as sent to a page
 _LISTING = 1_000_000  # characters of IR or of assembly
 
 
 class Pages:
-    """The pages that show something of this kernel."""
+    """The pages that show something of this kernel, whose user's names ``namespace`` are."""
 
-    def __init__(self) -> None:
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self.namespace = namespace
         self.open: list[Page] = []
-        self.runs: deque[tuple[str, float]] = deque(maxlen=_RUNS)
+        self.runs: dict[str, deque[float]] = {}  # when the latest runs of each cell began
 
     def begins(self, *_: Any) -> None:
         """Records that a cell begins to run."""
         cell = current_cell.get()
         if cell is not None:
-            self.runs.append((cell, time.time()))
+            runs = self.runs.pop(cell, None) or deque(maxlen=_RUNS)
+            runs.append(time.time())
+            self.runs[cell] = runs
+            if len(self.runs) > CellRuns.MOST:
+                self.runs.pop(next(iter(self.runs)))
+
+    def began(self, cell: str, at: float) -> float:
+        """Returns when the run of a cell began that was under way at a time; 0 if that is forgotten."""
+        return max((time for time in self.runs.get(cell, ()) if time <= at), default=0.0)
+
+    def caches(self) -> tuple[FunctionCache, ...]:
+        """Returns what was compiled, the newest last: functions, and cells' own statements."""
+        return (*caches()[-FUNCTIONS:], *statement_caches(self.namespace))
+
+    def find(self, number: int) -> FunctionCache | None:
+        """Returns the cache with a number."""
+        return next((cache for cache in self.caches() if cache.number == number), None)
 
     def connect(self, comm: Any, _: Any) -> None:
         """Adds a page, whose comm this is."""
@@ -78,8 +97,8 @@ class Page:
         self.comm = comm
         self.pages = pages
         self._stop: Callable[[], None] | None = None
-        self._sent_until = 0.0  # when it last received the cells that ran
         self._counts: dict[int, tuple[int, int]] = {}  # for each function, the number of calls sent
+        self._runs = CellRuns(pages.began)
 
     def hears(self, message: dict[str, Any]) -> None:
         """Answers a request; its subject is in ``ask``."""
@@ -101,10 +120,11 @@ class Page:
 
     def listen(self) -> None:
         """Sends the page all remembered state, and from now on the news."""
+        feed.flush()  # what waits there is in the history, too
         if self._stop is None:
             self._stop = feed.open(self.tell)
-        self._sent_until = 0.0
-        self._say(history.events, _newest(), whole=True)
+        self._runs = CellRuns(self.pages.began)
+        self._say(history.events, self.pages.caches(), whole=True)
 
     def quiet(self) -> None:
         """Sends the page no more news."""
@@ -116,7 +136,7 @@ class Page:
         """Sends the page events, and the functions they concern."""
         events = tuple(events)
         numbers = {int(event.compile_id.partition("/")[0]) for event in events if event.compile_id}
-        self._say(events, [cache for cache in _newest() if cache.number in numbers])
+        self._say(events, [cache for cache in self.pages.caches() if cache.number in numbers])
 
     def stance(self, stance: str) -> None:
         """Sets the stance of the process."""
@@ -125,37 +145,37 @@ class Page:
 
     def functions(self) -> dict[str, Any]:
         """Returns the functions called since the page's last update."""
-        called = [cache for cache in _newest() if _count(cache) != self._counts.get(cache.number)]
+        called = [cache for cache in self.pages.caches() if _count(cache) != self._counts.get(cache.number)]
         return {"functions": self._states(called)}
 
     def graph(self, number: int, entry: int) -> dict[str, Any]:
         """Returns the graph of an entry; None if it has none."""
-        found = find_entry(number, entry)
+        found = find_entry(self.pages.find(number), entry)
         if found is None:
-            raise LookupError(_gone(number))
+            raise LookupError(self._gone(number))
         return {"graph": None if found.graph is None else found.graph.view(draw=False).data()}
 
     def kernel(self, number: int, entry: int, kernel: str) -> dict[str, Any]:
         """Returns a kernel of an entry, with its listings."""
-        found = find_entry(number, entry)
+        found = find_entry(self.pages.find(number), entry)
         named = [one for one in found.kernels if one.name == kernel] if found is not None else []
         if not named:
-            raise LookupError(_gone(number))
+            raise LookupError(self._gone(number))
         data = named[0].view().data()
         return {"kernel": {**data, "ir": data["ir"][:_LISTING], "assembly": data["assembly"][:_LISTING]}}
 
     def _say(self, events: Iterable[Event], touched: Iterable[FunctionCache], *, whole: bool = False) -> None:
         states = self._states(touched)
-        runs = [run for run in list(self.pages.runs) if run[1] > self._sent_until]
-        self._sent_until = runs[-1][1] if runs else self._sent_until
-        alive = [cache.number for cache in _newest()]
+        events = [event for event in events if not isinstance(event, _NOT_TOLD)]
+        cells = dict.fromkeys(cell for event in events if (cell := self._runs.add(event)) is not None)
+        alive = [cache.number for cache in self.pages.caches()]
         self._counts = {number: self._counts[number] for number in alive if number in self._counts}
         self.comm.send(
             {
                 "type": "news", "protocol": PROTOCOL, "schema": SCHEMA_VERSION, "whole": whole,
-                "events": [_short(event) for event in events if not isinstance(event, _NOT_TOLD)],
+                "events": list(map(_short, events)), "summaries": {cell: self._runs.summary(cell) for cell in cells},
                 "dropped": history.dropped, "functions": states, "alive": alive,
-                "cells": cells_of(states), "runs": runs, "stance": current().name,
+                "cells": cells_of(states), "stance": current().name,
                 "stances": dict(STANCES) if whole else {},
             }
         )  # fmt: skip
@@ -172,6 +192,9 @@ class Page:
                 continue
         return states
 
+    def _gone(self, number: int) -> str:
+        return "it no longer exists" if self.pages.find(number) is not None else "the function no longer exists"
+
 
 def open_pages(shell: InteractiveShell) -> Callable[[], None]:
     """Lets pages connect to this kernel, and announces it. Returns a function that undoes it."""
@@ -180,7 +203,7 @@ def open_pages(shell: InteractiveShell) -> Callable[[], None]:
         return lambda: None
     from comm import create_comm
 
-    pages = Pages()
+    pages = Pages(shell.user_ns)
     manager: Any = kernel.comm_manager  # type: ignore[union-attr]
     manager.register_target(TARGET, pages.connect)
     shell.events.register("pre_run_cell", pages.begins)
@@ -198,11 +221,6 @@ def open_pages(shell: InteractiveShell) -> Callable[[], None]:
     return undo
 
 
-def _newest() -> tuple[FunctionCache, ...]:
-    """Returns the functions that pages receive."""
-    return caches()[-FUNCTIONS:]
-
-
 def _count(cache: FunctionCache) -> tuple[int, int]:
     """Returns the number of calls answered by compiled code, and by plain Python."""
     return sum(entry.hits for entry in list(cache.entries)), cache.eager_calls
@@ -213,10 +231,6 @@ def _short(event: Event) -> dict[str, Any]:
     lazy: dict[str, Any] = {f.name: None for f in dataclasses.fields(event) if f.name.startswith("get_")}
     data = dataclasses.replace(event, **lazy).as_dict()
     return {key: value[:_LONGEST] if isinstance(value, str) else value for key, value in data.items()}
-
-
-def _gone(number: int) -> str:
-    return "it no longer exists" if find(number) is not None else "the function no longer exists"
 
 
 __all__ = ["FUNCTIONS", "PAGES", "PROTOCOL", "TARGET", "Page", "Pages", "open_pages"]

@@ -11,14 +11,14 @@ tcompile  nothing new to compile
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 from tcompile.observe.display.graphs import GraphView
 from tcompile.observe.display.html import code, cut, folded, note, page, pre, printable, short, table, text, title
 from tcompile.observe.display.html import count as _count
 from tcompile.observe.display.html import time as format_ms
-from tcompile.observe.display.places import of_break
+from tcompile.observe.display.places import GraphBreakView, of_break
+from tcompile.observe.display.profiles import ProfileView
 from tcompile.observe.events import GraphBroke, GraphCaptured
 from tcompile.observe.explain import ExplainOutput
 from tcompile.observe.html_form import html_form
@@ -28,7 +28,9 @@ from tcompile.records import dataclass
 from tcompile.runtime.cell import CELL
 from tcompile_jupyter.compare import Comparison, Comparisons
 from tcompile_jupyter.displays import FunctionReport, GradientView, ReportView
-from tcompile_jupyter.record import FunctionRecord, Record
+from tcompile_jupyter.record import FunctionRecord, Record, plain_statements
+
+_STATEMENTS = 10  # of the cell in plain Python, listed in a terminal
 
 
 @dataclass
@@ -37,7 +39,7 @@ class CellReport:
 
     ``draw`` shows the drawings of the graphs unfolded; ``explain`` all facts about each function; ``profile`` the
     profiler's counts. ``comparison`` is of the whole cell, ``statements`` of each statement,
-    ``gradient`` of a function that it calls.
+    ``times`` say where its time goes, ``gradient`` is that of a function that it calls.
     """
 
     record: Record
@@ -47,6 +49,7 @@ class CellReport:
     waiting: tuple[str, ...] = ()
     comparison: Comparison | None = None
     statements: Comparisons | None = None
+    times: ProfileView | None = None
     gradient: GradientView | None = None
     profile: CompileProfiler | None = None
     cell_file: str = ""
@@ -54,20 +57,17 @@ class CellReport:
     # -- the words, the same in both forms --
     def headline(self) -> str:
         """Returns one line: how much was compiled, in what time, under which stance."""
-        functions = list(self.record)
-        graphs = sum(len(function.graphs) for function in functions)
-        kernels = sum(function.kernels for function in functions)
-        if graphs:
-            parts = [_count(graphs, "graph"), _count(kernels, "kernel")]
+        functions, counts = list(self.record), self.record.counts
+        if counts.graphs:
+            parts = [_count(counts.graphs, "graph"), _count(counts.kernels, "kernel")]
         elif functions:
-            parts = ["nothing could be compiled" if any(f.breaks for f in functions) else "nothing to compile"]
+            parts = ["nothing could be compiled" if counts.breaks else "nothing to compile"]
         elif self.stance == "force_eager":
             parts = ["ran in plain Python"]
         else:
             parts = ["nothing new to compile"]
-        ms = sum(function.compile_ms for function in functions)
-        if ms:
-            parts.append(f"{format_ms(ms)} compiling")
+        if counts.compile_ms:
+            parts.append(f"{format_ms(counts.compile_ms)} compiling")
         if self.stance != "default":
             parts.append(f"stance {cut(self.stance, 40)}")
         return " · ".join(parts)
@@ -77,7 +77,8 @@ class CellReport:
         notes = []
         if not function.of_cell:  # a cell's statements do much that is not array work
             notes = [
-                Note("break", self.break_text(event), event.explanation, _hint(event)) for event in function.breaks
+                Note("break", self.break_text(of_break(event)), event.explanation, _hint(event))
+                for event in function.breaks
             ]
         if function.recompiles:
             reasons = function.recompiles[-1].reasons
@@ -95,23 +96,14 @@ class CellReport:
             notes += [Note("plain", f"{text} ({n} calls)" if n > 1 else text) for text, n in seen.items()]
         return notes
 
-    def break_text(self, event: GraphBroke) -> str:
+    def break_text(self, broke: GraphBreakView) -> str:
         """Returns line and reason of a break."""
-        return f"{self.place(event.where)}{event.headline or event.reason}"
+        return f"{self.place(broke.stack[-1]) if broke.stack else ''}{broke.headline or broke.reason}"
 
-    def plain_statements(self) -> list[GraphBroke]:
-        """Returns the lines from which the cell's own statements ran in plain Python, each once.
-
-        Calls of compiled functions do not count. Several captures may stop at a line; the last one says what remained.
-        The lines are the cell's, even if a called function stopped the capture.
-        """
-        breaks = next((function.breaks for function in self.record if function.of_cell), [])
-        found: dict[int, GraphBroke] = {}
-        for event in breaks:
-            here = [line for line in (*event.stack, event.where) if line.line and line.file == self.cell_file]
-            if here and event.reason != "compiled-by-itself":
-                found[here[0].line] = replace(event, where=here[0])
-        return list(found.values())
+    def plain_statements(self) -> list[GraphBreakView]:
+        """Returns the lines of the cell from which its own statements ran in plain Python, with the reasons."""
+        own = (function for function in self.record if function.of_cell)
+        return [broke for function in own for broke in plain_statements(map(of_break, function.breaks), self.cell_file)]
 
     def place(self, where: UserLine) -> str:
         """``line 3, `if x.sum() > 0:`: `` for a line of this cell; other cells and files are named."""
@@ -135,14 +127,18 @@ class CellReport:
                 lines += [f"      why: {cut(remark.why, 300)}"] if remark.why else []
                 lines += [f"      hint: {remark.hint}"] if remark.hint else []
         if plain := self.plain_statements():
-            places = ", ".join(str(event.where.line) for event in plain)
-            lines.append(f"  statements of the cell in plain Python: line {places}")
+            lines.append(f"  {_count(len(plain), 'statement')} of the cell in plain Python:")
+            lines += [f"    {cut(self.break_text(broke), 300)}" for broke in plain[:_STATEMENTS]]
+            more = len(plain) - _STATEMENTS
+            lines += [f"    and {_count(more, 'other')}"] if more > 0 else []
         if self.waiting:
             lines.append(f"  not called yet: {', '.join(map(self.label, self.waiting))}")
         if self.comparison is not None:
             lines.append(f"  {self.comparison.sentence()}")
         if self.statements is not None:
             lines.append(repr(self.statements))
+        if self.times is not None:
+            lines.append(f"\n{self.times}")
         if self.gradient is not None:
             lines.append(f"\n{self.gradient}")
         if self.draw and not self.explain:
@@ -157,10 +153,10 @@ class CellReport:
         """Returns the report in one line, for a cell that did not ask for more."""
         names = [self.label(function.name) for function in self.record]
         summary = f" {', '.join(names[:4])}{', …' if len(names) > 4 else ''}:" if names else ""
-        remarks = [remark for function in self.record for remark in self.notes(function)]
-        kinds = {kind: sum(remark.kind == kind for remark in remarks) for kind in ("break", "recompile", "plain")}
-        words = {"break": "graph break", "recompile": "recompile", "plain": "run in plain Python"}
-        more = [_count(number, words[kind]) for kind, number in kinds.items() if number]
+        counts = self.record.counts
+        plain = sum(remark.kind == "plain" for function in self.record for remark in self.notes(function))
+        numbers = {"graph break": counts.breaks, "recompile": counts.recompiles, "run in plain Python": plain}
+        more = [_count(number, what) for what, number in numbers.items() if number]
         return printable(f"tcompile {summary} {' · '.join((self.headline(), *more))}")
 
     def one_line_html(self) -> str:
@@ -191,10 +187,12 @@ class CellReport:
             names = ", ".join(short(name, 60) for name in self.waiting)
             parts.append(f'<div class="tcd-dim">compiled when first called: {names}</div>')
         if self.comparison is not None:
-            mark = "" if self.comparison.difference.equal else ' class="tcd-bad"'
+            mark = "" if not self.comparison.difference.wrong else ' class="tcd-bad"'
             parts.append(f"<div{mark}>{text(self.comparison.sentence())}</div>")
         if self.statements is not None:
             parts.append(self.statements.view().body())
+        if self.times is not None:
+            parts.append(self.times.body())
         if self.gradient is not None:
             parts.append(self.gradient.body())
         if self.explain:
@@ -204,28 +202,25 @@ class CellReport:
         if self.profile is not None:
             parts.append(self.profile.body())
         if plain := self.plain_statements():
-            lines = "".join(f"<div>{code(self.break_text(event))}</div>" for event in plain)
+            lines = "".join(f"<div>{code(self.break_text(broke))}</div>" for broke in plain)
             parts.append(folded(f"{_count(len(plain), 'statement')} of the cell in plain Python", lines))
         return "".join(parts)
 
     def _explained(self, function: FunctionRecord) -> ExplainOutput:
-        return ExplainOutput.of(function.events, self.label(function.name))
+        """The facts about one function; a cell's statements in plain Python have a list of their own."""
+        events = [event for event in function.events if not (function.of_cell and isinstance(event, GraphBroke))]
+        return ExplainOutput.of(events, self.label(function.name))
 
     def _table(self, functions: list[FunctionRecord]) -> str:
         rows = [
             (
                 short(self.label(function.name), 60),
-                *(
-                    str(number)
-                    for number in (
-                        len(function.graphs), sum(graph.ops for graph in function.graphs), function.kernels,
-                        0 if function.of_cell else len(function.breaks), len(function.recompiles),
-                    )
-                ),
-                format_ms(function.compile_ms) if function.compiles else "",
+                *map(str, (counts.graphs, counts.operations, counts.kernels, counts.breaks, counts.recompiles)),
+                format_ms(counts.compile_ms) if function.compiles else "",
             )
             for function in functions
-        ]  # fmt: skip
+            for counts in (function.counts,)
+        ]
         heads = "<b>tcompile</b>", "graphs", "operations", "kernels", "breaks", "recompiles", "compile time"
         return table(heads, rows)
 
@@ -240,9 +235,9 @@ class CellReport:
         """Returns the data of the report's display."""
         functions = tuple(
             FunctionReport(
-                name=self.label(function.name), cell=function.of_cell, kernels=function.kernels,
-                compile_ms=function.compile_ms, graphs=tuple(map(_view, function.graphs)),
-                breaks=tuple(map(of_break, function.breaks)),
+                name=self.label(function.name), cell=function.of_cell, kernels=function.counts.kernels,
+                compile_ms=function.counts.compile_ms, graphs=tuple(map(_view, function.graphs)),
+                breaks=() if function.of_cell else tuple(map(of_break, function.breaks)),
                 recompiles=tuple(event.reasons for event in function.recompiles),
                 fallbacks=tuple(f"{event.reason}: {event.detail}" for event in function.fallbacks),
             )
@@ -250,9 +245,10 @@ class CellReport:
         )  # fmt: skip
         return ReportView(
             headline=self.headline(), stance=self.stance, functions=functions, waiting=self.waiting,
+            plain_statements=tuple(self.plain_statements()),
             comparison=Comparisons([self.comparison]).view() if self.comparison is not None else None,
             statements=self.statements.view() if self.statements is not None else None,
-            gradient=self.gradient, draw_html=self._body(), draw_text=str(self),
+            times=self.times, gradient=self.gradient, draw_html=self._body(), draw_text=str(self),
         )  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:
@@ -285,13 +281,11 @@ class Note:
 
 
 def _figures(function: FunctionRecord) -> list[str]:
-    figures = [_count(len(function.graphs), "graph"), _count(function.kernels, "kernel")]
-    if function.breaks and not function.of_cell:
-        figures.append(_count(len(function.breaks), "break"))
-    if function.recompiles:
-        figures.append(_count(len(function.recompiles), "recompile"))
-    if function.compiles:
-        figures.append(f"compiled in {format_ms(function.compile_ms)}")
+    counts = function.counts
+    figures = [_count(counts.graphs, "graph"), _count(counts.kernels, "kernel")]
+    figures += [_count(counts.breaks, "break")] if counts.breaks else []
+    figures += [_count(counts.recompiles, "recompile")] if counts.recompiles else []
+    figures += [f"compiled in {format_ms(counts.compile_ms)}"] if function.compiles else []
     return figures
 
 

@@ -10,7 +10,7 @@ import { Widget } from "@lumino/widgets";
 
 import { h } from "./dom.ts";
 import type { Links, Place } from "./links.ts";
-import type { CellSummary } from "./model.ts";
+import type { CellSummary } from "./protocol.ts";
 import { counts, time } from "./words.ts";
 
 const REPORT = "application/vnd.tcompile.report+json";
@@ -78,9 +78,17 @@ export class Badges {
     if (badge === undefined) {
       badge = new Badge(model, this.trans, () => this.open(model.id));
       this.badges.set(cell, badge);
-      (cell.layout as PanelLayout).addWidget(badge);
+      void this.place(cell, badge);
     }
     badge.tell(summary);
+  }
+
+  /** Puts a badge below all parts of its cell, which are made when the cell first comes into view. */
+  private async place(cell: Cell, badge: Badge): Promise<void> {
+    await cell.ready;
+    if (!cell.isDisposed && !badge.isDisposed) {
+      (cell.layout as PanelLayout).addWidget(badge);
+    }
   }
 }
 
@@ -104,7 +112,7 @@ class Badge extends Widget {
 
   /** Shows the figures of the cell's last run that compiled something. */
   tell(summary: CellSummary): void {
-    const same = this.summary === summary;
+    const same = this.summary?.began === summary.began;
     const faster = speedUp(this.model);
     this.summary = summary;
     if (!same) {
@@ -112,17 +120,17 @@ class Badge extends Widget {
     }
     const say = counts(this.trans);
     const parts: [string, string][] = [[summary.graphs ? "graphs" : "plain", this.graphs(summary)]];
-    if (summary.breaks.length) {
-      parts.push(["breaks", say.breaks(summary.breaks.length)]);
+    if (summary.breaks) {
+      parts.push(["breaks", say.breaks(summary.breaks)]);
     }
     if (summary.recompiles) {
       parts.push(["recompiles", say.recompiles(summary.recompiles)]);
     }
-    if (summary.compileMs) {
-      parts.push(["ms", this.trans.__("%1 compiling", time(summary.compileMs))]);
+    if (summary.compile_ms) {
+      parts.push(["ms", this.trans.__("%1 compiling", time(summary.compile_ms))]);
     }
     if (faster !== null) {
-      parts.push([faster >= 1 ? "faster" : "slower", this.trans.__("%1× the speed", faster.toPrecision(3))]);
+      parts.push(faster);
     }
     const text = parts.map(([, part]) => part).join(", ");
     this.button.setAttribute("aria-label", this.trans.__("tcompile: %1. Open the details", text));
@@ -170,18 +178,18 @@ export function cells(place: Place): readonly Cell[] {
 }
 
 function isEmpty(summary: CellSummary): boolean {
-  return !summary.graphs && !summary.breaks.length && !summary.recompiles;
+  return !summary.graphs && !summary.breaks && !summary.recompiles;
 }
 
-/** Returns the speed-up, if the cell's report has measured it. */
-function speedUp(model: ICodeCellModel): number | null {
+/** Returns the tone of the speed-up and its words, if the cell's report has measured it. */
+function speedUp(model: ICodeCellModel): [string, string] | null {
   for (let n = 0; n < model.outputs.length; n += 1) {
     const data: unknown = model.outputs.get(n).data[REPORT];
     const rows: unknown = (data as { comparison?: { rows?: unknown } } | undefined)?.comparison?.rows;
     const row: unknown = Array.isArray(rows) ? rows[0] : undefined;
-    const faster = (row as { speed_up?: unknown } | undefined)?.speed_up;
-    if (typeof faster === "number" && Number.isFinite(faster)) {
-      return faster;
+    const { speed, tone } = (row ?? {}) as { speed?: unknown; tone?: unknown };
+    if (typeof speed === "string" && speed !== "") {
+      return [tone === "good" ? "faster" : tone === "warn" ? "slower" : "same", speed];
     }
   }
   return null;

@@ -4,28 +4,15 @@
 // recompiles, all of it bounded. Knows neither JupyterLab nor the page, so that it is tested without either.
 
 import { VERSION } from "./generated/events.ts";
-import type { CompileFinished, Event, FellBack, GraphBroke, GuardFailed } from "./generated/events.ts";
+import type { CompileFinished, Event, GuardFailed } from "./generated/events.ts";
 import { limits } from "./limits.ts";
 import { mismatch } from "./protocol.ts";
-import type { FunctionState, Mark, Mismatch, News } from "./protocol.ts";
+import type { CellSummary, FunctionState, Mark, Mismatch, News } from "./protocol.ts";
 
 /** Maximum of remembered cells and functions; the oldest are dropped. */
 export const MOST = 1000;
 /** The name under which events speak of a cell's own statements. */
 export const CELL = "<cell>";
-
-/** The events of a cell's last run that compiled something. */
-export interface CellSummary {
-  began: number;
-  graphs: number;
-  kernels: number;
-  ops: number;
-  breaks: GraphBroke[];
-  recompiles: number;
-  compileMs: number;
-  fallbacks: FellBack[];
-  functions: Set<string>;
-}
 
 /** A step of a function's history: the failed guards, and the new entry. */
 export interface Recompile {
@@ -58,7 +45,6 @@ export class KernelModel {
   unknown = 0;
   readonly listeners = new Set<(change: Change) => void>();
   private files: Record<string, string> = {};
-  private runs = new Map<string, number[]>();
   private failures: GuardFailed[] = [];
   private last = -1; // the id of the newest event
 
@@ -74,16 +60,15 @@ export class KernelModel {
     for (const [file, cell] of Object.entries(news.cells)) {
       this.files[file] = cell;
     }
-    for (const [cell, time] of news.runs) {
-      const runs = this.runs.get(cell) ?? [];
-      runs.push(time);
-      put(this.runs, cell, runs.slice(-20));
-    }
     for (const event of news.events) {
       if (event.id > this.last) {
         this.last = event.id;
-        this.event(event, change);
+        this.event(event);
       }
+    }
+    for (const [cell, summary] of Object.entries(news.summaries)) {
+      put(this.cells, cell, summary);
+      change.cells.add(cell);
     }
     for (const state of news.functions) {
       this.function(state, change);
@@ -140,7 +125,6 @@ export class KernelModel {
     change.functions = true;
     this.functions.clear();
     this.cells.clear();
-    this.runs.clear();
     this.recompiles.length = 0;
     this.failures = [];
     this.files = {};
@@ -167,23 +151,9 @@ export class KernelModel {
     }
   }
 
-  private event(event: Event, change: Change): void {
-    const cell = event.cell;
-    const summary = cell === null ? null : this.summary(cell, event.time);
+  private event(event: Event): void {
     switch (event.kind) {
-      case "graph_captured":
-        summary && ((summary.graphs += 1), (summary.ops += event.ops), summary.functions.add(event.function));
-        break;
-      case "graph_broke":
-        if (summary && event.function !== CELL) {
-          summary.breaks.push(event);
-        }
-        break;
-      case "kernel_compiled":
-        summary && (summary.kernels += 1);
-        break;
       case "compile_finished": {
-        summary && (summary.compileMs += event.ms);
         const step = this.recompiles.findLast((step) => step.compileId === event.compile_id);
         if (step) {
           step.finished = event;
@@ -192,14 +162,14 @@ export class KernelModel {
       }
       case "guard_failed":
         this.failures = [...this.failures.slice(-50), event];
-        return;
+        break;
       case "recompile_started":
-        summary && (summary.recompiles += 1);
-        this.recompile(event.function, event.compile_id, event.time, event.reasons, cell);
+        this.recompile(event.function, event.compile_id, event.time, event.reasons, event.cell);
         break;
+      case "graph_captured":
+      case "graph_broke":
+      case "kernel_compiled":
       case "fell_back":
-        summary && summary.fallbacks.length < 100 && summary.fallbacks.push(event);
-        break;
       case "stance_changed":
       case "compile_started":
       case "pass_finished":
@@ -208,13 +178,9 @@ export class KernelModel {
       case "cache_miss":
       case "call_timed":
       case "loop_timed":
-        return;
+        break;
       default:
         this.unknown += 1;
-        return;
-    }
-    if (cell !== null) {
-      change.cells.add(cell);
     }
   }
 
@@ -223,28 +189,6 @@ export class KernelModel {
     this.failures = this.failures.filter((failure) => failure.function !== name);
     this.recompiles.push({ function: name, compileId, time, failures, reasons, cell, finished: null });
     this.recompiles.splice(0, Math.max(0, this.recompiles.length - limits.recompiles));
-  }
-
-  /** Returns the record of the run of ``cell`` at ``time``; a newer run gets a new record. */
-  private summary(cell: string, time: number): CellSummary {
-    const began = (this.runs.get(cell) ?? []).findLast((run) => run <= time) ?? 0;
-    const held = this.cells.get(cell);
-    if (held && held.began >= began) {
-      return held;
-    }
-    const made: CellSummary = {
-      began,
-      graphs: 0,
-      kernels: 0,
-      ops: 0,
-      breaks: [],
-      recompiles: 0,
-      compileMs: 0,
-      fallbacks: [],
-      functions: new Set(),
-    };
-    put(this.cells, cell, made);
-    return made;
   }
 }
 

@@ -9,7 +9,7 @@ import type { Event } from "./generated/events.ts";
 /** The comm's name, the same at both ends. */
 export const TARGET = "tcompile";
 /** The version of the messages. The events have a version of their own. */
-export const PROTOCOL = 1;
+export const PROTOCOL = 2;
 /** Events and functions of one message that are read; of more, the last ones. */
 export const MOST = 10_000;
 
@@ -34,6 +34,17 @@ export interface FunctionState {
   marks: Mark[];
 }
 
+/** What the newest run of a cell compiled. The kernel counts: reports and badges show the same numbers. */
+export interface CellSummary {
+  began: number;
+  graphs: number;
+  operations: number;
+  kernels: number;
+  breaks: number;
+  recompiles: number;
+  compile_ms: number;
+}
+
 /** What comes a few times a second while the page listens, and once, with all that is remembered, when it begins to. */
 export interface News {
   type: "news";
@@ -41,11 +52,11 @@ export interface News {
   schema: number;
   whole: boolean; // whether this is everything, and not what is new
   events: Event[];
+  summaries: Record<string, CellSummary>; // of the cells in the events
   dropped: number; // number of earlier events that were dropped
   functions: FunctionState[];
   alive: number[]; // the numbers of all existing functions
   cells: Record<string, string>; // which cell each file is
-  runs: [string, number][]; // cells that began to run, and when
   stance: string;
   stances: Record<string, string>;
   malformed: number; // parts that this page could not read and has skipped
@@ -91,10 +102,10 @@ export function read(data: unknown): News | Answer | string {
     protocol: number(data.protocol),
     schema: number(data.schema),
     whole: data.whole === true,
+    summaries: summaries(data.summaries),
     dropped: number(data.dropped),
     alive: list(data.alive).filter((item) => typeof item === "number"),
     cells: texts(data.cells),
-    runs: list(data.runs).filter(isRun),
     stance: text(data.stance),
     stances: texts(data.stances),
   };
@@ -151,8 +162,9 @@ function isMark(value: unknown): value is Mark {
   );
 }
 
-function isRun(value: unknown): value is [string, number] {
-  return Array.isArray(value) && typeof value[0] === "string" && typeof value[1] === "number";
+function isSummary(value: unknown): value is CellSummary {
+  const numbers = ["began", "graphs", "operations", "kernels", "breaks", "recompiles", "compile_ms"];
+  return isRecord(value) && numbers.every((name) => typeof value[name] === "number");
 }
 
 function list(value: unknown): unknown[] {
@@ -165,6 +177,11 @@ function number(value: unknown): number {
 
 function text(value: unknown): string {
   return typeof value === "string" ? value : "";
+}
+
+function summaries(value: unknown): Record<string, CellSummary> {
+  const pairs = isRecord(value) ? Object.entries(value) : [];
+  return Object.fromEntries(pairs.filter((pair): pair is [string, CellSummary] => isSummary(pair[1])));
 }
 
 function texts(value: unknown): Record<string, string> {

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Link } from "../src/link.ts";
-import { event, news, trans } from "./made.ts";
+import { event, news, summary, trans } from "./made.ts";
 
 type Listener = (sender: unknown, argument: string) => void;
 
@@ -78,7 +78,7 @@ test("a page that comes late finds the kernel, and is told everything", async ()
   made.look(true);
   await settled();
   assert.deepEqual(asks(kernel), ["listen"]);
-  kernel.say(news({ whole: true, events: [event("graph_captured")] }));
+  kernel.say(news({ whole: true, summaries: { a: summary() } }));
   assert.equal(made.model.cells.size, 1);
 });
 
@@ -160,6 +160,6 @@ test("what cannot be read is logged once", async (context) => {
     kernel.say(news({ events: [event("something_new" as never), 7 as never] }));
   }
   assert.equal(warn.mock.callCount(), 4); // what is no event, and what is a new one
-  kernel.say(news({ events: [event("graph_captured")] }));
+  kernel.say(news({ summaries: { a: summary() } }));
   assert.equal(made.model.cells.size, 1);
 });

@@ -6,7 +6,7 @@ import type { EntryView, GraphView, NodeView, UserLine } from "../src/generated/
 import type { Event } from "../src/generated/events.ts";
 import { VERSION } from "../src/generated/events.ts";
 import { PROTOCOL } from "../src/protocol.ts";
-import type { FunctionState, Mark, News } from "../src/protocol.ts";
+import type { CellSummary, FunctionState, Mark, News } from "../src/protocol.ts";
 
 export const NOWHERE: UserLine = {
   file: "",
@@ -25,11 +25,11 @@ export function news(more: Partial<News> = {}): News {
     schema: VERSION,
     whole: false,
     events: [],
+    summaries: {},
     dropped: 0,
     functions: [],
     alive: [],
     cells: {},
-    runs: [],
     stance: "default",
     stances: {},
     malformed: 0,
@@ -45,6 +45,10 @@ export function event(kind: Event["kind"], more: Record<string, unknown> = {}): 
   const rest = { reasons: [], hints: [], phases: {}, ops: 0, ms: 0 };
   const base = { id: count, time: count, thread: 1, function: "f", compile_id: "0/0", cell: "a", defined_in: "a" };
   return { kind, schema: VERSION, ...rest, ...base, ...more } as unknown as Event;
+}
+
+export function summary(more: Partial<CellSummary> = {}): CellSummary {
+  return { began: 0, graphs: 0, operations: 0, kernels: 0, breaks: 0, recompiles: 0, compile_ms: 0, ...more };
 }
 
 export function mark(line: number, text: string, more: Partial<Mark> = {}): Mark {

@@ -5,39 +5,23 @@ import { test } from "node:test";
 
 import { limits } from "../src/limits.ts";
 import { KernelModel, MOST } from "../src/model.ts";
-import { read } from "../src/protocol.ts";
-import { event, mark, news, state } from "./made.ts";
+import { PROTOCOL, read } from "../src/protocol.ts";
+import type { News } from "../src/protocol.ts";
+import { event, mark, news, state, summary } from "./made.ts";
 
-test("the figures of a cell are those of its last run that compiled something", () => {
+test("the figures of a cell are the kernel's newest", () => {
   const model = new KernelModel();
-  model.take(
-    news({
-      runs: [["a", 0]],
-      events: [event("graph_captured", { ops: 3 }), event("graph_broke"), event("compile_finished", { ms: 5 })],
-    }),
-  );
-  const first = model.cells.get("a")!;
-  assert.deepEqual([first.graphs, first.ops, first.breaks.length, first.compileMs], [1, 3, 1, 5]);
-  const late = event("graph_captured");
-  model.take(news({ runs: [["a", late.time - 0.5]], events: [late] }));
-  const second = model.cells.get("a")!;
-  assert.deepEqual([second.graphs, second.breaks.length], [1, 0]);
+  model.take(news({ summaries: { a: summary({ graphs: 1, breaks: 1, compile_ms: 5 }), b: summary() } }));
+  assert.deepEqual(model.cells.get("a"), summary({ graphs: 1, breaks: 1, compile_ms: 5 }));
+  model.take(news({ summaries: { a: summary({ began: 3, graphs: 2 }) } }));
+  assert.deepEqual(model.cells.get("a"), summary({ began: 3, graphs: 2 }));
+  assert.deepEqual(model.cells.get("b"), summary());
 });
 
-test("events that come twice count once", () => {
-  const model = new KernelModel();
-  const events = [event("graph_captured")];
-  model.take(news({ events }));
-  model.take(news({ events }));
-  assert.equal(model.cells.get("a")!.graphs, 1);
-  model.take(news({ events, whole: true })); // the page has come back
-  assert.equal(model.cells.get("a")!.graphs, 1);
-});
-
-test("a cell's own statements that are no part of a graph are not breaks", () => {
-  const model = new KernelModel();
-  model.take(news({ events: [event("graph_broke", { function: "<cell>" })] }));
-  assert.equal(model.cells.get("a")!.breaks.length, 0);
+test("figures that are not all numbers are left out", () => {
+  const figures = { a: { ...summary(), graphs: "1" }, b: summary({ graphs: 1 }), c: 5 };
+  const seen = read({ ...news(), summaries: figures }) as News;
+  assert.deepEqual(seen.summaries, { b: summary({ graphs: 1 }) });
 });
 
 test("a recompile knows which guards did not hold, and how long it took", () => {
@@ -76,7 +60,7 @@ test("marks are those of the cell, and go with their function", () => {
 
 test("a kernel that is gone leaves nothing behind, and the page is told of its cells", () => {
   const model = new KernelModel();
-  model.take(news({ events: [event("graph_captured")], stances: { default: "" }, whole: true }));
+  model.take(news({ summaries: { a: summary({ graphs: 1 }) }, stances: { default: "" }, whole: true }));
   const told: Set<string>[] = [];
   model.listeners.add((change) => told.push(change.cells));
   model.clear();
@@ -89,7 +73,8 @@ test("what is remembered is bounded", () => {
   const model = new KernelModel();
   for (let n = 0; n < 2000; n += 1) {
     const events = [event("graph_captured", { cell: `c${n}` }), event("recompile_started", { compile_id: `0/${n}` })];
-    model.take(news({ events, functions: [state(n)], alive: Array.from({ length: n + 1 }, (_, k) => k) }));
+    const summaries = { [`c${n}`]: summary() };
+    model.take(news({ events, summaries, functions: [state(n)], alive: Array.from({ length: n + 1 }, (_, k) => k) }));
   }
   assert.ok(model.cells.size <= MOST && model.functions.size <= MOST);
   assert.equal(model.recompiles.length, limits.recompiles);
@@ -97,11 +82,12 @@ test("what is remembered is bounded", () => {
 
 test("a kernel of another version is told of in a line, and what is known of it is shown", () => {
   const model = new KernelModel();
-  model.take(news({ schema: 99, events: [event("graph_captured"), event("something_new" as never)] }));
+  const events = [event("graph_captured"), event("something_new" as never)];
+  model.take(news({ schema: 99, events, summaries: { a: summary({ graphs: 1 }) } }));
   assert.deepEqual([model.notice, model.schema], ["events", 99]);
   assert.equal(model.cells.get("a")!.graphs, 1);
   assert.equal(model.unknown, 1);
-  model.take(news({ protocol: 2 }));
+  model.take(news({ protocol: PROTOCOL + 1 }));
   assert.equal(model.notice, "newer");
 });
 
@@ -113,10 +99,9 @@ test("malformed messages are lines of text, malformed parts are left out", () =>
     type: "news",
     events: [1, {}, event("graph_captured")],
     functions: [{ number: 1 }, { ...state(2), marks: [{ file: 3 }, mark(1, "x")] }],
-    runs: [["a"]],
   });
   assert.ok(typeof got !== "string" && got.type === "news");
   assert.equal(got.events.length, 1);
   assert.deepEqual([got.functions[0]?.number, got.functions[0]?.marks.length], [2, 1]);
-  assert.deepEqual([got.functions.length, got.runs, got.cells, got.malformed], [1, [], {}, 3]);
+  assert.deepEqual([got.functions.length, got.summaries, got.cells, got.malformed], [1, {}, {}, 3]);
 });

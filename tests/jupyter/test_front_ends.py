@@ -82,7 +82,7 @@ def test_marimo_gets_the_picture_of_a_widget():
     made = tj.SpeedupPlot(f, np.ones(100), budget=0)
     try:
         html = made._display_()._repr_html_()
-        assert "as fast" in html and "marimo shows no Jupyter widgets" in html and not needs(html)
+        assert ", compiled " in html and "marimo shows no Jupyter widgets" in html and not needs(html)
     finally:
         made.close()
     assert "marimo" not in sys.modules

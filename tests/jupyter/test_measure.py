@@ -6,10 +6,11 @@ import random
 
 import numpy as np
 import pytest
+from tcompile_jupyter.compare import Comparison
 from tcompile_jupyter.measure import REPEATS, Measured, Pair, Sample, crossings, measure
 
 import tcompile
-from tcompile.debug.differences import Difference
+from tcompile.debug.differences import Difference, difference
 
 
 def test_the_interval_holds_the_median_as_often_as_it_says():
@@ -119,3 +120,12 @@ def test_crossings():
     assert crossings([1, 10, 100, 1000], [0.5, 2.0, 0.5, 2.0]) == pytest.approx([10**0.5, 10**1.5, 10**2.5])
     assert crossings([100, 1], [10.0, 0.1]) == pytest.approx([10.0])
     assert crossings([1, 10], [math.nan, 2.0]) == []
+
+
+def test_numbers_far_apart_are_no_rounding():
+    near = difference(np.array([1.0, 2.0]), np.array([1.0, 2.0 + 1e-9]))
+    half = difference(np.float16([1.0, 2.0]), np.float16([1.0, 2.004]))
+    far = difference(np.array([1.0, 2.0]), np.array([1.0, 2.5]), "the result")
+    assert (near.wrong, half.wrong, far.wrong) == ("", "", "the result: numbers differ by 0.5")
+    sentence = Comparison("f", 1.0, 1.0, far, 6).sentence()
+    assert sentence == "f: RESULTS DIFFER: the result: numbers differ by 0.5"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -201,7 +204,8 @@ def test_reset(notebook):
 def test_unknown_commands(notebook):
     ran = notebook("%tcompile stats", fails=True)
     assert (
-        "status, stance, explain, compare, grad, watch, reset" in ran.stderr and "Did you mean 'status'" in ran.stderr
+        "status, stance, explain, compare, profile, grad, watch, reset" in ran.stderr
+        and "Did you mean 'status'" in ran.stderr
     )
     assert "takes nothing" in notebook("%tcompile reset all", fails=True).stderr
     assert "takes nothing" in notebook("%tcompile status x", fails=True).stderr
@@ -232,3 +236,11 @@ def test_errors_of_a_call_show_the_users_frames_alone(notebook):
     assert "UsageError: %tcompile compare: compile takes a function, got int 3" in ran.stderr
     ran = notebook("%tcompile explain nowhere(1)", fails=True)
     assert isinstance(ran.error, NameError) and "tcompile_jupyter" not in ran.stdout
+
+
+def test_loading_the_extension_imports_no_compiler():
+    """It is imported with the first compile."""
+    heavy = "tcompile.compiler", "tcompile.backends.llvm", "tcompile.debug.profile", "llvmlite"
+    script = f"import sys, tcompile_jupyter.magics; print([name for name in {heavy} if name in sys.modules])"
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[]\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 from jupyter_client.manager import KernelManager
 from tcompile_jupyter.feed import feed
@@ -11,6 +12,7 @@ from tcompile_jupyter.panel import PAGES, PROTOCOL, TARGET, Pages
 
 import tcompile
 from tcompile.observe import bus
+from tcompile.observe.context import current_cell
 from tcompile.observe.events import SCHEMA_VERSION
 
 FUNCTION = """
@@ -53,8 +55,8 @@ class Comm:
 
 
 @pytest.fixture
-def pages():
-    made = Pages()
+def pages(notebook):
+    made = Pages(notebook.shell.user_ns)
     yield made
     for page in tuple(made.open):
         made.drop(page)
@@ -97,6 +99,21 @@ def test_guard_failures_are_remembered_for_pages_that_come_later(notebook, page)
     page.ask("listen")
     (first,) = page.news()
     assert "guard_failed" in {event["kind"] for event in first["events"]}
+
+
+def test_events_that_wait_for_other_readers_count_once(notebook, page):
+    """They are in the history as well, when a page connects."""
+    close = feed.open(lambda events: None)
+    try:
+        token = current_cell.set("c1")
+        tcompile.compile(lambda x: np.sin(x) * 2 + 1)(np.ones(100))
+        current_cell.reset(token)
+        page.ask("listen")
+        feed.flush()
+    finally:
+        close()
+    summaries = [told["summaries"]["c1"] for told in page.news() if "c1" in told["summaries"]]
+    assert summaries and all((one["graphs"], one["kernels"]) == (1, 1) for one in summaries)
 
 
 def test_nothing_is_sent_while_nothing_is_shown(notebook, page):

@@ -49,7 +49,7 @@ def test_a_cell_with_the_magic_has_its_own_report(watched):
 
 
 def test_loading_again_says_that_it_ends_it(watched):
-    assert "nothing more" in watched("%reload_ext tcompile").stdout
+    assert "no longer watching" in watched("%reload_ext tcompile").stdout
     assert "nothing more" not in watched("%reload_ext tcompile").stdout
 
 
@@ -57,7 +57,7 @@ def test_twice_is_as_once_and_off_ends_it(watched):
     watched("%tcompile watch on")
     watched(DEFINE)
     assert len(watched("f(np.ones(3))").reports) == 1
-    assert "nothing more" in watched("%tcompile watch off").stdout
+    assert "no longer watching" in watched("%tcompile watch off").stdout
     assert not watched("f(np.ones(4))").reports
     ran = watched("%tcompile watch of", fails=True)
     assert "Did you mean 'off'" in ran.stderr

@@ -370,7 +370,7 @@ def test_a_call_is_measured(opened):
     assert plot.status == "done" and plot.points[0].measured.difference.equal
     assert len(plot.plot.data[0]["x"]) == plot.points[0].measured.repeats >= 6
     go.Figure({"data": plot.plot.data, "layout": plot.plot.layout_of_plot})
-    assert plot._go.description == "Measure again" and "as fast" in plot._says.value
+    assert plot._go.description == "Measure again" and ", compiled " in plot._says.value
     ElementTree.fromstring(plot.svg())
 
 
@@ -474,7 +474,7 @@ def test_the_dashboard(opened):
     board.measure("f(x=3)")
     assert "by position" in board._error.value
     settle()
-    for part in ("stance", "2 compiles, 1 recompile", "as fast"):
+    for part in ("stance", "2 compiles, 1 recompile", ", compiled "):
         assert part in board.picture()
 
 

@@ -122,6 +122,9 @@ def classic(browser: Any, address: str) -> Iterator[tuple[Any, list[str]]]:
         page.wait_for_function(
             "() => window.Jupyter?.notebook?._fully_loaded && Jupyter.notebook.kernel?.is_connected()"
         )
+        # nbclassic may lose a widget that the kernel makes before the manager of widgets has asked for those there.
+        page.wait_for_function("() => Jupyter.notebook.kernel.widget_manager")
+        page.evaluate("() => Jupyter.notebook.kernel.widget_manager._loadFromKernel().then(() => true)")
         page.evaluate("() => Jupyter.notebook.execute_all_cells()")
         page.wait_for_function("() => Jupyter.notebook.get_cells().every(cell => Number(cell.input_prompt_number))")
         yield page, outside

@@ -89,6 +89,54 @@ def test_cells_and_panel(lab, theme):
         page.wait_for_function(f"before => Number(({hits})()) > before + 900", arg=before)
 
 
+STATEMENTS = """%%tcompile --compare
+def h(x):
+    return np.sin(x) * 2
+
+x = h(np.ones(50)) + 1
+print(x.shape)
+y = x * x - 3"""
+
+
+def test_statements_of_a_cell(lab):
+    """They have marks, a group in the panel, and the figures of the report, which stay after a reload."""
+    with lab([SETUP, STATEMENTS]) as page:
+        page.run()
+        marked(page)
+        assert bars(page, 1) == ["captured", "captured", "plain", "captured"]
+        report = cell(page, 1).locator(".tcompile-report")
+        rows = report.locator("table").first.locator("tr").all_inner_texts()[1:]
+        graphs = sum(int(row.split("\t")[1]) for row in rows)
+        assert "1 statement of the cell in plain Python" in report.inner_text()
+        assert cell(page, 1).locator(".tc-badge").inner_text().replace("\n", " ").startswith(f"{graphs} graphs")
+        panel(page)
+        page.wait_for_selector(".tc-panel .tc-cell")
+        shown = page.locator(".tc-panel .tc-section").first.inner_text()
+        assert shown.count("the cell's statements from line 5") == 1 and "1 statement in plain Python" in shown
+        assert shown.count("\nh ") == 1
+        page.picture("labextension-statements", "#main")
+        page.save()
+        page.page.reload()
+        page.ready()
+        page.wait_for_selector(".tc-badge")
+        badge = cell(page, 1).locator(".tc-badge").bounding_box()
+        for part in ".jp-Cell-inputWrapper", ".jp-Cell-outputWrapper":
+            box = cell(page, 1).locator(part).bounding_box()
+            assert badge["y"] >= box["y"] + box["height"] - 1
+
+
+def test_where_the_time_of_a_cell_goes(lab):
+    """The causes stand below the cell without a click, and marks of other cells' functions stay."""
+    slow = "%%tcompile --time\nx = np.linspace(0, 1, 100_000)\nz = smooth(x)\nz = z * 2 + np.roll(z, 1)"
+    with lab([SETUP, "%%tcompile\ndef smooth(x):\n    y = np.sin(x) * 2\n    return np.sort(y) + 1", slow]) as page:
+        page.run()
+        report = cell(page, 2).locator(".tcompile-report").inner_text()
+        assert "return np.sort(y) + 1" in report and "sort" in report and "roll" in report
+        marked(page, 1, 2)
+        assert bars(page, 1) == ["captured", "captured"]
+        page.picture("labextension-time", "#main")
+
+
 def test_marks_follow_edits(page):
     edit(page, 1, "# a line\n\n" + FUNCTION)
     marked(page)
@@ -240,7 +288,7 @@ def test_the_speed_up_stands_in_the_badge(page):
     edit(page, 1, "%%tcompile --compare\nx = np.linspace(0, 1, 100_000)\n(np.sin(x) + np.cos(x) * 2).sum()")
     activate(page, 1)
     page.command("notebook:run-cell")
-    page.wait_for_function("() => /× the speed/.test(document.querySelector('.tc-badge')?.innerText)")
+    page.wait_for_function("() => /x (faster|slower)|same/.test(document.querySelector('.tc-badge')?.innerText)")
 
 
 def test_everything_by_keyboard_and_by_name(page):

@@ -18,7 +18,7 @@ for bad in ({}, {"type": "news", "events": 3}, {"type": "new"}, {"type": "answer
 lists = dict.fromkeys(("code", "settings", "recompiles"), [])
 view = {"name": "odd", "where": {}, "entries": [], "breaks": [{}], **lists}
 page.comm.send({
-    "type": "news", "protocol": 1, "schema": 99, "alive": [10 ** 6],
+    "type": "news", "protocol": panel.PROTOCOL, "schema": 99, "alive": [10 ** 6],
     "events": [{"kind": "novelty", "id": 10**9}, 7, {"kind": "recompile_started", "id": 10**9 + 1, "cell": "gone"}],
     "functions": [3, {"number": 10 ** 6, "view": view, "marks": [{"file": 3, "line": "x", "text": None}]}],
 })
@@ -26,7 +26,8 @@ page.comm.send({
 LARGE = """
 large = "x" * 50_000_000
 event = {"kind": "graph_broke", "id": 10 ** 9, "cell": "gone", "function": "f", "headline": large}
-page.comm.send({"type": "news", "protocol": 1, "schema": panel.SCHEMA_VERSION, "alive": [], "events": [event]})
+versions = {"protocol": panel.PROTOCOL, "schema": panel.SCHEMA_VERSION}
+page.comm.send({"type": "news", **versions, "alive": [], "events": [event]})
 page.listen()
 """
 LARGE_GRAPH = """

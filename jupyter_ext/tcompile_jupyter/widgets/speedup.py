@@ -18,6 +18,7 @@ import ipywidgets
 
 from tcompile.errors import InvalidArgument
 from tcompile.observe.context import current_cell
+from tcompile.observe.display.html import speed as speed_text
 from tcompile.observe.display.html import time as format_ms
 from tcompile.records import dataclass
 from tcompile_jupyter.chart import INK, Series, chart
@@ -146,9 +147,9 @@ class SpeedupPlot(Shown):
         pair = Pair.of(self.function, args, {}, **self._settings)
         before, drawn = self.points, 0.0
         for known in pair.measure(self._budget, self._tolerance):
-            if not known.difference.equal:
+            if known.difference.wrong:
                 where = "" if size is None else f" at size {size:,}"
-                self.status = f"results differ{where}: {known.difference.mismatch}"
+                self.status = f"results differ{where}: {known.difference.wrong}"
                 return
             self.points = (*before, SpeedupPoint(size, known))
             if self._over.is_set():
@@ -183,14 +184,14 @@ class SpeedupPlot(Shown):
         size = "" if last.size is None else f"{last.size:,} elements: " if self.status == "measuring" else ""
         if self.status != "measuring" and len(self.points) > 1:
             ups = [point.measured.speed_up for point in self.points]
-            figures = f"{min(ups):.2g}x to {max(ups):.2g}x as fast"
+            figures = f"{speed_text(min(ups))} to {speed_text(max(ups))}"
             worst = max(point.measured.uncertainty for point in self.points)
         else:
             known = last.measured
             figures = (f"plain {format_ms(known.eager.median)}, compiled {format_ms(known.compiled.median)}, "
-                    f"{known.speed_up:.2g}x as fast")  # fmt: skip
+                    f"{speed_text(known.speed_up, known.uncertainty)}")  # fmt: skip
             worst = known.uncertainty
-        may_alias_input = "not sure yet" if self.status == "measuring" else "medians unsure: the times vary"
+        may_alias_input = "not sure yet" if self.status == "measuring" else "the times vary too much to be sure"
         sure = f"medians within {worst:.0%} at {CONFIDENCE:.0%} confidence" if worst < 1 else may_alias_input
         stopped = " (stopped)" if self.status == "stopped" else ""
         return f"{size}{figures}, {sure}{stopped}"
@@ -203,7 +204,7 @@ class SpeedupPlot(Shown):
                 "" if point.size is None else f"{point.size:,}",
                 format_ms(point.measured.eager.median),
                 format_ms(point.measured.compiled.median),
-                f"{point.measured.speed_up:.2f}x",
+                speed_text(point.measured.speed_up, point.measured.uncertainty),
                 f"{point.measured.uncertainty:.0%}" if point.measured.uncertainty < 10 else "",
                 str(point.measured.repeats),
             )
@@ -264,7 +265,7 @@ class SpeedupPlot(Shown):
                  "y": [ms / 1e3 for ms in sample], "hovertemplate": "%{y:.3s}s"}
                 for name, colour, sample in self._calls()
             ]  # fmt: skip
-        ups = [f"{point.measured.speed_up:.2f}x" for point in self.points]
+        ups = [speed_text(point.measured.speed_up, point.measured.uncertainty) for point in self.points]
         return [
             {**_trace(name, colour, "lines+markers", 8), "x": [row[0] for row in rows],
              "y": [row[1] / 1e3 for row in rows], "customdata": ups, "hovertemplate": "%{y:.3s}s, %{customdata}",

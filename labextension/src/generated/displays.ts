@@ -9,6 +9,8 @@ export interface ComparisonRow {
   eager_ms: number;
   compiled_ms: number;
   speed_up: number | null;
+  speed: string;
+  tone: string;
   equal: boolean;
   difference: string;
   repeats: number;
@@ -152,6 +154,17 @@ export interface KernelView {
   assembly: string;
 }
 
+/** The time of one line in a call, in milliseconds. `why` says what takes it where that is no kernel. */
+export interface LineTime {
+  file: string;
+  line: number;
+  text: string;
+  fused: number;
+  library: number;
+  plain: number;
+  why: string;
+}
+
 /**
  * One value: its name, operation, type and shape (sizes as text: they may be symbols), and the call that makes
  * it.
@@ -171,14 +184,27 @@ export interface NodeView {
   inside: NodeView[];
 }
 
+/** Where the time of a call goes. All times are milliseconds. */
+export interface ProfileView {
+  function: string;
+  ms: number;
+  plain_ms: number;
+  compile_ms: number;
+  unknown_ms: number;
+  calls: number;
+  lines: LineTime[];
+}
+
 /** The report under a cell. `waiting` names the functions of the cell that were not called. */
 export interface ReportView {
   headline: string;
   stance: string;
   functions: FunctionReport[];
   waiting: string[];
+  plain_statements: GraphBreakView[];
   comparison: ComparisonView | null;
   statements: ComparisonView | null;
+  times: ProfileView | null;
   gradient: GradientView | null;
 }
 
@@ -282,6 +308,19 @@ export interface ShownExplain {
   derivatives: string[];
 }
 
+/** The JSON of the type `application/vnd.tcompile.profile+json`. */
+export interface ShownProfile {
+  kind: "profile";
+  version: 1;
+  function: string;
+  ms: number;
+  plain_ms: number;
+  compile_ms: number;
+  unknown_ms: number;
+  calls: number;
+  lines: LineTime[];
+}
+
 /** The JSON of the type `application/vnd.tcompile.comparison+json`. */
 export interface ShownComparison {
   kind: "comparison";
@@ -312,8 +351,10 @@ export interface ShownReport {
   stance: string;
   functions: FunctionReport[];
   waiting: string[];
+  plain_statements: GraphBreakView[];
   comparison: ComparisonView | null;
   statements: ComparisonView | null;
+  times: ProfileView | null;
   gradient: GradientView | null;
 }
 
@@ -325,6 +366,7 @@ export type Shown =
   | ShownGraphBreak
   | ShownGuardFailure
   | ShownExplain
+  | ShownProfile
   | ShownComparison
   | ShownGradient
   | ShownReport;

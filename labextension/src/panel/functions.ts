@@ -107,14 +107,18 @@ export class Functions implements Section {
     const { trans } = this.frame;
     const hits = view.entries.reduce((sum, entry) => sum + entry.hits, 0);
     const compiled = view.entries.filter((entry) => entry.state === "compiled" && entry.ops > 0);
+    const [own, breaks] = [view.name === CELL, view.breaks.length];
+    const interrupted = own
+      ? trans._n("%1 statement in plain Python", "%1 statements in plain Python", breaks)
+      : trans._n("%1 break", "%1 breaks", breaks);
     const figures = [
       compiled.length ? trans._n("%1 graph", "%1 graphs", compiled.length) : trans.__("plain Python"),
-      ...(view.breaks.length ? [trans._n("%1 break", "%1 breaks", view.breaks.length)] : []),
+      ...(breaks ? [interrupted] : []),
       ...(view.recompiles.length ? [trans._n("%1 recompile", "%1 recompiles", view.recompiles.length)] : []),
       trans._n("%1 hit", "%1 hits", hits),
     ];
-    const state = view.breaks.length ? "broken" : compiled.length ? "captured" : "plain";
-    const name = view.name === CELL ? trans.__("the cell's own statements") : short(view.name, 60);
+    const state = breaks && !own ? "broken" : compiled.length ? "captured" : "plain";
+    const name = own ? trans.__("the cell's statements from line %1", view.where.line) : short(view.name, 60);
     const settings = [trans.__("backend %1", view.backend), ...view.settings, trans.__("calls %1", view.calls)];
     return this.folded(
       `f${number}`,
@@ -122,7 +126,7 @@ export class Functions implements Section {
       () => [
         note(settings.join(" · ")),
         lineButton(this.frame, view.where),
-        ...view.breaks.map((broke) => this.broke(broke)),
+        ...view.breaks.map((broke) => this.broke(broke, own ? trans.__("plain Python") : trans.__("break"))),
         ...view.entries.map((entry) => this.entry(number, entry)),
         view.eager_calls
           ? note(trans._n("%1 call in plain Python", "%1 calls in plain Python", view.eager_calls))
@@ -131,14 +135,14 @@ export class Functions implements Section {
     );
   }
 
-  private broke(broke: GraphBreakView): HTMLElement {
+  private broke(broke: GraphBreakView, what: string): HTMLElement {
     const { frame } = this;
     const where = broke.stack[broke.stack.length - 1];
     const about = (): void => frame.about(broke.reason);
     return h(
       "div",
       { class: "tc-break" },
-      h("div", {}, h("b", {}, frame.trans.__("break")), ` ${broke.headline}`),
+      h("div", {}, h("b", {}, what), ` ${broke.headline}`),
       where ? lineButton(frame, where) : null,
       h("div", { class: "tc-dim" }, ...code(broke.explanation)),
       ...broke.hints.map((hint) => h("div", { class: "tc-hint" }, ...code(hint))),
