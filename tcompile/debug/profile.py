@@ -27,6 +27,7 @@ from typing import Any
 
 from tcompile import compiler, process
 from tcompile.config import config
+from tcompile.debug.causes import Measured, causes
 from tcompile.debug.copying import copied
 from tcompile.debug.step_timing import FUSED, LIBRARY, PLAIN, Laps, TimedGraph
 from tcompile.graph import Graph
@@ -137,9 +138,11 @@ def _profile(name: str, usual: Work, timed: Work, plain: Work) -> ProfileView:
         plain_ms = statistics.median(plain.times(SECONDS / 4)) * 1e3
     compile_ms = sum(event.ms for event in recorder.of(CompileFinished))
     lines, unknown = _lines(laps, sampler, ms, recorder.of(GraphBroke))
+    why = causes(Measured(laps, count, ms, plain_ms, unknown, lines, recorder))
     return ProfileView(
-        function=name, ms=ms, plain_ms=plain_ms, compile_ms=compile_ms, unknown_ms=unknown, calls=count, lines=lines
-    )
+        function=name, ms=ms, plain_ms=plain_ms, compile_ms=compile_ms, unknown_ms=unknown, calls=count, lines=lines,
+        causes=why,
+    )  # fmt: skip
 
 
 def _hidden() -> contextlib.AbstractContextManager[Any]:

@@ -23,6 +23,7 @@ from tcompile.backends.loop_runners import PartLoop, PythonLoop
 from tcompile.backends.schedule.costs import cost_of
 from tcompile.backends.timed import TimedLoop
 from tcompile.graph import Graph, Location, Node, TensorType, ops
+from tcompile.graph.dtypes import FLOAT64
 from tcompile.graph.ops.opaque import short_name
 from tcompile.graph.sizes import hint
 from tcompile.records import dataclass
@@ -34,20 +35,25 @@ _LAP = "__lap__"  # in the program; arrays have the user's names
 @dataclass(frozen=True)
 class Place:
     """What a step does: its kind, the name of a library's function, and the user's lines, each with its share of the
-    time.
+    time. ``traffic`` are the bytes that a kernel moves, ``work`` its operations as additions of so many ``elements``;
+    0 where they are not known.
     """
 
     kind: str
     name: str
     lines: tuple[tuple[Location, float], ...]
+    traffic: float = 0.0
+    work: float = 0.0
+    elements: int = 0
 
 
 @dataclass
 class Laps:
-    """Nanoseconds by place; those of number 0 were spent outside of graphs."""
+    """Nanoseconds and runs by place; those of number 0 were spent outside of graphs."""
 
     places: list[Place] = field(default_factory=lambda: [Place(PLAIN, "", ())])
     ns: list[int] = field(default_factory=lambda: [0])
+    runs: list[int] = field(default_factory=lambda: [0])
     last: int = 0
 
     def add(self, place: Place) -> int:
@@ -56,17 +62,20 @@ class Laps:
             return self.places.index(place)
         self.places.append(place)
         self.ns.append(0)
+        self.runs.append(0)
         return len(self.places) - 1
 
     def lap(self, number: int) -> None:
         """Gives the time since the last lap to a place."""
         now = perf_counter_ns()
         self.ns[number] += now - self.last
+        self.runs[number] += 1
         self.last = now
 
     def clear(self) -> None:
         """Forgets all times."""
         self.ns[:] = [0] * len(self.ns)
+        self.runs[:] = [0] * len(self.runs)
 
 
 class TimedGraph:
@@ -146,8 +155,8 @@ class _Steps:
 
     def __init__(self, compiled: CompiledGraph, laps: Laps) -> None:
         self._launches = deque(
-            (name, laps.add(_as_place(kernel.computed or kernel.nodes, FUSED, "")))
-            for name, kernel in compiled.launches()
+            (name, laps.add(_kernel_place(kernel.computed or kernel.nodes, traffic)))
+            for name, kernel, traffic in compiled.launches()
         )
         self._results = {
             name: laps.add(_step_place(node, is_native)) for name, (node, is_native) in compiled.steps().items()
@@ -162,6 +171,13 @@ class _Steps:
                 if isinstance(node.ctx, ast.Store) and node.id in self._results:
                     return self._results[node.id]
         return None
+
+
+def _kernel_place(nodes: Sequence[Node], traffic: float) -> Place:
+    """The place of a kernel that moves so many bytes."""
+    work = sum(_elements(node) * _operations(node) * _widest(node) / FLOAT64.itemsize for node in nodes)
+    elements = max(map(_elements, nodes), default=1)
+    return replace(_as_place(nodes, FUSED, ""), traffic=traffic, work=work, elements=elements)
 
 
 def _step_place(node: Node, is_native: bool) -> Place:
@@ -192,11 +208,27 @@ def _as_place(nodes: Sequence[Node], kind: str, name: str) -> Place:
 
 
 def _weight(node: Node) -> float:
-    types = [one.type for one in (node, *node.inputs) if isinstance(one.type, TensorType)]
-    elements = max((hint(type.size) for type in types), default=1)
+    return _elements(node) * (0.05 + 0.03 * _operations(node))
+
+
+def _operations(node: Node) -> float:
+    """The additions that an element of a node costs."""
     if node.op is ops.MATMUL:  # of which ``cost_of`` takes constant sizes alone
-        return max(1, elements) * (0.05 + 0.06 * hint(node.inputs[0].tensor.shape[-1]))
-    return max(1, elements) * (0.05 + 0.03 * cost_of(node))
+        return 2.0 * hint(node.inputs[0].tensor.shape[-1])
+    return cost_of(node)
+
+
+def _elements(node: Node) -> int:
+    return max(1, max((hint(type.size) for type in _arrays(node)), default=1))
+
+
+def _widest(node: Node) -> int:
+    """The largest item of a node and its operands, in bytes."""
+    return max((type.dtype.itemsize for type in _arrays(node)), default=FLOAT64.itemsize)
+
+
+def _arrays(node: Node) -> list[TensorType]:
+    return [one.type for one in (node, *node.inputs) if isinstance(one.type, TensorType)]
 
 
 def _with_laps(body: Sequence[ast.stmt], steps: _Steps) -> Iterator[ast.stmt]:

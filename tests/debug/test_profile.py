@@ -10,6 +10,7 @@ import pytest
 import tcompile
 from benchmarks.programs import PROGRAMS
 from tcompile import compiler
+from tcompile.debug import causes, machine_limits
 from tcompile.debug import profile as profiling
 from tcompile.errors import InvalidType
 from tcompile.observe.recorder import Recorder
@@ -215,3 +216,73 @@ def test_threads_wait_for_one_another():
         thread.join()
     assert sys.stdout is out and compiler.timer is None
     assert set(before) <= {cache.number for cache in caches()}
+
+
+def _kinds_of_causes(found):
+    return [cause.kind for cause in found.causes]
+
+
+def test_a_library_call_is_a_cause():
+    def f(x):
+        for _ in range(3):
+            x = np.sort(x) * 0.5
+        return x
+
+    found = tcompile.profile(f)(X)
+    cause = next(cause for cause in found.causes if cause.kind == "library")
+    assert cause.text == "`sort` runs in NumPy, 3 times"
+    assert "np.partition" in cause.cure and cause.code == "x = np.sort(x) * 0.5"
+    assert 0.3 * found.ms < cause.ms <= found.ms and cause.left_ms == 0
+    assert "why not faster?" in str(found) and "at most" in str(found)
+    assert "why not faster?" in found.html() and found.data()["causes"][0]["kind"]
+
+
+def test_a_line_in_plain_python_is_a_cause():
+    def f(x):
+        y = np.exp(x) * 2
+        print("\n".join(map(str, range(20_000))))
+        return y
+
+    cause = next(cause for cause in tcompile.profile(f)(X).causes if cause.kind == "plain")
+    assert cause.text.startswith("runs in plain Python: Input or output")
+    assert cause.cure and cause.code.startswith("print(")
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (lambda x: x * 2 + 1, "memory"),
+        (lambda x: np.sin(np.exp(np.sin(np.exp(np.sin(x))))), "processor"),
+        (lambda x: x[:10] + 1, "10 elements: starting it"),
+    ],
+)
+def test_kernels_stand_beside_the_machines_limits(line, words, monkeypatch):
+    monkeypatch.setattr(causes, "_LEAST", 0.01)
+    found = tcompile.profile(line)(np.linspace(0, 1, 2_000_000))
+    (cause,) = (cause for cause in found.causes if cause.kind == "kernel")
+    assert words in cause.text and 0 < cause.left_ms <= cause.ms
+
+
+def test_compiling_and_recompiles_are_paid_once():
+    def f(parts):
+        total = 0.0
+        for part in parts:
+            print(len(parts))
+            total += float((part * 2).sum())
+        return total
+
+    found = tcompile.profile(f)([X[:4], X[:4].reshape(2, 2), X[:4].reshape(1, 2, 2)])
+    once = [cause for cause in found.causes if cause.once]
+    assert {cause.kind for cause in once} == {"compile", "recompile"} and once == list(found.causes[-2:])
+    again = next(cause for cause in once if cause.kind == "recompile")
+    assert "part" in again.text and "once" in str(found)
+
+
+def test_small_arrays_are_slower_or_spent_on_calls():
+    kinds = _kinds_of_causes(tcompile.profile(lambda x: x + 1)(X[:4].copy()))
+    assert {"overhead", "slower"} & set(kinds)
+
+
+def test_the_machines_limits_are_of_the_right_size():
+    assert machine_limits.bytes_per_second(1e5) > 1e8
+    assert machine_limits.operations_per_second(1e6) > 1e8

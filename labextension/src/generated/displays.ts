@@ -3,6 +3,18 @@
 /** The version that these types speak of. */
 export const VERSION = 1;
 
+/** One reason why a call is not faster. */
+export interface Cause {
+  kind: string;
+  text: string;
+  cure: string;
+  ms: number;
+  left_ms: number;
+  file: string;
+  line: number;
+  code: string;
+}
+
 /** The same work in plain Python and compiled; times are medians of `repeats` runs of each, in milliseconds. */
 export interface ComparisonRow {
   name: string;
@@ -193,6 +205,7 @@ export interface ProfileView {
   unknown_ms: number;
   calls: number;
   lines: LineTime[];
+  causes: Cause[];
 }
 
 /** The report under a cell. `waiting` names the functions of the cell that were not called. */
@@ -319,6 +332,7 @@ export interface ShownProfile {
   unknown_ms: number;
   calls: number;
   lines: LineTime[];
+  causes: Cause[];
 }
 
 /** The JSON of the type `application/vnd.tcompile.comparison+json`. */

@@ -87,12 +87,16 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
         }
         return super().iterations | own | ({"machine code"} if self.host.scalar_loops else set())
 
-    def launches(self) -> list[tuple[str, CompiledKernel]]:
-        """The launches of the settled program, in order: the variable with the address, and the kernel."""
-        written = [code for code in self.host.codes.values() if code.functions]
+    def launches(self) -> list[tuple[str, CompiledKernel, float]]:
+        """The launches of the settled program, in order.
+
+        With each the variable with the address, the kernel, and the bytes that it moves.
+        """
+        written = [(step, code) for step, code in self.host.codes.items() if code.functions]
         return [
-            (self.host.functions[function.name], kernel)
-            for code, kernel in zip(written, self.kernels, strict=False)
+            (self.host.functions[function.name], kernel, step.kernel.traffic / len(code.functions))
+            for (step, code), kernel in zip(written, self.kernels, strict=False)
+            if step.kernel is not None
             for function in code.functions
         ]
 

@@ -11,6 +11,7 @@ The iteration space is a list of axes, outermost first: first the kept ones, the
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any, Literal, TypeAlias
@@ -169,6 +170,22 @@ class Kernel:
         for store in self.stores:
             found[store.access.buffer] = None
         return list(found)
+
+    @property
+    def traffic(self) -> int:
+        """The bytes that it reads and writes, by the sizes known when it was made: each element of a buffer once."""
+        read, written = (
+            [v.access for v in self.values if v.access is not None],
+            [store.access for store in self.stores],
+        )
+        return self._bytes(read) + self._bytes(written)
+
+    def _bytes(self, accesses: Iterable[Access]) -> int:
+        touched: dict[Buffer, int] = {}
+        for access in accesses:
+            points = math.prod(hint(self.axes[axis].size) for axis in access.axes)
+            touched[access.buffer] = max(points, touched.get(access.buffer, 0))
+        return sum(min(n, hint(one.type.size)) * one.type.dtype.itemsize for one, n in touched.items())
 
     def describe(self) -> str:
         """One line for people: the form, the space and the operations."""

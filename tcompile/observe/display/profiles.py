@@ -41,12 +41,36 @@ class LineTime:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Cause:
+    """One reason why a call is not faster.
+
+    ``kind`` is "library", "plain", "kernel", "overhead", "slower", "compile" or "recompile"; the last two are paid
+    once, not in each call. ``ms`` is the time that it takes, ``left_ms`` the least of it that a cure can leave. The
+    place is the user's line, where there is one.
+    """
+
+    kind: str = ""
+    text: str = ""
+    cure: str = ""
+    ms: float = 0.0
+    left_ms: float = 0.0
+    file: str = ""
+    line: int = 0
+    code: str = ""
+
+    @property
+    def once(self) -> bool:
+        """Whether later calls do not pay it."""
+        return self.kind in ("compile", "recompile")
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProfileView(View):
     """Where the time of a call goes. All times are milliseconds.
 
     ``ms`` is the median of a call, ``plain_ms`` that of one in plain Python, ``compile_ms`` what compiling took in the
     first one. ``unknown_ms`` is the part of ``ms`` that belongs to no line: guards, calls, copies. ``calls`` is the
-    number of calls that were timed.
+    number of calls that were timed. ``causes`` say why it is not faster, the one that takes most first.
     """
 
     kind: ClassVar[str] = "profile"
@@ -57,6 +81,7 @@ class ProfileView(View):
     unknown_ms: float = 0.0
     calls: int = 0
     lines: tuple[LineTime, ...] = ()
+    causes: tuple[Cause, ...] = ()
 
     def sums(self) -> dict[str, float]:
         """Returns the milliseconds of each kind, and of what belongs to no line."""
@@ -77,6 +102,9 @@ class ProfileView(View):
         ]
         legend = ((COLOURS[name], f"{name} {_share(ms, self.ms)}") for name, ms in self.sums().items())
         parts.append("".join(f'<span style="color:{colour}">■</span> {words} &ensp;' for colour, words in legend))
+        if self.causes:
+            why = [(self._about(one), *self._figures(one)) for one in self.causes]
+            parts.append(html.table(("why not faster?", "time", "share", "without it"), why))
         for file, lines in groupby(self.lines, key=lambda line: line.file):
             rows = [
                 (
@@ -88,6 +116,20 @@ class ProfileView(View):
             heads = ("", html.short(file_label(file), 60), "", "time", "share", "")
             parts.append(html.table(heads, rows, left=(1, 2, 5)))
         return "".join(parts)
+
+    def _about(self, cause: Cause) -> str:
+        """What a cause is; below it, its line and its cure."""
+        where = f"line {cause.line} {html.code(f'`{cause.code}`')}" if cause.line else ""
+        more = " · ".join(part for part in (where, html.code(cause.cure)) if part)
+        return f'<div>{html.code(cause.text)}</div><div class="tcd-dim">{more}</div>'
+
+    def _figures(self, cause: Cause) -> tuple[str, str, str]:
+        """The time of a cause, its share, and how much faster the call would be at most."""
+        if cause.once:
+            return html.time(cause.ms), "once", ""
+        left = self.ms - cause.ms + cause.left_ms
+        gain = html.speed(self.ms / left) if left > 0.01 * self.ms else ""
+        return html.time(cause.ms), _share(cause.ms, self.ms), "" if gain == "same" else gain
 
     def _bar(self, line: LineTime) -> str:
         widths = ((getattr(line, kind) / self.ms if self.ms else 0.0, COLOURS[kind]) for kind in KINDS)
@@ -101,6 +143,13 @@ class ProfileView(View):
         """Returns the same as text."""
         shares = ", ".join(f"{name} {_share(ms, self.ms)}" for name, ms in self.sums().items())
         parts = [f"{self.function}: {self.headline}", shares]
+        if self.causes:
+            parts.append("why not faster?")
+        for cause in self.causes:
+            time, share, gain = self._figures(cause)
+            where = f"line {cause.line}, `{html.cut(cause.code, 60)}`: " if cause.line else ""
+            parts.append(f"  {time}, {share}: {where}{cause.text}{f' (at most {gain} without it)' if gain else ''}")
+            parts += [f"      {cause.cure}"] if cause.cure else []
         for file, lines in groupby(self.lines, key=lambda line: line.file):
             rows = [
                 (
@@ -118,4 +167,4 @@ def _share(ms: float, all: float) -> str:
     return f"{ms / all:.0%}" if all else ""
 
 
-__all__ = ["KINDS", "LineTime", "ProfileView"]
+__all__ = ["KINDS", "Cause", "LineTime", "ProfileView"]
