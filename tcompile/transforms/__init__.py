@@ -22,7 +22,6 @@ from tcompile.transforms.dce import eliminate_dead_code
 from tcompile.transforms.decompose import decompose
 from tcompile.transforms.fold import fold
 from tcompile.transforms.rewrite import Pass, asks_sizes
-from tcompile.transforms.rolls import merge_rolls
 from tcompile.transforms.sinks import sink_views
 from tcompile.transforms.store_parts import store_parts
 
@@ -32,7 +31,6 @@ PIPELINE: tuple[tuple[str, Pass], ...] = (
     ("cse", eliminate_common_subexpressions),  # common subexpression elimination
     ("sinks", sink_views),  # in loops, views are sunk to their uses
     ("dce", eliminate_dead_code),  # dead code elimination
-    ("rolls", merge_rolls),  # rolls of one array become slices of one copy
     ("store_parts", store_parts),  # in loops, parts of joined arrays are stored in place
 )
 
@@ -70,7 +68,6 @@ __all__ = [
     "eliminate_common_subexpressions",
     "eliminate_dead_code",
     "fold",
-    "merge_rolls",
     "run",
     "sink_views",
 ]

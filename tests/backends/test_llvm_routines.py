@@ -71,10 +71,14 @@ def test_dot_of_rows_is_a_product_however_they_lie(dtype):
         "same": lambda a: np.broadcast_to(a[3, 3], (35,)), "new axis": lambda a: a[None, 2, None, :, None][0, 0, :, 0],
         "diagonal": lambda a: a.diagonal(), "flipped": lambda a: np.flip(a, 0)[:, 4],
     }  # fmt: skip
-    for one, other in itertools.product(rows.values(), repeat=2):
-        if (one(np.ones((35, 35))).shape) == other(np.ones((35, 35))).shape:
-            for f in (np.dot, np.inner):
-                same_bits(lambda a, f=f, one=one, other=other: f(one(a), other(a)), numbers((35, 35), dtype))
+    pairs = [
+        (one, other)
+        for one, other in itertools.product(rows.values(), repeat=2)
+        if (one(np.ones((35, 35))).shape) == other(np.ones((35, 35))).shape
+    ]
+    every = 1 if dtype == "float64" else 3  # which one to call does not depend on the dtype
+    for (one, other), f in zip(pairs[::every], itertools.cycle((np.dot, np.inner)), strict=False):
+        same_bits(lambda a, f=f, one=one, other=other: f(one(a), other(a)), numbers((35, 35), dtype))
     found = tcompile.explain(lambda a: np.dot(a[:, 1], a[::-1, 2]) + 1)(numbers((35, 35), "float64"))
     assert "numpy.dot" not in str(found).partition("Guards")[0]
 

@@ -36,6 +36,8 @@ def admits(node: Node, has_operation: Callable[[Op, DType], bool]) -> bool:
     """Whether kernels can compute this node. ``has_operation`` is asked about machine dtypes only."""
     if node.op is ops.GATHER:
         return _admits_gather(node)
+    if node.op is ops.ROLL:
+        return _can_gather(node.tensor.dtype)
     if node.op is ops.MATMUL:
         return products.is_small(node)
     if node.op.fusion in ALONG:
@@ -69,15 +71,18 @@ def _admits_along(node: Node) -> bool:
 
 
 def _admits_gather(node: Node) -> bool:
-    """Whether the elements have one cell, at indices that fit 64 signed bits and are checked even where another axis is
-    empty.
-    """
+    """Whether the indices fit 64 signed bits and are checked even where another axis is empty."""
     dtype = node.tensor.dtype
     x, axes = node.inputs[0].tensor, node.attrs["axes"]
     if may_be_empty([size for axis, size in enumerate(x.shape) if axis not in axes]):
         return False
     kinds = {index.tensor.dtype.name for index in node.inputs[1:]}
-    return dtype.name in COMPUTED and dtype not in PARTS and dtype != HALF and "uint64" not in kinds
+    return _can_gather(dtype) and "uint64" not in kinds
+
+
+def _can_gather(dtype: DType) -> bool:
+    """Whether kernels can load single elements of this dtype from anywhere."""
+    return dtype.name in COMPUTED and dtype != HALF
 
 
 def _admits_creation(node: Node) -> bool:

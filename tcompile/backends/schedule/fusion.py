@@ -21,6 +21,7 @@ from tcompile.backends.schedule.admission import ALONG, SHORT
 from tcompile.backends.schedule.costs import STORE_ABOVE, cost_of
 from tcompile.backends.schedule.kernel import Buffer, KernelValue
 from tcompile.backends.schedule.lower import (
+    ANYWHERE_IN,
     Group,
     NotAffine,
     computed_from,
@@ -129,7 +130,7 @@ class _Planner:
         kind = node.op.kind
         if (node.op is ops.ASSIGN or node.op in IN_PLACE) and supports(node):
             return _kind_of_assignment(node)
-        if node.op in (ops.GATHER, ops.MATMUL, ops.CALL) and supports(node):
+        if node.op in (ops.GATHER, ops.ROLL, ops.MATMUL, ops.CALL) and supports(node):
             return "map"
         if node.op.fusion in ALONG and supports(node):
             return "along"
@@ -171,7 +172,7 @@ class _Planner:
                 if node.op in IN_PLACE and self.graph.device == "cpu":  # no replay is possible once a part is written
                     for operand in self.signalling.intersection(node.inputs[1:]):
                         self._need_array(operand)
-            elif (node.op, self.kind[node]) in ((ops.GATHER, "map"), (ops.SORT, "along")):
+            elif (node.op, self.kind[node]) in (*((op, "map") for op in ANYWHERE_IN), (ops.SORT, "along")):
                 self._need_array(node.inputs[0])
         for node in self.alone & self.live:
             for operand in node.inputs[1:]:
@@ -343,7 +344,7 @@ class _Planner:
         if node.op is ops.CALL:
             return inverses.places(node, map)
         found = [(operand, operand_map(node, operand, map)) for operand in computed_from(node)]
-        return [(node.inputs[0], ANYWHERE), *found] if node.op is ops.GATHER else found
+        return [(node.inputs[0], ANYWHERE), *found] if node.op in ANYWHERE_IN else found
 
     def _join(self, node: Node) -> None:
         """Adds a materialised node or a reduction to a group."""

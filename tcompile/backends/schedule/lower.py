@@ -118,6 +118,10 @@ def replaces_part(node: Node) -> bool:
     return (node.op is ops.ASSIGN and bool(node.attrs["path"])) or node.op in IN_PLACE
 
 
+ANYWHERE_IN = ops.GATHER, ops.ROLL
+"""Operations whose first operand kernels read at computed places."""
+
+
 def keeps_elements(node: Node) -> bool:
     """Whether a node that replaces a part keeps other elements; the base ``empty`` has none to keep."""
     return node.inputs[0].op is not ops.EMPTY or node.op in IN_PLACE
@@ -135,7 +139,7 @@ def computed_type(node: Node) -> TensorType:
 
 def computed_from(node: Node) -> tuple[Node, ...]:
     """The nodes whose elements a kernel reads one by one for a node: not its target, nor the base of a gather."""
-    return node.inputs[1:] if node.op in (ops.ASSIGN, ops.GATHER, *IN_PLACE) else node.inputs
+    return node.inputs[1:] if node.op in (ops.ASSIGN, *ANYWHERE_IN, *IN_PLACE) else node.inputs
 
 
 def places_of(node: Node) -> tuple[Node, ...]:
@@ -310,6 +314,8 @@ class Lowering:
             return self.read(item, operand_map(node, item, map), dtype)
         if node.op is ops.GATHER:
             return self._gather(node, map)
+        if node.op is ops.ROLL:
+            return self._roll(node, map)
         if node.op in IN_PLACE:
             return self._scatter(node, map)
         if node.op is ops.MATMUL:
@@ -357,11 +363,28 @@ class Lowering:
         return inverses.element(node, values, is_at(inverses.index_of_row(node, map)), column, apply)
 
     def _gather(self, node: Node, map: Map) -> KernelValue:
-        base, axes = node.inputs[0], node.attrs["axes"]
-        self.used.add(base)
-        indices = self._places(node, map)
         rest = iter(map[max(index.tensor.ndim for index in places_of(node)) :])
-        place = tuple(ZERO if axis in axes else next(rest) for axis in range(base.tensor.ndim))
+        axes = node.attrs["axes"]
+        place = tuple(ZERO if axis in axes else next(rest) for axis in range(node.inputs[0].tensor.ndim))
+        return self._gathered(node, place, axes, self._places(node, map))
+
+    def _roll(self, node: Node, map: Map) -> KernelValue:
+        """A gather at counted places: those before the first element count from the end."""
+        axes = [axis for axis, shift in enumerate(node.attrs["shifts"]) if shift]
+        indices = []
+        for axis in axes:
+            shift, size = node.attrs["shifts"][axis], node.tensor.shape[axis]
+            ahead = shift % max(size, 1) if isinstance(size, int) else shift if shift > 0 else size + shift
+            index = map[axis].scaled(1, -ahead)
+            moves = frozenset(at for at, _ in index.terms)
+            indices.append(self._add(KernelValue(IOTA, (), INDEX, moves, node, {"index": index})))
+        place = tuple(ZERO if axis in axes else index for axis, index in enumerate(map))
+        return self._gathered(node, place, axes, indices)
+
+    def _gathered(self, node: Node, place: Map, axes: Sequence[int], indices: Sequence[KernelValue]) -> KernelValue:
+        """The element of a node's first operand at ``place``, and at ``indices`` along ``axes``."""
+        base = node.inputs[0]
+        self.used.add(base)
         access = access_of(self.buffer(base), place, len(self.group.shape))
         known = base.tensor.strides()
         strides: list[Distance] = [((1, axis),) if known is None else ((known[axis], None),) for axis in axes]

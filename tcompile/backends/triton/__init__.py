@@ -19,6 +19,7 @@ from tcompile.backends.schedule import Kernel, Schedule, scatters, schedule
 from tcompile.backends.schedule.admission import admits
 from tcompile.backends.schedule.complex_and_half import PARTS
 from tcompile.backends.schedule.kernel_ops import LOAD, NUMBER
+from tcompile.backends.schedule.lower import ANYWHERE_IN
 from tcompile.backends.schedule.plan import Step
 from tcompile.backends.triton import cubins, host, kernels, products, scans, tuning
 from tcompile.backends.triton.configs import RESIDENT, USUAL, TilingConfig
@@ -172,6 +173,8 @@ def supports(node: Node) -> bool:
     """Whether kernels can compute this pointwise, creation or reduction node, this scan, or this scatter."""
     if node.op in IN_PLACE:
         return _admits_scatter(node)
+    if node.op in ANYWHERE_IN and node.tensor.dtype in PARTS:
+        return False
     if node.op is ops.PROD and not _admits_product(node):
         return False
     return admits(node, _has_operation) and (node.op.fusion != "scan" or scans.admits(node))

@@ -30,16 +30,42 @@ from tcompile.frontends.numpy.values import (
     flag,
     sizes_equal,
 )
+from tcompile.graph.sizes import Size
+
+_FEW_PLACES = 16  # the usual shift of an array with unknown sizes
 
 
 @function("roll", opaque=True)
 def roll(b: Builder, a: Any, shift: Any, axis: Any = None) -> Traced:
-    """``np.roll`` of all elements in C order: a view of a rolled row, as NumPy gives. Along an axis it is one call."""
-    if axis is not None:
-        raise CannotCapture("unsupported-argument", "roll along an axis")
+    """``np.roll`` by literal numbers. Others, and those beyond a size that is not known, are left to NumPy."""
     x = array_object(b, a)
-    row = library_call(b, RULES[np.roll], [row_of(b, x), shift], {"axis": 0})
-    return Traced(b.op("reshape", row.node, shape=x.type.shape))
+    if axis is None:
+        row = row_of(b, x)
+        if type(shift) is int and _can_roll(row.type.shape[0], shift):
+            rolled = b.op("roll", row.node, shifts=(shift,))
+        else:
+            rolled = library_call(b, RULES[np.roll], [row, shift], {"axis": 0}).node
+        return Traced(b.op("reshape", rolled, shape=x.type.shape))
+    several = next((part for part in (shift, axis) if isinstance(part, tuple)), (0,))
+    places, axes = (part if isinstance(part, tuple) else (part,) * len(several) for part in (shift, axis))
+    if len(places) != len(axes) or not all(type(one) is int for one in (*places, *axes)):
+        raise CannotCapture("unsupported-argument", "roll by numbers that are not literal")
+    shifts = [0] * x.type.ndim
+    for place, at in zip(places, axes, strict=True):
+        shifts[axis_in(at, x.type.ndim)] += place
+    if not all(map(_can_roll, x.type.shape, shifts)):
+        raise CannotCapture("unsupported-argument", "roll by more places than the axis may have")
+    return Traced(b.op("roll", x.node, shifts=tuple(shifts)))
+
+
+def _can_roll(size: Size, shift: int) -> bool:
+    """Whether an axis is no shorter than a shift; a usual shift is guarded for."""
+    if isinstance(size, int) or not shift:
+        return True
+    if not size.counters() and abs(shift) <= _FEW_PLACES:
+        return bool(size >= max(abs(shift), 2))
+    least = size.bounds()[0]
+    return least is not None and least >= abs(shift)
 
 
 @function("linalg.norm")

@@ -55,9 +55,9 @@ from tcompile.graph.ops.opaque import (
     CUMULATIVE_PROD,
     CUMULATIVE_SUM,
     MATMUL,
+    ROLL,
     SORT,
     TENSOR_CALL,
-    WRAP,
 )  # fmt: skip
 from tcompile.graph.ops.pointwise import (
     ABS,
@@ -300,6 +300,7 @@ __all__ = [
     "RECIPROCAL",
     "REMAINDER",
     "RESHAPE",
+    "ROLL",
     "ROUND",
     "SCALAR_ABS",
     "SCALAR_ADD",
@@ -331,7 +332,6 @@ __all__ = [
     "WHERE",
     "WHILE_LOOP",
     "WINDOWS",
-    "WRAP",
     "Aliasing",
     "Op",
     "OtherPath",

@@ -136,26 +136,11 @@ def _indices_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> 
     return TensorType(INT64, only("argsort", types).shape)
 
 
-def _wrap_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
-    type = only("wrap", types)
-    if len(attrs["widths"]) != type.ndim:
-        raise GraphError(f"wrap: {len(attrs['widths'])} pairs of widths for {type}")
-    sizes = zip(type.shape, attrs["widths"], strict=True)
-    return TensorType(type.dtype, tuple(n + before + after for n, (before, after) in sizes))
-
-
-@OverNamespace
-def _wrap(xp: Any, x: Any, widths: tuple[tuple[int, int], ...]) -> Any:
-    shape = [n + before + after for n, (before, after) in zip(x.shape, widths, strict=True)]
-    out = xp.empty(shape, x.dtype)
-    out[tuple(slice(before, before + n) for n, (before, _) in zip(x.shape, widths, strict=True))] = x
-    for axis, (n, (before, after)) in enumerate(zip(x.shape, widths, strict=True)):
-        lead = (slice(None),) * axis  # edges of later axes are written with these, corners included
-        if before:
-            out[(*lead, slice(0, before))] = out[(*lead, slice(n, n + before))]
-        if after:
-            out[(*lead, slice(before + n, None))] = out[(*lead, slice(before, before + after))]
-    return out
+def _roll_rule(types: Sequence[TensorType | None], attrs: dict[str, Any]) -> TensorType:
+    type = only("roll", types)
+    if len(attrs["shifts"]) != type.ndim:
+        raise GraphError(f"roll: {len(attrs['shifts'])} shifts for {type}")
+    return _keep_rule(types, attrs)
 
 
 def fill(template: Any, operands: Sequence[Any]) -> Any:
@@ -223,8 +208,8 @@ SORT = _copied("sort", _keep_rule, lambda x, axis: np.sort(x, axis=axis), fusion
 ARGSORT = _copied("argsort", _indices_rule, lambda x, axis: np.argsort(x, axis=axis))
 CUMULATIVE_SUM = _scan("cumulative_sum", np.cumsum)
 CUMULATIVE_PROD = _scan("cumulative_prod", np.cumprod)
-WRAP = define(Op("wrap", "opaque", 1, _wrap_rule, _wrap, "a C-ordered copy, each axis continued by its other end",
-                 memory=Aliasing.COPY))  # fmt: skip
+ROLL = _copied("roll", _roll_rule, lambda x, shifts: np.roll(x, shifts, axis=tuple(range(len(shifts)))),
+               "elements moved along each axis, around its ends", exact=EVERYWHERE, cost=2)  # fmt: skip
 # Targets of calls that compute on threads of their own. These spin for a while afterwards, so that threads of kernels
 # would have to wait for a processor.
 THREADED: set[str] = set()

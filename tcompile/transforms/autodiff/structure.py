@@ -23,7 +23,7 @@ constant(ops.EMPTY, ops.FULL, ops.ARANGE, ops.EYE, ops.LINSPACE, ops.ARGSORT)
 complex_too(
     ops.RESHAPE, ops.RAVEL, ops.EXPAND_DIMS, ops.SQUEEZE, ops.REAL, ops.IMAG, ops.PERMUTE_DIMS, ops.BROADCAST_TO,
     ops.FLIP, ops.INDEX, ops.DIAGONAL, ops.WINDOWS, ops.COPY, ops.COPY_C, ops.ASSIGN, ops.GATHER, ops.SCATTER,
-    ops.COMBINE, ops.CONCAT, ops.WRAP,
+    ops.COMBINE, ops.CONCAT, ops.ROLL,
 )  # fmt: skip
 
 
@@ -204,27 +204,9 @@ def _concat(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
     return pulls
 
 
-@derivative(ops.WRAP)
-def _wrap(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
-    def pull() -> Node:
-        made = g
-        for axis in reversed(range(made.tensor.ndim)):
-            before, after = node.attrs["widths"][axis]
-            size = _shape(node)[axis]
-            lead = (slice(None),) * axis
-            core = e(ops.INDEX, made, key=(*lead, slice(before, before + size)))
-            for edge, place in (
-                (slice(0, before), slice(size - before, size)), (slice(before + size, None), slice(0, after)),
-            ):  # fmt: skip
-                if (before if edge.start == 0 else after) == 0:
-                    continue
-                key = (*lead, place)
-                more = e.add(e(ops.INDEX, core, key=key), e(ops.INDEX, made, key=(*lead, edge)))
-                core = e(ops.ASSIGN, core, more, path=(step_of(ops.INDEX, {"key": key}),))
-            made = core
-        return made
-
-    return [pull]
+@derivative(ops.ROLL)
+def _roll(e: Emit, node: Node, g: Node) -> Sequence[Pull | None]:
+    return [lambda: e(ops.ROLL, g, shifts=tuple(-shift for shift in node.attrs["shifts"]))]
 
 
 def _along(e: Emit, x: Node, order: Node, axis: int) -> Node:

@@ -128,9 +128,9 @@ def _concat(b: Batched) -> Node:
     return b.e(ops.CONCAT, *(b.whole(i) for i in range(len(b.operands))), axis=b.node.attrs["axis"] + 1)
 
 
-@batching(ops.WRAP)
-def _wrap(b: Batched) -> Node:
-    return b.e(ops.WRAP, b.given(0), widths=((0, 0), *b.node.attrs["widths"]))
+@batching(ops.ROLL)
+def _roll(b: Batched) -> Node:
+    return b.e(ops.ROLL, b.given(0), shifts=(0, *b.node.attrs["shifts"]))
 
 
 # -- products ----------------------------------------------------------------------------------------------------------

@@ -142,6 +142,16 @@ class Elements:
             distances = w.get(f"add <{n * count} x i64> {self._each_cell('i64', distances, dtype)}, <{inside}>")
         return w.get(f"getelementptr i8, ptr {start}, <{n * count} x i64> {distances}")
 
+    def _cell_pointers(self, dtype: DType, pointers: str) -> str:
+        """The address of every cell of the elements at ``pointers``."""
+        if cells(dtype) == 1:
+            return pointers
+        n, count = self.v.lanes * cells(dtype), cells(dtype)
+        inside = ", ".join(f"i64 {i % count * dtype.itemsize // count}" for i in range(n))
+        return self.w.get(
+            f"getelementptr i8, <{n} x ptr> {self._each_cell('ptr', pointers, dtype)}, <{n} x i64> <{inside}>"
+        )
+
     def _cells_of(self, value: KernelValue, operands: Sequence[str]) -> str:
         """A part of a complex value, or the complex value of two parts."""
         n = self.v.lanes
@@ -336,15 +346,50 @@ class Elements:
             # One place for the whole vector, whose elements lie side by side from there on.
             distance = w.get(f"extractelement {wide} {distances}, i64 0")
             row = self._at(w.get(f"getelementptr i8, ptr {start}, i64 {distance}"), place.index, value.dtype)
-            inside = v.mask("and", valid, self.inside(place))
-            name = f"@llvm.masked.load.{suffix(n, memory_type(value.dtype))}.p0"
-            w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n} x i1>, {type})")
-            found = w.get(f"call {type} {name}(ptr {row}, i32 1, <{n} x i1> {inside}, {type} zeroinitializer)")
-            first = v.shuffle(memory_type(value.dtype), found, [0] * n)
-            found = w.get(f"select <{n} x i1> {inside}, {type} {found}, {type} {first}")
+            cell, count = memory_type(value.dtype), cells(value.dtype)
+            inside = self._each_cell("i1", v.mask("and", valid, self.inside(place)), value.dtype)
+            name = f"@llvm.masked.load.{suffix(n * count, cell)}.p0"
+            w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n * count} x i1>, {type})")
+            found = w.get(f"call {type} {name}(ptr {row}, i32 1, <{n * count} x i1> {inside}, {type} zeroinitializer)")
+            first = v.shuffle(cell, found, [i % count for i in range(n * count)], count=n * count)
+            found = w.get(f"select <{n * count} x i1> {inside}, {type} {found}, {type} {first}")
             return self.truth(value.dtype, found)
-        pointers = self.moved(place, access, distances, lanes)
-        return self.truth(value.dtype, self.masked_gather(value.dtype, pointers, valid, "zeroinitializer"))
+        apart = self._cell_pointers(value.dtype, self.moved(place, access, distances, lanes))
+        in_range, valid = valid, self._each_cell("i1", valid, value.dtype)
+        if not self._runs_along(value, place):
+            return self.truth(value.dtype, self.masked_gather(value.dtype, apart, valid, "zeroinitializer"))
+        # Counted indices: nearly all vectors lie side by side in memory.
+        first, last = (w.get(f"extractelement {wide} {distances}, i64 {at}") for at in (0, n - 1))
+        ends = [w.get(f"extractelement <{n} x i1> {in_range}, i64 {at}") for at in (0, n - 1)]
+        full = w.get(f"icmp eq i64 {w.get(f'sub i64 {last}, {first}')}, {(n - 1) * value.dtype.itemsize}")
+        near = w.get(f"and i1 {full}, {w.get(f'and i1 {ends[0]}, {ends[1]}')}")
+        straight, split, on = w.label("near"), w.label("apart"), w.label("on")
+        w.branch(near, straight, split)
+        w.place(straight)
+        one = w.get(f"load {type}, ptr {w.get(f'getelementptr i8, ptr {start}, i64 {first}')}, align 1")
+        w.jump(on)
+        w.place(split)
+        other = self.masked_gather(value.dtype, apart, valid, "zeroinitializer")
+        origin = w.block
+        w.jump(on)
+        w.place(on)
+        return self.truth(value.dtype, w.select_phi(type, [(one, straight), (other, origin)]))
+
+    def _runs_along(self, value: KernelValue, place: VectorPosition) -> bool:
+        """Whether a gather's places are counted up along the vector, by one element each."""
+        access = value.access
+        assert access is not None
+        if place.axis is None or access.steps[place.axis]:
+            return False
+        varying = [
+            (index, stride)
+            for index, stride in zip(value.values, value.attrs["strides"], strict=True)
+            if place.axis in index.axes
+        ]
+        if len(varying) != 1:
+            return False
+        ((index, stride),) = varying
+        return index.op is IOTA and static_elements(stride) == 1 and (place.axis, 1) in index.attrs["index"].terms
 
     def moved(self, place: VectorPosition, access: Access, distances: str, lanes: str | None = None) -> str:
         """The address of the element in each lane of a vector, displaced by so many bytes."""
