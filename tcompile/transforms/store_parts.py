@@ -39,16 +39,27 @@ def store_parts(graph: Graph) -> Graph:
             made = _build(draft, node, [draft.input("x", operand.tensor) for operand in given])
         except (GraphError, UnprovableSizeError):
             return None
-        return _build(result, node, given) if same_type(made.type, node.type) else None
+        if not same_type(made.type, node.type):
+            return None
+        if node.op is not ops.ROLL:
+            return _build(result, node, given)
+        (part,) = given
+        if part not in copies:  # several rolls read one copy
+            copies[part] = _copied(result, node, part)
+        return apply(result, node.op, copies[part], location=node.location, **node.attrs)
 
+    copies: dict[Node, Node] = {}
     return rewrite(graph, rule, store_parts, has_parts)
 
 
 def _build(graph: Graph, node: Node, operands: Sequence[Node]) -> Node:
     if node.op is ops.CONCAT:
         return _joined(graph, node, operands, node.attrs["axis"])
-    copy = apply(graph, "assign", _empty(graph, node, node.tensor.shape), operands[0], path=())
-    return copy if node.op is ops.COPY_C else apply(graph, node.op, copy, location=node.location, **node.attrs)
+    return _copied(graph, node, operands[0])
+
+
+def _copied(graph: Graph, node: Node, x: Node) -> Node:
+    return apply(graph, "assign", _empty(graph, node, node.tensor.shape), x, path=())
 
 
 def _rolls_part(node: Node) -> bool:

@@ -85,7 +85,7 @@ class KernelValue:
     ``op`` is a pointwise row of the op table (of ``finite``, the operand is left to NumPy where it is infinite or a
     NaN), or one of ``kernel_ops``: ``load`` (from ``access``), ``gather`` (from ``access`` displaced by the operands,
     each an index along an axis of the buffer: ``attrs["strides"]`` are the distances, ``attrs["sizes"]`` how many there
-    are), ``scatter`` (its first operand, which is only stored, at a place displaced by the others likewise;
+    are; with ``attrs["rolled"]`` the indices are counted, and in range), ``scatter`` (its first operand, which is only stored, at a place displaced by the others likewise;
     ``attrs["how"]`` names the universal function that combines it with what is there, None where it replaces that),
     ``size`` (a symbolic int, ``attrs["size"]``), ``number`` (a run-time Python float input, ``access`` unused,
     ``attrs["buffer"]``), ``iota`` (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce``

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 
@@ -379,16 +380,18 @@ class Lowering:
             moves = frozenset(at for at, _ in index.terms)
             indices.append(self._add(KernelValue(IOTA, (), INDEX, moves, node, {"index": index})))
         place = tuple(ZERO if axis in axes else index for axis, index in enumerate(map))
-        return self._gathered(node, place, axes, indices)
+        return self._gathered(node, place, axes, indices, rolled=True)
 
-    def _gathered(self, node: Node, place: Map, axes: Sequence[int], indices: Sequence[KernelValue]) -> KernelValue:
+    def _gathered(
+        self, node: Node, place: Map, axes: Sequence[int], indices: Sequence[KernelValue], **attrs: Any
+    ) -> KernelValue:
         """The element of a node's first operand at ``place``, and at ``indices`` along ``axes``."""
         base = node.inputs[0]
         self.used.add(base)
         access = access_of(self.buffer(base), place, len(self.group.shape))
         known = base.tensor.strides()
         strides: list[Distance] = [((1, axis),) if known is None else ((known[axis], None),) for axis in axes]
-        attrs = {"strides": strides, "sizes": [base.tensor.shape[axis] for axis in axes]}
+        attrs |= {"strides": strides, "sizes": [base.tensor.shape[axis] for axis in axes]}
         moves = access.axes.union(*(index.axes for index in indices))
         return self._add(KernelValue(GATHER, tuple(indices), node.tensor.dtype, moves, node, attrs, access))
 

@@ -332,64 +332,107 @@ class Elements:
         return w.get(f"call {type} {name}(<{n} x ptr> {pointers}, i32 1, <{n} x i1> {lanes}, {type} {other})")
 
     def _gathered(
-        self, value: KernelValue, place: VectorPosition, registers: dict[KernelValue, str], lanes: str
+        self, value: KernelValue, place: VectorPosition, registers: Mapping[KernelValue, str], lanes: str
     ) -> str:
         """Gathers elements at computed indices. Indices out of range are reported, and not read."""
         w, v, access = self.w, self.v, value.access
         assert access is not None
-        n, wide = v.lanes, f"<{v.lanes} x i64>"
+        if value.attrs.get("rolled") and self._lies_side_by_side(value, place):
+            return self._rolled(value, place)
+        wide = f"<{v.lanes} x i64>"
         distances, valid = self.places(value, value.values, access, registers)
         v.report(v.negate(valid), ONLY_NUMPY)
-        start, type = place.address(access), self.memory(value.dtype)
+        start = place.address(access)
         along = () if place.axis is None else access.steps[place.axis]
         if along and not any(place.axis in index.axes for index in value.values) and static_elements(along) == 1:
             # One place for the whole vector, whose elements lie side by side from there on.
             distance = w.get(f"extractelement {wide} {distances}, i64 0")
             row = self._at(w.get(f"getelementptr i8, ptr {start}, i64 {distance}"), place.index, value.dtype)
-            cell, count = memory_type(value.dtype), cells(value.dtype)
-            inside = self._each_cell("i1", v.mask("and", valid, self.inside(place)), value.dtype)
-            name = f"@llvm.masked.load.{suffix(n * count, cell)}.p0"
-            w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n * count} x i1>, {type})")
-            found = w.get(f"call {type} {name}(ptr {row}, i32 1, <{n * count} x i1> {inside}, {type} zeroinitializer)")
-            first = v.shuffle(cell, found, [i % count for i in range(n * count)], count=n * count)
-            found = w.get(f"select <{n * count} x i1> {inside}, {type} {found}, {type} {first}")
-            return self.truth(value.dtype, found)
-        apart = self._cell_pointers(value.dtype, self.moved(place, access, distances, lanes))
-        in_range, valid = valid, self._each_cell("i1", valid, value.dtype)
-        if not self._runs_along(value, place):
-            return self.truth(value.dtype, self.masked_gather(value.dtype, apart, valid, "zeroinitializer"))
-        # Counted indices: nearly all vectors lie side by side in memory.
-        first, last = (w.get(f"extractelement {wide} {distances}, i64 {at}") for at in (0, n - 1))
-        ends = [w.get(f"extractelement <{n} x i1> {in_range}, i64 {at}") for at in (0, n - 1)]
-        full = w.get(f"icmp eq i64 {w.get(f'sub i64 {last}, {first}')}, {(n - 1) * value.dtype.itemsize}")
-        near = w.get(f"and i1 {full}, {w.get(f'and i1 {ends[0]}, {ends[1]}')}")
+            inside = v.mask("and", valid, self.inside(place))
+            found = self._load_some(value.dtype, row, inside, "zeroinitializer")
+            return self.truth(value.dtype, self._first_elsewhere(value.dtype, found, inside))
+        pointers = self._cell_pointers(value.dtype, self.moved(place, access, distances, lanes))
+        inside = self._each_cell("i1", valid, value.dtype)
+        return self.truth(value.dtype, self.masked_gather(value.dtype, pointers, inside, "zeroinitializer"))
+
+    def _load_some(self, dtype: DType, address: str, mask: str, other: str) -> str:
+        """Loads the masked elements from an address on, and takes ``other`` in the rest."""
+        type, n = self.memory(dtype), self.v.lanes * cells(dtype)
+        name = f"@llvm.masked.load.{suffix(n, memory_type(dtype))}.p0"
+        self.w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n} x i1>, {type})")
+        inside = self._each_cell("i1", mask, dtype)
+        return self.w.get(f"call {type} {name}(ptr {address}, i32 1, <{n} x i1> {inside}, {type} {other})")
+
+    def _first_elsewhere(self, dtype: DType, register: str, mask: str) -> str:
+        """The masked elements of a vector in its form in memory, and the first one in the other lanes."""
+        count, n = cells(dtype), self.v.lanes * cells(dtype)
+        first = self.v.shuffle(memory_type(dtype), register, [i % count for i in range(n)], count=n)
+        inside, type = self._each_cell("i1", mask, dtype), self.memory(dtype)
+        return self.w.get(f"select <{n} x i1> {inside}, {type} {register}, {type} {first}")
+
+    def _lies_side_by_side(self, value: KernelValue, place: VectorPosition) -> bool:
+        """Whether vectors of a rolled array lie side by side in memory, but for the one around its end."""
+        access = value.access
+        assert access is not None
+        if place.axis is None:
+            return False
+        pairs = zip(value.values, value.attrs["strides"], strict=True)
+        varying = [(index, stride) for index, stride in pairs if place.axis in index.axes]
+        if not varying:
+            return static_elements(access.steps[place.axis]) == 1
+        if len(varying) > 1 or access.steps[place.axis]:
+            return False
+        ((index, stride),) = varying
+        return static_elements(stride) == 1 and (place.axis, 1) in index.attrs["index"].terms
+
+    def _rolled(self, value: KernelValue, place: VectorPosition) -> str:
+        """Loads a vector of a rolled array: in one piece, or in two masked ones around its end.
+
+        An index counts from the end where it is negative. Along an axis, a vector has no more elements than the array.
+        """
+        w, n, access, dtype = self.w, self.v.lanes, value.access, value.dtype
+        assert access is not None and place.axis is not None
+        address, cut, back = place.address(access), str(n), ""
+        if access.steps[place.axis]:
+            address = self._at(address, place.index, dtype)
+        for index, stride, size in zip(value.values, value.attrs["strides"], value.attrs["sizes"], strict=True):
+            given, length = self._counted(index, place)[0], self.parameters.size(w, size)
+            negative = w.get(f"icmp slt i64 {given}, 0")
+            at = w.get(f"add i64 {given}, {w.get(f'select i1 {negative}, i64 {length}, i64 0')}")
+            unit = self.parameters.bytes(w, stride, access.buffer)
+            address = w.get(f"getelementptr i8, ptr {address}, i64 {w.get(f'mul i64 {at}, {unit}')}")
+            if place.axis in index.axes:
+                before = w.get(f"sub i64 0, {given}")
+                crosses = w.get(f"and i1 {negative}, {w.get(f'icmp slt i64 {before}, {n}')}")
+                cut = w.get(f"select i1 {crosses}, i64 {before}, i64 {n}")
+                back = w.get(f"mul i64 {w.get(f'sub i64 0, {length}')}, {unit}")
+        near = w.get(f"icmp eq i64 {cut}, {n}")
+        if not place.whole:
+            near = w.get(f"and i1 {near}, {w.get(f'icmp sge i64 {place.rest}, {n}')}")
         straight, split, on = w.label("near"), w.label("apart"), w.label("on")
         w.branch(near, straight, split)
         w.place(straight)
-        one = w.get(f"load {type}, ptr {w.get(f'getelementptr i8, ptr {start}, i64 {first}')}, align 1")
+        one = w.get(f"load {self.memory(dtype)}, ptr {address}, align 1")
         w.jump(on)
         w.place(split)
-        other = self.masked_gather(value.dtype, apart, valid, "zeroinitializer")
+        inside = self.inside(place)
+        other = self._load_some(dtype, address, self.v.mask("and", inside, self._lanes_before(cut)), "zeroinitializer")
+        if back:
+            behind = self.v.mask("and", inside, self.v.negate(self._lanes_before(cut)))
+            other = self._load_some(dtype, w.get(f"getelementptr i8, ptr {address}, i64 {back}"), behind, other)
+        other = self._first_elsewhere(dtype, other, inside)
         origin = w.block
         w.jump(on)
         w.place(on)
-        return self.truth(value.dtype, w.select_phi(type, [(one, straight), (other, origin)]))
+        return self.truth(dtype, w.select_phi(self.memory(dtype), [(one, straight), (other, origin)]))
 
-    def _runs_along(self, value: KernelValue, place: VectorPosition) -> bool:
-        """Whether a gather's places are counted up along the vector, by one element each."""
-        access = value.access
-        assert access is not None
-        if place.axis is None or access.steps[place.axis]:
-            return False
-        varying = [
-            (index, stride)
-            for index, stride in zip(value.values, value.attrs["strides"], strict=True)
-            if place.axis in index.axes
-        ]
-        if len(varying) != 1:
-            return False
-        ((index, stride),) = varying
-        return index.op is IOTA and static_elements(stride) == 1 and (place.axis, 1) in index.attrs["index"].terms
+    def _lanes_before(self, count: str) -> str:
+        """The mask of the first ``count`` lanes, of which there are no more than 127."""
+        offsets, n = "<" + ", ".join(f"i8 {i}" for i in range(self.v.lanes)) + ">", self.v.lanes
+        least = self.w.get(f"call i64 @llvm.smin.i64(i64 {count}, i64 {n})")
+        self.w.module.declare("@llvm.smin.i64", "declare i64 @llvm.smin.i64(i64, i64)")
+        narrow = self.w.get(f"trunc i64 {least} to i8")
+        return self.w.get(f"icmp slt <{n} x i8> {offsets}, {self.v.spread('i8', narrow)}")
 
     def moved(self, place: VectorPosition, access: Access, distances: str, lanes: str | None = None) -> str:
         """The address of the element in each lane of a vector, displaced by so many bytes."""
@@ -422,10 +465,7 @@ class Elements:
 
     def inside(self, place: VectorPosition) -> str:
         """The mask of lanes inside the row."""
-        if place.whole:
-            return splat(self.v.lanes, "i1", "true")
-        offsets = "<" + ", ".join(f"i64 {i}" for i in range(self.v.lanes)) + ">"
-        return self.w.get(f"icmp slt <{self.v.lanes} x i64> {offsets}, {self.v.spread('i64', place.rest)}")
+        return splat(self.v.lanes, "i1", "true") if place.whole else self._lanes_before(place.rest)
 
     def _spread_size(self, size: str) -> str:
         return splat(self.v.lanes, "i64", size) if not size.startswith("%") else self.v.spread("i64", size)
@@ -465,7 +505,17 @@ class Elements:
         return pointwise.emit(v, value.op, operand, value.dtype, operands)
 
     def _iota(self, value: KernelValue, place: VectorPosition, lanes: str) -> str:
-        w, v, p = self.w, self.v, self.parameters
+        v, w = self.v, self.w
+        base, along = self._counted(value, place)
+        result = v.spread("i64", base)
+        if along is not None:
+            steps = w.get(f"mul <{v.lanes} x i64> {lanes}, {self._spread_size(along)}")
+            result = v.op("add", INT64, result, steps)
+        return pointwise.cast(v, INT64, value.dtype, result)
+
+    def _counted(self, value: KernelValue, place: VectorPosition) -> tuple[str, str | None]:
+        """The first lane's element of an iota, and the step from lane to lane."""
+        w, p = self.w, self.parameters
         index: Affine = value.attrs["index"]
         base, along = p.size(w, index.offset), None
         for axis, multiple in index.terms:
@@ -474,11 +524,7 @@ class Elements:
             base = w.get(f"add i64 {base}, {term}")
             if axis == place.axis:
                 along = p.size(w, multiple)
-        result = v.spread("i64", base)
-        if along is not None:
-            steps = w.get(f"mul <{v.lanes} x i64> {lanes}, {self._spread_size(along)}")
-            result = v.op("add", INT64, result, steps)
-        return pointwise.cast(v, INT64, value.dtype, result)
+        return base, along
 
     # -- stores ---------------------------------------------------------------------------------------------------
     def _store(

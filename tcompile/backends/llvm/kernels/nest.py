@@ -75,10 +75,13 @@ def lanes_of(kernel: Kernel) -> int:
     """
     if _from_column_to_column(kernel):
         return 1
-    dtypes = {v.dtype for v in kernel.values}
-    dtypes |= {v.attrs["operand_dtype"] for v in kernel.values if "operand_dtype" in v.attrs}
+    counted = {index for v in kernel.values if v.attrs.get("rolled") for index in v.values}  # not in lanes
+    values = [v for v in kernel.values if v not in counted]
+    dtypes = {v.dtype for v in values}
+    dtypes |= {v.attrs["operand_dtype"] for v in values if "operand_dtype" in v.attrs}
     largest = max(d.itemsize // cells(d) for d in dtypes)
-    if largest == 1 and all(v.op not in _WIDE for v in kernel.values) and native.machine().masks_bytes:
+    is_wide = any(v.op in _WIDE and not v.attrs.get("rolled") for v in values)
+    if largest == 1 and not is_wide and native.machine().masks_bytes:
         return 64
     return 8 if largest == 8 else 16
 
