@@ -25,8 +25,9 @@ def follow_cells(shell: InteractiveShell) -> Callable[[], None]:
     ids: OrderedDict[str, str] = OrderedDict()
     running: list[tuple[Any, int, str | None]] = []  # nested cells: the id, the count seen, the enclosing cell
     loading = shell.displayhook.exec_result
-    # By how much IPython's count is ahead of the cell that begins: its versions differ.
-    ahead = 1 if loading is None else shell.execution_count - (loading.execution_count or shell.execution_count)
+    # By how much IPython's count is ahead of the cell that begins: its versions differ. A silent cell does not tell.
+    counted = loading is not None and loading.info is not None and loading.info.store_history
+    ahead = shell.execution_count - (loading.execution_count or shell.execution_count) if counted else 1
 
     def begins(info: Any) -> None:
         seen = shell.execution_count

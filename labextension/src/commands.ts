@@ -25,6 +25,8 @@ export type Switch = "marks" | "badges" | "stance";
 export interface Parts {
   panel(): void;
   nextBreak(): boolean;
+  runCell(option: string): void;
+  inNotebook(): boolean;
   link(): Link | null;
   toggle(name: Switch): void;
   toggled(name: Switch): boolean;
@@ -50,6 +52,16 @@ export function addCommands(
     isEnabled: connected,
     execute: () => parts.nextBreak(),
   });
+  const cell: [string, string, string][] = [
+    ["compile-cell", "", trans.__("Compile This Cell")],
+    ["time-cell", "--time", trans.__("Time This Cell, Line by Line")],
+    ["compare-cell", "--compare", trans.__("Compare This Cell with Plain Python")],
+    ["explain-cell", "--explain", trans.__("Explain This Cell")],
+  ];
+  for (const [id, option, label] of cell) {
+    const caption = trans.__("Adds %1 to the cell and runs it", `%%tcompile ${option}`.trimEnd());
+    add(id, { label, caption, isEnabled: parts.inNotebook, execute: () => parts.runCell(option) });
+  }
   add("toggle-eager", {
     label: trans.__("Run Everything in Plain Python, or Compile Again"),
     isEnabled: connected,

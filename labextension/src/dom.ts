@@ -44,6 +44,12 @@ export function keep(parent: Element, children: readonly Node[]): void {
   }
 }
 
+/** Renders text with its `quoted` parts as code. */
+export function code(text: string): (string | HTMLElement)[] {
+  const parts = text.split("`");
+  return parts.length % 2 ? parts.map((part, n) => (n % 2 ? h("code", {}, part) : part)) : [text];
+}
+
 function fill<E extends Element>(element: E, attributes: Attributes, children: Child[]): E {
   for (const [name, value] of Object.entries(attributes)) {
     if (typeof value === "function") {

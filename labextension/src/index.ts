@@ -25,8 +25,10 @@ import { limits } from "./limits.ts";
 import { Links } from "./links.ts";
 import { Marks } from "./marks.ts";
 import { Panel } from "./panel/panel.ts";
+import { runCell } from "./run.ts";
 import { StanceChooser } from "./stances.ts";
 import { Notebooks } from "./surroundings.ts";
+import { Timing } from "./timing.ts";
 
 const ID = "tcompile:plugin";
 const SVG = `<svg xmlns="http://www.w3.org/2000/svg" width="16" viewBox="0 0 24 24"><g class="jp-icon3" fill="#616161">
@@ -64,7 +66,8 @@ const plugin: JupyterFrontEndPlugin<void> = {
     const trans = (translator ?? nullTranslator).load("tcompile");
     const about = new About(app, rendermime, trans);
     const links = new Links(notebooks, consoles, app.shell, trans);
-    const marks = new Marks(links, trans, (reason) => void about.open(reason));
+    const timing = new Timing(links, trans);
+    const marks = new Marks(links, trans, timing, (reason) => void about.open(reason));
     const around = new Notebooks(app, links, marks, trans);
     const panel = new Panel(links, trans, {
       reveal: (link, where) => void around.reveal(link, where),
@@ -82,13 +85,20 @@ const plugin: JupyterFrontEndPlugin<void> = {
       panel.showCell(cell);
     });
     marks.cursor.connect((_, { file, line }) => panel.cursor(file, line));
-    NotebookActions.executed.connect(() => void panel.count());
+    NotebookActions.executed.connect(() => {
+      void panel.count();
+      timing.refresh();
+    });
+    NotebookActions.outputCleared.connect(() => timing.refresh());
 
     editors.addExtension({
       name: "tcompile",
       factory: ({ model }) =>
         "type" in model && model.type === "code"
-          ? EditorExtensionRegistry.createImmutableExtension(marks.extension(model as ICodeCellModel))
+          ? EditorExtensionRegistry.createImmutableExtension([
+              marks.extension(model as ICodeCellModel),
+              timing.extension(model as ICodeCellModel),
+            ])
           : null,
     });
     toolbars?.addFactory<NotebookPanel>(
@@ -120,6 +130,7 @@ const plugin: JupyterFrontEndPlugin<void> = {
       limits.foldFrom = value("foldFrom", limits.foldFrom);
       limits.recompiles = value("recompiles", limits.recompiles);
       marks.show(shown.marks);
+      timing.show(shown.marks);
       badges.show(shown.badges);
       document.body.classList.toggle("tc-no-stance", !shown.stance);
       look();
@@ -135,6 +146,13 @@ const plugin: JupyterFrontEndPlugin<void> = {
       nextBreak: () => {
         const editor = notebooks.activeCell?.editor;
         return editor instanceof CodeMirrorEditor && marks.nextBreak(editor.editor);
+      },
+      inNotebook: () =>
+        notebooks.activeCell?.model.type === "code" && notebooks.currentWidget === app.shell.currentWidget,
+      runCell: (option) => {
+        if (notebooks.currentWidget !== null) {
+          void runCell(notebooks.currentWidget, option, trans);
+        }
       },
       link: () => links.current,
       toggle: (name) => void settings?.set(ID, name, !shown[name]),

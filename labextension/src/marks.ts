@@ -5,18 +5,19 @@
 // tabs, needs no care of its own.
 
 import { Compartment, RangeSet, StateEffect, StateField } from "@codemirror/state";
-import type { EditorState, Extension, Transaction } from "@codemirror/state";
+import type { EditorState, Extension } from "@codemirror/state";
 import { Decoration, EditorView, GutterMarker, ViewPlugin, gutter, hoverTooltip, showTooltip } from "@codemirror/view";
 import type { DecorationSet, Tooltip } from "@codemirror/view";
 import type { ICodeCellModel } from "@jupyterlab/cells";
 import type { TranslationBundle } from "@jupyterlab/translation";
 import { Signal } from "@lumino/signaling";
 
-import { h } from "./dom.ts";
+import { code, h } from "./dom.ts";
 import type { Links } from "./links.ts";
-import { locate } from "./placing.ts";
+import { locate, moved } from "./placing.ts";
 import type { Placed, Spot } from "./placing.ts";
 import type { Mark } from "./protocol.ts";
+import type { Timing } from "./timing.ts";
 
 /** Where the cursor is: the user's line, as the kernel counts it. */
 export interface Cursor {
@@ -60,6 +61,7 @@ export class Marks {
   constructor(
     private readonly links: Links,
     private readonly trans: TranslationBundle,
+    private readonly timing: Timing,
     private readonly about: (reason: string) => void,
   ) {
     this.bars = {
@@ -116,7 +118,12 @@ export class Marks {
     });
     const hover = hoverTooltip((view, pos) => {
       const at = placedAt(view.state, pos);
-      return at === undefined || at.mark.state === "captured" ? null : this.tooltip(view.state, at);
+      const line = view.state.doc.lineAt(pos);
+      if (at !== undefined && at.mark.state !== "captured") {
+        return this.tooltip(view.state, at);
+      }
+      const time = this.timing.about(view.state, line.number);
+      return time === null ? null : { pos: line.from, end: line.to, above: true, create: () => ({ dom: box(time) }) };
     });
     const pinned = StateField.define<Tooltip | null>({
       create: () => null,
@@ -190,16 +197,15 @@ export class Marks {
         mark.explanation && h("div", { class: "tc-dim" }, ...code(mark.explanation)),
         ...mark.hints.map((hint) => h("div", { class: "tc-hint" }, ...code(hint))),
         mark.reason && h("a", { href: `#${mark.reason}`, click: about }, this.trans.__("More about this reason")),
+        this.timing.about(state, at.line),
       ),
     });
     return { pos: from + at.from, end: from + at.to, above: true, create };
   }
 }
 
-/** Renders text with its `quoted` parts as code. */
-export function code(text: string): (string | HTMLElement)[] {
-  const parts = text.split("`");
-  return parts.length % 2 ? parts.map((part, n) => (n % 2 ? h("code", {}, part) : part)) : [text];
+function box(...parts: HTMLElement[]): HTMLElement {
+  return h("div", { class: "tc-hover", role: "tooltip" }, ...parts);
 }
 
 class Bar extends GutterMarker {
@@ -241,18 +247,6 @@ const shownMarks = StateField.define<Shown>({
   },
   provide: (field) => EditorView.decorations.from(field, (shown) => shown.lines),
 });
-
-/** Where the marks are after an edit. */
-function moved(spots: Spot[], { changes, startState, state }: Transaction): Spot[] {
-  return spots.map(({ mark, at }) => {
-    if (at > startState.doc.lines) {
-      return { mark, at };
-    }
-    // A line is identified by its end: text typed before it pushes it down.
-    const end = changes.mapPos(startState.doc.line(at).to, -1);
-    return { mark, at: state.doc.lineAt(end).number };
-  });
-}
 
 function draw(state: EditorState, marks: Spot[], look: Bars): Shown {
   const { spots, placed } = locate([...state.doc.iterLines()], marks);

@@ -3,6 +3,8 @@
 // Input: the lines of a cell as they stand now, and what the kernel says of lines as they were when they ran. Output:
 // marks at the lines that are still the same, one for each line. A mark never appears at other code than its own.
 
+import type { Transaction } from "@codemirror/state";
+
 import type { Mark } from "./protocol.ts";
 
 /** A mark at a line of the editor; lines count from 1. `from` and `to` are the stretch to underline, in columns. */
@@ -43,6 +45,18 @@ export function locate(lines: string[], spots: Spot[]): { spots: Spot[]; placed:
     return { mark, at: line };
   });
   return { spots: found, placed: [...placed.values()].sort((a, b) => a.line - b.line) };
+}
+
+/** Where marks are after an edit. */
+export function moved(spots: Spot[], { changes, startState, state }: Transaction): Spot[] {
+  return spots.map(({ mark, at }) => {
+    if (at > startState.doc.lines) {
+      return { mark, at };
+    }
+    // A line is identified by its end: text typed before it pushes it down.
+    const end = changes.mapPos(startState.doc.line(at).to, -1);
+    return { mark, at: state.doc.lineAt(end).number };
+  });
 }
 
 /** Returns the number of the only line with this ``text``. */

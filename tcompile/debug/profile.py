@@ -31,7 +31,7 @@ from tcompile.debug.causes import Measured, causes
 from tcompile.debug.copying import copied
 from tcompile.debug.step_timing import FUSED, LIBRARY, PLAIN, Laps, TimedGraph
 from tcompile.graph import Graph
-from tcompile.observe.context import of_no_cell
+from tcompile.observe.context import cell_of, of_no_cell
 from tcompile.observe.display.profiles import LineTime, ProfileView
 from tcompile.observe.events import CompileFinished, GraphBroke
 from tcompile.observe.recorder import Recorder
@@ -169,7 +169,10 @@ def _lines(
     for event in breaks:
         why[event.where.file, event.where.line][event.headline] = None
     lines = (
-        LineTime(file=line[0], line=line[1], text=linecache.getline(*line).rstrip(), why=", ".join(why[line]), **kinds)
+        LineTime(
+            cell=cell_of(line[0]) or "", file=line[0], line=line[1], text=linecache.getline(*line).rstrip(),
+            why=", ".join(why[line]), **kinds,
+        )  # fmt: skip
         for line, kinds in sorted(times.items())
         if sum(kinds.values()) > ms * _LEAST
     )

@@ -44,3 +44,14 @@ def test_unloading_stops_the_naming(notebook):
         notebook("%load_ext tcompile")
     (started,) = seen.of(CompileStarted)
     assert started.cell is None and started.defined_in is None and tcompile
+
+
+def test_loading_in_a_silent_cell(notebook):
+    """As front ends load it: such a cell does not say how IPython counts."""
+    shell = notebook.shell
+    notebook("%unload_ext tcompile")
+    shell.run_cell("%load_ext tcompile", store_history=False, silent=True)
+    with Recorder() as seen:
+        code = "import tcompile\n@tcompile.compile\ndef k(x):\n    return x * 3\nk(np.ones(3))"
+        shell.run_cell(code, True, cell_id="abc-3")
+    assert {(event.defined_in, event.cell) for event in seen.of(CompileStarted)} == {("abc-3", "abc-3")}

@@ -125,16 +125,62 @@ def test_statements_of_a_cell(lab):
             assert badge["y"] >= box["y"] + box["height"] - 1
 
 
-def test_where_the_time_of_a_cell_goes(lab):
-    """The causes stand below the cell without a click, and marks of other cells' functions stay."""
-    slow = "%%tcompile --time\nx = np.linspace(0, 1, 100_000)\nz = smooth(x)\nz = z * 2 + np.roll(z, 1)"
-    with lab([SETUP, "%%tcompile\ndef smooth(x):\n    y = np.sin(x) * 2\n    return np.sort(y) + 1", slow]) as page:
+def timed(page, number, count):
+    """Waits for the bars of so many lines of a cell, and returns what they say."""
+    page.wait_for_function(
+        """([n, count]) => {
+            const cell = document.querySelectorAll('.jp-CodeCell')[n];
+            return cell?.querySelectorAll('.tc-time').length === count;
+        }""",
+        arg=[number, count],
+    )
+    return cell(page, number).locator(".tc-time").evaluate_all("all => all.map(one => one.title)")
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_where_the_time_of_a_cell_goes(lab, theme):
+    """The causes stand below the cell without a click, and bars at the lines, in other cells, too."""
+    slow = "%%tcompile --time\nx = np.linspace(0, 1, 100_000)\nz = smooth(x)\nz = z * 2 + np.median(z)"
+    smooth = "%%tcompile\ndef smooth(x):\n    y = np.sin(x) * 2\n    return np.sort(y) + 1"
+    with lab([SETUP, smooth, slow], theme=theme) as page:
         page.run()
         report = cell(page, 2).locator(".tcompile-report").inner_text()
-        assert "return np.sort(y) + 1" in report and "sort" in report and "roll" in report
+        assert "return np.sort(y) + 1" in report and "sort" in report and "median" in report
+        assert "why not faster?" in report and "runs in NumPy" in report
         marked(page, 1, 2)
         assert bars(page, 1) == ["captured", "captured"]
-        page.picture("labextension-time", "#main")
+        first, second = timed(page, 1, 2)
+        assert "of the cell" in first and "fused" in first and "library" in second
+        cell(page, 1).locator(".cm-line", has_text="np.sort").hover(position={"x": 60, "y": 8})
+        page.wait_for_selector(".tc-hover-ms")
+        hover = page.locator(".tc-hover").inner_text()
+        assert "library" in hover and "sort runs in NumPy" in hover
+        page.picture(f"labextension-time-{theme}", "#main")
+        edit(page, 1, smooth.replace("np.sort(y) + 1", "y"))  # the bar of a line that has changed goes
+        assert timed(page, 1, 1) == [first]
+
+
+def test_cells_are_timed_without_magics(lab):
+    """Commands add the magic, and load the extension where the notebook does not."""
+    with lab(
+        ["import numpy as np\nx = np.linspace(0, 1, 100_000)", "y = np.sort(np.sin(x))\ny.sum()", "%%time\nx"]
+    ) as page:
+        page.run()
+        activate(page, 1)
+        page.command("tcompile:time-cell")
+        page.wait_for_selector(".tcompile-report")
+        assert "runs in NumPy" in cell(page, 1).locator(".tcompile-report").inner_text()
+        source = "() => window.jupyterapp.shell.currentWidget.content.activeCell.model.sharedModel.source"
+        assert page.evaluate(source).startswith("%%tcompile --time\ny = np.sort")
+        assert timed(page, 1, 2)
+        page.command("tcompile:explain-cell")
+        page.wait_for_function("() => document.querySelector('.tcompile-report')?.innerText.includes('Guards')")
+        assert page.evaluate(source).startswith("%%tcompile --time --explain\n")
+        activate(page, 2)
+        page.command("tcompile:compile-cell")
+        page.wait_for_selector(".jp-toastContainer")
+        assert "magic of its own" in page.locator(".jp-toastContainer").inner_text()
+        assert page.evaluate(source) == "%%time\nx"
 
 
 def test_marks_follow_edits(page):

@@ -168,6 +168,7 @@ export interface KernelView {
 
 /** The time of one line in a call, in milliseconds. `why` says what takes it where that is no kernel. */
 export interface LineTime {
+  cell: string;
   file: string;
   line: number;
   text: string;

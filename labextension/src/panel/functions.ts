@@ -3,9 +3,9 @@
 // Input: the model. Output: for each function its entries with guards, hits and timings, and its graph breaks; buttons
 // that go to the graph, the kernels, the cell and the line.
 
-import { h, keep } from "../dom.ts";
+import { code, h, keep } from "../dom.ts";
 import type { EntryView, GraphBreakView } from "../generated/displays.ts";
-import { code } from "../marks.ts";
+
 import { CELL } from "../model.ts";
 import type { FunctionState } from "../protocol.ts";
 import { short, time } from "../words.ts";

@@ -3,9 +3,9 @@
 // Input: the recompiles that the model remembers. Output: for each the failed guard, the guards of the two entries
 // side by side, and a hint.
 
-import { h, keep } from "../dom.ts";
+import { code, h, keep } from "../dom.ts";
 import type { GuardFailed } from "../generated/events.ts";
-import { code } from "../marks.ts";
+
 import type { Recompile } from "../model.ts";
 import { short, time } from "../words.ts";
 import { folded, guarded, note } from "./section.ts";

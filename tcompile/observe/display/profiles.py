@@ -24,8 +24,12 @@ COLOURS = {"fused": "#3d9a50", "library": "#4b8bbe", "plain": "#d98a1f", "guards
 
 @dataclass(frozen=True, kw_only=True)
 class LineTime:
-    """The time of one line in a call, in milliseconds. ``why`` says what takes it where that is no kernel."""
+    """The time of one line in a call, in milliseconds. ``why`` says what takes it where that is no kernel.
 
+    ``cell`` is the id of the notebook's cell that the line is in, where there is one.
+    """
+
+    cell: str = ""
     file: str = ""
     line: int = 0
     text: str = ""

@@ -1,6 +1,9 @@
-"use strict";(self.rspackChunktcompile=self.rspackChunktcompile||[]).push([[266],{646(t,o,e){var r=e(601),a=e.n(r),n=e(314),c=(e.n(n))()(a());c.push([t.id,`/* How tcompile looks in JupyterLab. All colours follow the theme; state is said by shape too, not by colour alone. */
+"use strict";(self.rspackChunktcompile=self.rspackChunktcompile||[]).push([[266],{646(t,o,e){var r=e(601),a=e.n(r),i=e(314),n=(e.n(i))()(a());n.push([t.id,`/* How tcompile looks in JupyterLab. All colours follow the theme; state is said by shape too, not by colour alone. */
 
 :root {
+  --tc-time-fused: #3d9a50; /* the colours of a report's bars */
+  --tc-time-library: #4b8bbe;
+  --tc-time-plain: #d98a1f;
   --tc-good: var(--jp-success-color1, #2e7d32);
   --tc-warn: var(--jp-warn-color1, #c77700);
   --tc-quiet: var(--jp-layout-color4, #9e9e9e);
@@ -29,6 +32,50 @@
 .cm-editor .cm-gutters:not(:has(.cm-lineNumbers)) .cm-gutter.tc-gutter {
   border-right: none;
   background: none;
+}
+
+.cm-editor .cm-gutter.tc-time-gutter {
+  width: 34px;
+}
+
+.cm-editor .cm-gutters:has(.tc-time-gutter):not(:has(.cm-lineNumbers)),
+.cm-editor .cm-gutters:not(:has(.cm-lineNumbers)) .cm-gutter.tc-time-gutter {
+  border-right: none;
+  background: none;
+}
+
+.tc-time-line {
+  display: flex;
+  align-items: center;
+  height: 100%;
+  padding: 0 3px;
+}
+
+.tc-time {
+  display: flex;
+  height: 6px;
+  overflow: hidden;
+  border-radius: 1px;
+}
+
+.tc-time-fused {
+  background: var(--tc-time-fused);
+}
+
+.tc-time-library {
+  background: var(--tc-time-library);
+}
+
+.tc-time-plain {
+  background: var(--tc-time-plain);
+}
+
+.tc-hover-time {
+  margin-top: 2px;
+}
+
+.tc-hover-ms {
+  font-weight: 600;
 }
 
 .tc-bar {
@@ -695,4 +742,4 @@
 .tc-rendered .tc-about:empty {
   min-height: 0;
 }
-`,""]),e.d(o,{},{A:c})},314(t){t.exports=function(t){var o=[];return o.toString=function(){return this.map(function(o){var e="",r=void 0!==o[5];return o[4]&&(e+="@supports (".concat(o[4],") {")),o[2]&&(e+="@media ".concat(o[2]," {")),r&&(e+="@layer".concat(o[5].length>0?" ".concat(o[5]):""," {")),e+=t(o),r&&(e+="}"),o[2]&&(e+="}"),o[4]&&(e+="}"),e}).join("")},o.i=function(t,e,r,a,n){"string"==typeof t&&(t=[[null,t,void 0]]);var c={};if(r)for(var i=0;i<this.length;i++){var l=this[i][0];null!=l&&(c[l]=!0)}for(var p=0;p<t.length;p++){var d=[].concat(t[p]);r&&c[d[0]]||(void 0!==n&&(void 0===d[5]||(d[1]="@layer".concat(d[5].length>0?" ".concat(d[5]):""," {").concat(d[1],"}")),d[5]=n),e&&(d[2]&&(d[1]="@media ".concat(d[2]," {").concat(d[1],"}")),d[2]=e),a&&(d[4]?(d[1]="@supports (".concat(d[4],") {").concat(d[1],"}"),d[4]=a):d[4]="".concat(a)),o.push(d))}},o}},601(t){t.exports=function(t){return t[1]}},665(t,o,e){e.r(o);var r=e(72),a=e.n(r),n=e(825),c=e.n(n),i=e(659),l=e.n(i),p=e(56),d=e.n(p),s=e(540),u=e.n(s),f=e(113),v=e.n(f),b=e(646),g={};g.styleTagTransform=v(),g.setAttributes=d(),g.insert=l().bind(null,"head"),g.domAPI=c(),g.insertStyleElement=u(),a()(b.A,g);let x=b.A&&b.A.locals?b.A.locals:void 0;e.d(o,{},{default:x})},72(t){var o=[];function e(t){for(var e=-1,r=0;r<o.length;r++)if(o[r].identifier===t){e=r;break}return e}function r(t,r){for(var a={},n=[],c=0;c<t.length;c++){var i=t[c],l=r.base?i[0]+r.base:i[0],p=a[l]||0,d="".concat(l," ").concat(p);a[l]=p+1;var s=e(d),u={css:i[1],media:i[2],sourceMap:i[3],supports:i[4],layer:i[5]};if(-1!==s)o[s].references++,o[s].updater(u);else{var f=function(t,o){var e=o.domAPI(o);return e.update(t),function(o){o?(o.css!==t.css||o.media!==t.media||o.sourceMap!==t.sourceMap||o.supports!==t.supports||o.layer!==t.layer)&&e.update(t=o):e.remove()}}(u,r);r.byIndex=c,o.splice(c,0,{identifier:d,updater:f,references:1})}n.push(d)}return n}t.exports=function(t,a){var n=r(t=t||[],a=a||{});return function(t){t=t||[];for(var c=0;c<n.length;c++){var i=e(n[c]);o[i].references--}for(var l=r(t,a),p=0;p<n.length;p++){var d=e(n[p]);0===o[d].references&&(o[d].updater(),o.splice(d,1))}n=l}}},659(t){var o={};t.exports=function(t,e){var r=function(t){if(void 0===o[t]){var e=document.querySelector(t);if(window.HTMLIFrameElement&&e instanceof window.HTMLIFrameElement)try{e=e.contentDocument.head}catch(t){e=null}o[t]=e}return o[t]}(t);if(!r)throw Error("Couldn't find a style target. This probably means that the value for the 'insert' parameter is invalid.");r.appendChild(e)}},540(t){t.exports=function(t){var o=document.createElement("style");return t.setAttributes(o,t.attributes),t.insert(o,t.options),o}},56(t,o,e){t.exports=function(t){var o=e.nc;o&&t.setAttribute("nonce",o)}},825(t){t.exports=function(t){if("u"<typeof document)return{update:function(){},remove:function(){}};var o=t.insertStyleElement(t);return{update:function(e){var r,a,n;r="",e.supports&&(r+="@supports (".concat(e.supports,") {")),e.media&&(r+="@media ".concat(e.media," {")),(a=void 0!==e.layer)&&(r+="@layer".concat(e.layer.length>0?" ".concat(e.layer):""," {")),r+=e.css,a&&(r+="}"),e.media&&(r+="}"),e.supports&&(r+="}"),(n=e.sourceMap)&&"u">typeof btoa&&(r+="\n/*# sourceMappingURL=data:application/json;base64,".concat(btoa(unescape(encodeURIComponent(JSON.stringify(n))))," */")),t.styleTagTransform(r,o,t.options)},remove:function(){var t;null===(t=o).parentNode||t.parentNode.removeChild(t)}}}},113(t){t.exports=function(t,o){if(o.styleSheet)o.styleSheet.cssText=t;else{for(;o.firstChild;)o.removeChild(o.firstChild);o.appendChild(document.createTextNode(t))}}}}]);
+`,""]),e.d(o,{},{A:n})},314(t){t.exports=function(t){var o=[];return o.toString=function(){return this.map(function(o){var e="",r=void 0!==o[5];return o[4]&&(e+="@supports (".concat(o[4],") {")),o[2]&&(e+="@media ".concat(o[2]," {")),r&&(e+="@layer".concat(o[5].length>0?" ".concat(o[5]):""," {")),e+=t(o),r&&(e+="}"),o[2]&&(e+="}"),o[4]&&(e+="}"),e}).join("")},o.i=function(t,e,r,a,i){"string"==typeof t&&(t=[[null,t,void 0]]);var n={};if(r)for(var c=0;c<this.length;c++){var l=this[c][0];null!=l&&(n[l]=!0)}for(var p=0;p<t.length;p++){var d=[].concat(t[p]);r&&n[d[0]]||(void 0!==i&&(void 0===d[5]||(d[1]="@layer".concat(d[5].length>0?" ".concat(d[5]):""," {").concat(d[1],"}")),d[5]=i),e&&(d[2]&&(d[1]="@media ".concat(d[2]," {").concat(d[1],"}")),d[2]=e),a&&(d[4]?(d[1]="@supports (".concat(d[4],") {").concat(d[1],"}"),d[4]=a):d[4]="".concat(a)),o.push(d))}},o}},601(t){t.exports=function(t){return t[1]}},665(t,o,e){e.r(o);var r=e(72),a=e.n(r),i=e(825),n=e.n(i),c=e(659),l=e.n(c),p=e(56),d=e.n(p),s=e(540),u=e.n(s),f=e(113),b=e.n(f),g=e(646),m={};m.styleTagTransform=b(),m.setAttributes=d(),m.insert=l().bind(null,"head"),m.domAPI=n(),m.insertStyleElement=u(),a()(g.A,m);let h=g.A&&g.A.locals?g.A.locals:void 0;e.d(o,{},{default:h})},72(t){var o=[];function e(t){for(var e=-1,r=0;r<o.length;r++)if(o[r].identifier===t){e=r;break}return e}function r(t,r){for(var a={},i=[],n=0;n<t.length;n++){var c=t[n],l=r.base?c[0]+r.base:c[0],p=a[l]||0,d="".concat(l," ").concat(p);a[l]=p+1;var s=e(d),u={css:c[1],media:c[2],sourceMap:c[3],supports:c[4],layer:c[5]};if(-1!==s)o[s].references++,o[s].updater(u);else{var f=function(t,o){var e=o.domAPI(o);return e.update(t),function(o){o?(o.css!==t.css||o.media!==t.media||o.sourceMap!==t.sourceMap||o.supports!==t.supports||o.layer!==t.layer)&&e.update(t=o):e.remove()}}(u,r);r.byIndex=n,o.splice(n,0,{identifier:d,updater:f,references:1})}i.push(d)}return i}t.exports=function(t,a){var i=r(t=t||[],a=a||{});return function(t){t=t||[];for(var n=0;n<i.length;n++){var c=e(i[n]);o[c].references--}for(var l=r(t,a),p=0;p<i.length;p++){var d=e(i[p]);0===o[d].references&&(o[d].updater(),o.splice(d,1))}i=l}}},659(t){var o={};t.exports=function(t,e){var r=function(t){if(void 0===o[t]){var e=document.querySelector(t);if(window.HTMLIFrameElement&&e instanceof window.HTMLIFrameElement)try{e=e.contentDocument.head}catch(t){e=null}o[t]=e}return o[t]}(t);if(!r)throw Error("Couldn't find a style target. This probably means that the value for the 'insert' parameter is invalid.");r.appendChild(e)}},540(t){t.exports=function(t){var o=document.createElement("style");return t.setAttributes(o,t.attributes),t.insert(o,t.options),o}},56(t,o,e){t.exports=function(t){var o=e.nc;o&&t.setAttribute("nonce",o)}},825(t){t.exports=function(t){if("u"<typeof document)return{update:function(){},remove:function(){}};var o=t.insertStyleElement(t);return{update:function(e){var r,a,i;r="",e.supports&&(r+="@supports (".concat(e.supports,") {")),e.media&&(r+="@media ".concat(e.media," {")),(a=void 0!==e.layer)&&(r+="@layer".concat(e.layer.length>0?" ".concat(e.layer):""," {")),r+=e.css,a&&(r+="}"),e.media&&(r+="}"),e.supports&&(r+="}"),(i=e.sourceMap)&&"u">typeof btoa&&(r+="\n/*# sourceMappingURL=data:application/json;base64,".concat(btoa(unescape(encodeURIComponent(JSON.stringify(i))))," */")),t.styleTagTransform(r,o,t.options)},remove:function(){var t;null===(t=o).parentNode||t.parentNode.removeChild(t)}}}},113(t){t.exports=function(t,o){if(o.styleSheet)o.styleSheet.cssText=t;else{for(;o.firstChild;)o.removeChild(o.firstChild);o.appendChild(document.createTextNode(t))}}}}]);
