@@ -170,9 +170,13 @@ def _lines(
         why[event.where.file, event.where.line][event.headline] = None
     lines = (
         LineTime(
-            cell=cell_of(line[0]) or "", file=line[0], line=line[1], text=linecache.getline(*line).rstrip(),
-            why=", ".join(why[line]), **kinds,
-        )  # fmt: skip
+            cell=cell_of(line[0]) or "",
+            file=line[0],
+            line=line[1],
+            text=linecache.getline(*line).rstrip(),
+            why=", ".join(why[line]),
+            **kinds,
+        )
         for line, kinds in sorted(times.items())
         if sum(kinds.values()) > ms * _LEAST
     )

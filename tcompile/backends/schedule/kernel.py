@@ -85,17 +85,18 @@ class KernelValue:
     ``op`` is a pointwise row of the op table (of ``finite``, the operand is left to NumPy where it is infinite or a
     NaN), or one of ``kernel_ops``: ``load`` (from ``access``), ``gather`` (from ``access`` displaced by the operands,
     each an index along an axis of the buffer: ``attrs["strides"]`` are the distances, ``attrs["sizes"]`` how many there
-    are; with ``attrs["rolled"]`` the indices are counted, and in range), ``scatter`` (its first operand, which is only stored, at a place displaced by the others likewise;
-    ``attrs["how"]`` names the universal function that combines it with what is there, None where it replaces that),
-    ``size`` (a symbolic int, ``attrs["size"]``), ``number`` (a run-time Python float input, ``access`` unused,
-    ``attrs["buffer"]``), ``iota`` (``attrs["offset"]`` plus index times ``attrs["steps"]``), ``reduce``
-    (``attrs["op"]`` over the reduced axes), ``along`` (``attrs["op"]``, a scan or a sort along the reduced axis: a
-    value for each element), ``part`` (the real or imaginary part, ``attrs["index"]``, of a complex value), ``pair``
-    (the complex value of two parts), ``beside`` (the first operand; the second is computed for its flags), ``fma`` (a
-    product plus a third operand, rounded once), ``regular`` (left to NumPy as ``finite`` is, and where it is not larger
-    than the other operand), ``signalling_less`` and its relatives (which raise the invalid flag for NaN). Complex
-    values are only loaded, stored, split and joined, half-precision ones also selected and converted. Operands are
-    values or Python numbers. ``cost`` estimates the work of computing it from loads, in units of one addition.
+    are; with ``attrs["rolled"]`` the indices are counted, and in range), ``scatter`` (its first operand, which is only
+    stored, at a place displaced by the others likewise; ``attrs["how"]`` names the universal function that combines it
+    with what is there, None where it replaces that), ``size`` (a symbolic int, ``attrs["size"]``), ``number`` (a
+    run-time Python float input, ``access`` unused, ``attrs["buffer"]``), ``iota`` (``attrs["offset"]`` plus index times
+    ``attrs["steps"]``), ``reduce`` (``attrs["op"]`` over the reduced axes), ``along`` (``attrs["op"]``, a scan or a
+    sort along the reduced axis: a value for each element), ``part`` (the real or imaginary part, ``attrs["index"]``, of
+    a complex value), ``pair`` (the complex value of two parts), ``beside`` (the first operand; the second is computed
+    for its flags), ``fma`` (a product plus a third operand, rounded once), ``regular`` (left to NumPy as ``finite`` is,
+    and where it is not larger than the other operand), ``signalling_less`` and its relatives (which raise the invalid
+    flag for NaN). Complex values are only loaded, stored, split and joined, half-precision ones also selected and
+    converted. Operands are values or Python numbers. ``cost`` estimates the work of computing it from loads, in units
+    of one addition.
     """
 
     op: Operation

@@ -418,8 +418,8 @@ class Elements:
         inside = self.inside(place)
         other = self._load_some(dtype, address, self.v.mask("and", inside, self._lanes_before(cut)), "zeroinitializer")
         if back:
-            behind = self.v.mask("and", inside, self.v.negate(self._lanes_before(cut)))
-            other = self._load_some(dtype, w.get(f"getelementptr i8, ptr {address}, i64 {back}"), behind, other)
+            after = self.v.mask("and", inside, self.v.negate(self._lanes_before(cut)))
+            other = self._load_some(dtype, w.get(f"getelementptr i8, ptr {address}, i64 {back}"), after, other)
         other = self._first_elsewhere(dtype, other, inside)
         origin = w.block
         w.jump(on)
