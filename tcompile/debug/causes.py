@@ -10,13 +10,13 @@ processor need for it (``machine_limits``).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from tcompile.debug.machine_limits import bytes_per_second, operations_per_second
 from tcompile.debug.step_timing import FUSED, LIBRARY, Laps, Place
 from tcompile.observe.display import html
 from tcompile.observe.display.profiles import Cause, LineTime
-from tcompile.observe.events import CompileFinished, GraphBroke, RecompileStarted
+from tcompile.observe.events import CompileFinished, FellBack, GraphBroke, RecompileStarted
 from tcompile.observe.recorder import Recorder
 from tcompile.records import dataclass
 
@@ -42,7 +42,8 @@ _CURES = {
 class Measured:
     """What a profile has measured: milliseconds of a call, compiled and plain, and of what belongs to no line.
 
-    ``calls`` is the number of calls that ``laps`` hold; ``recorder`` has the events of the first calls.
+    ``calls`` is the number of calls that ``laps`` hold, ``names`` are the functions of lines that ran in plain Python,
+    ``recorder`` has the events of the first calls.
     """
 
     laps: Laps
@@ -51,6 +52,7 @@ class Measured:
     plain_ms: float
     unknown_ms: float
     lines: Sequence[LineTime]
+    names: Mapping[tuple[str, int], str]
     recorder: Recorder
 
 
@@ -125,15 +127,27 @@ def _at(place: Place, cause: Cause) -> Cause:
 
 
 def _plain_lines(measured: Measured) -> Iterator[Cause]:
-    """Lines that run in plain Python, with what stopped the capture there."""
+    """Lines that run in plain Python, with what stopped the capture there, and functions that all run in it."""
     broke = {(event.where.file, event.where.line): event for event in measured.recorder.of(GraphBroke)}
+    left = {event.function: event for event in measured.recorder.of(FellBack)}
+    whole: dict[str, list[LineTime]] = {}
     for line in measured.lines:
-        event = broke.get((line.file, line.line))
+        event, name = broke.get((line.file, line.line)), measured.names.get((line.file, line.line), "")
+        if event is None and name in left:
+            whole.setdefault(name, []).append(line)
+            continue
         reason = f"runs in plain Python: {event.headline}" if event is not None else "runs in plain Python"
         hint = event.hints[0] if event is not None and event.hints else ""
-        yield Cause(
-            kind="plain", text=reason, cure=hint, ms=line.plain, file=line.file, line=line.line, code=line.text.strip()
-        )
+        yield _of_line(line, reason, hint, line.plain)
+    for name, lines in whole.items():
+        told = left[name]
+        detail = f" ({told.detail})" if told.detail else ""
+        text = f"all of `{name}` runs in plain Python: {told.reason}{detail}"
+        yield _of_line(max(lines, key=lambda line: line.plain), text, "", sum(line.plain for line in lines))
+
+
+def _of_line(line: LineTime, text: str, cure: str, ms: float) -> Cause:
+    return Cause(kind="plain", text=text, cure=cure, ms=ms, file=line.file, line=line.line, code=line.text.strip())
 
 
 def _compiling(measured: Measured) -> Iterator[Cause]:

@@ -138,7 +138,7 @@ def _profile(name: str, usual: Work, timed: Work, plain: Work) -> ProfileView:
         plain_ms = statistics.median(plain.times(SECONDS / 4)) * 1e3
     compile_ms = sum(event.ms for event in recorder.of(CompileFinished))
     lines, unknown = _lines(laps, sampler, ms, recorder.of(GraphBroke))
-    why = causes(Measured(laps, count, ms, plain_ms, unknown, lines, recorder))
+    why = causes(Measured(laps, count, ms, plain_ms, unknown, lines, sampler.names, recorder))
     return ProfileView(
         function=name, ms=ms, plain_ms=plain_ms, compile_ms=compile_ms, unknown_ms=unknown, calls=count, lines=lines,
         causes=why,
@@ -201,11 +201,13 @@ def _timing(laps: Laps) -> Iterator[None]:
 class _Sampler:
     """Notes which of the user's lines this thread runs outside of graphs, every ``period`` seconds while ``looks``.
 
-    ``lines`` are nanoseconds by file and line, ``unknown`` those in which no line was found.
+    ``lines`` are nanoseconds by file and line, ``names`` the functions of these lines, ``unknown`` the nanoseconds in
+    which no line was found.
     """
 
     def __init__(self, period: float) -> None:
         self.lines: dict[tuple[str, int], int] = defaultdict(int)
+        self.names: dict[tuple[str, int], str] = {}
         self.unknown = 0
         self.looks = False
         self._period = period
@@ -255,6 +257,7 @@ class _Sampler:
             if not own and not file.startswith((*_LIBRARIES, "<frozen")):
                 line = file, frame.f_lineno or frame.f_code.co_firstlineno
                 self.lines[line] += ns
+                self.names[line] = frame.f_code.co_qualname
                 return line
             frame = frame.f_back
         return None

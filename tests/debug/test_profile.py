@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 
 import numpy as np
@@ -246,6 +247,20 @@ def test_a_line_in_plain_python_is_a_cause():
     cause = next(cause for cause in tcompile.profile(f)(X).causes if cause.kind == "plain")
     assert cause.text.startswith("runs in plain Python: Input or output")
     assert cause.cure and cause.code.startswith("print(")
+
+
+def test_a_function_that_is_skipped_is_a_cause():
+    def reads(x):
+        caller = len(sys._getframe(1).f_locals)
+        return caller + len(sorted(map(str, range(5_000))))
+
+    def f(x):
+        return np.exp(x) * reads(x)
+
+    found = tcompile.profile(f)(X[:10])
+    cause = next(cause for cause in found.causes if cause.kind == "plain")
+    assert "reads` runs in plain Python: it reads its caller's frame" in cause.text and "sorted" in cause.code
+    assert cause.ms > 0.5 * found.ms
 
 
 @pytest.mark.parametrize(

@@ -160,6 +160,28 @@ def test_where_the_time_of_a_cell_goes(lab, theme):
         assert timed(page, 1, 1) == [first]
 
 
+CAUSES = {
+    "runs in plain Python: ": "y = np.exp(x) * 2\nprint(*x.tolist()[:5_000])\nz = y + 1",
+    "compiled again": "for n in range(3):\n    part = np.ones((2,) * (n + 1))\n    print(n, float((part * 2).sum()))",
+    "sort runs in NumPy": "z = np.sort(x) * 2",
+    "plain Python takes": "z = x[:3] + 1",
+    "it reads its caller's frame": "import sys\ndef g(x):\n    n = len(sys._getframe(1).f_locals)\n"
+    "    return len(sorted(map(str, x.tolist()))) + n\nz = g(x)",
+    "waits for memory": "z = big * 2 + 1",
+    "compiling": "z = np.sin(x) * 3",
+}
+
+
+def test_causes_stand_below_a_slow_cell(lab):
+    """Why a cell is not faster is seen without a click: in text, with the line."""
+    setup = f"{SETUP}\nx = np.linspace(0, 1, 10_000)\nbig = np.ones(20_000_000)"
+    with lab([setup, *(f"%%tcompile --time\n{text}" for text in CAUSES.values())]) as page:
+        page.run()
+        for number, cause in enumerate(CAUSES, start=1):
+            report = cell(page, number).locator(".tcompile-report").text_content()
+            assert cause in report.partition("why not faster?")[2], report
+
+
 def test_cells_are_timed_without_magics(lab):
     """Commands add the magic, and load the extension where the notebook does not."""
     with lab(
