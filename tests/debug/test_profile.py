@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import threading
 
@@ -301,3 +302,17 @@ def test_small_arrays_are_slower_or_spent_on_calls():
 def test_the_machines_limits_are_of_the_right_size():
     assert machine_limits.bytes_per_second(1e5) > 1e8
     assert machine_limits.operations_per_second(1e6) > 1e8
+
+
+def test_a_profile_is_saved_for_speedscope(tmp_path):
+    found = tcompile.profile(mixed)(X)
+    found.save(tmp_path / "a.json")
+    data = json.loads((tmp_path / "a.json").read_text())
+    (profile,) = data["profiles"]
+    names = [frame["name"] for frame in data["shared"]["frames"]]
+    stacks = [[names[number] for number in stack] for stack in profile["samples"]]
+    assert ["mixed", "z = np.sort(y)", "library"] in stacks and ["mixed", "guards, calls"] in stacks
+    assert sum(profile["weights"]) == pytest.approx(profile["endValue"]) == pytest.approx(found.ms)
+    assert data["$schema"].startswith("https://www.speedscope.app/")
+    with pytest.raises(OSError, match="nowhere"):
+        found.save(tmp_path / "nowhere" / "a.json")

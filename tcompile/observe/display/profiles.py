@@ -7,7 +7,10 @@ Why: a profile is data that a notebook can save.
 
 from __future__ import annotations
 
+import json
+import os
 from itertools import groupby
+from pathlib import Path
 from typing import ClassVar
 
 from tcompile.observe.display import html
@@ -91,6 +94,48 @@ class ProfileView(View):
         """Returns the milliseconds of each kind, and of what belongs to no line."""
         kinds = {kind: sum(getattr(line, kind) for line in self.lines) for kind in KINDS}
         return {**kinds, "guards, calls": self.unknown_ms}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes the profile as a file that https://www.speedscope.app draws as a flame graph.
+
+        The call is at the root, lines are above it, and what each line's time goes to above them. The widths are
+        milliseconds of one call.
+
+        Parameters
+        ----------
+        path : str or path
+            The file, such as "profile.speedscope.json". One that exists is replaced.
+
+        Raises
+        ------
+        OSError
+            Where it cannot be written.
+        """
+        frames: dict[tuple[str, str, int], int] = {}
+
+        def frame(name: str, file: str = "", line: int = 0) -> int:
+            return frames.setdefault((name, file, line), len(frames))
+
+        root, samples, weights = frame(self.function), [], []
+        for line in self.lines:
+            where = frame(line.text.strip() or f"line {line.line}", line.file, line.line)
+            for kind in KINDS:
+                if ms := getattr(line, kind):
+                    samples.append([root, where, frame(kind)])
+                    weights.append(ms)
+        samples.append([root, frame("guards, calls")])
+        weights.append(self.unknown_ms)
+        data = {
+            "$schema": "https://www.speedscope.app/file-format-schema.json",
+            "shared": {"frames": [{"name": name, "file": file, "line": line} for name, file, line in frames]},
+            "profiles": [
+                {
+                    "type": "sampled", "name": self.function, "unit": "milliseconds", "startValue": 0,
+                    "endValue": sum(weights), "samples": samples, "weights": weights,
+                }
+            ],
+        }  # fmt: skip
+        Path(path).write_text(json.dumps(data), encoding="utf-8")
 
     @property
     def headline(self) -> str:
