@@ -5,9 +5,7 @@ Output: a ``ProfileView``.
 Why: a line of code may be part of a kernel, a call of a library or plain Python; only measurement tells what it costs.
 
 Steps of graphs are timed one by one (``step_timing``). The rest of the call is plain Python, and is shared out by
-samples: a thread looks now and then which of the user's lines is running. A sample counts for the time since the one
-before, since C code may keep the thread waiting; half of the usual period counts for the line seen before, in which
-that time began. All is scaled to the median of calls without timing.
+samples (``sampling``). All is scaled to the median of calls without timing.
 """
 
 from __future__ import annotations
@@ -16,8 +14,6 @@ import contextlib
 import io
 import linecache
 import statistics
-import sys
-import sysconfig
 import threading
 import types
 from collections import defaultdict
@@ -29,6 +25,7 @@ from tcompile import compiler, process
 from tcompile.config import config
 from tcompile.debug.causes import Measured, causes
 from tcompile.debug.copying import copied
+from tcompile.debug.sampling import GENERATED, REST, Rest, Sampler, is_library, is_ours
 from tcompile.debug.step_timing import FUSED, LIBRARY, PLAIN, Laps, TimedGraph
 from tcompile.graph import Graph
 from tcompile.observe.context import cell_of, of_no_cell
@@ -46,8 +43,6 @@ _SAMPLES = 50  # in a call,
 _PERIOD = 3e-5, 2e-4  # within these seconds from one to the next
 _LEAST = 1e-3  # the share of a line that is listed
 _lock = process.lock()  # one profile at a time: output, caches and ``compiler.timer`` are the process's
-_OURS = "tcompile", "tcompile_jupyter"
-_LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")})
 
 
 @dataclass(frozen=True)
@@ -111,7 +106,7 @@ def profile(name: str, usual: Work, timed: Work, plain: Work) -> ProfileView:
 
 
 def _profile(name: str, usual: Work, timed: Work, plain: Work) -> ProfileView:
-    laps = Laps()
+    laps, found = Laps(), _Lines()
     with config.patch(rest_when_slower=False), of_no_cell():  # what is timed is compiled code
         with Recorder(this_thread=True) as recorder:
             usual.once()
@@ -122,7 +117,8 @@ def _profile(name: str, usual: Work, timed: Work, plain: Work) -> ProfileView:
         with _hidden(), apart(), _timing(laps):
             timed.warm_up()
             laps.clear()
-            with _Sampler(min(max(ms * 1e-3 / _SAMPLES, _PERIOD[0]), _PERIOD[1])) as sampler:
+            period = min(max(ms * 1e-3 / _SAMPLES, _PERIOD[0]), _PERIOD[1])
+            with Sampler(period, found, eager=True) as sampler:
 
                 def begin() -> None:
                     sampler.begin()
@@ -138,7 +134,7 @@ def _profile(name: str, usual: Work, timed: Work, plain: Work) -> ProfileView:
         plain_ms = statistics.median(plain.times(SECONDS / 4)) * 1e3
     compile_ms = sum(event.ms for event in recorder.of(CompileFinished))
     lines, unknown = _lines(laps, sampler, ms, recorder.of(GraphBroke))
-    why = causes(Measured(laps, count, ms, plain_ms, unknown, lines, sampler.names, recorder))
+    why = causes(Measured(laps, count, ms, plain_ms, unknown, lines, found.names, recorder))
     return ProfileView(
         function=name, ms=ms, plain_ms=plain_ms, compile_ms=compile_ms, unknown_ms=unknown, calls=count, lines=lines,
         causes=why,
@@ -151,7 +147,7 @@ def _hidden() -> contextlib.AbstractContextManager[Any]:
 
 
 def _lines(
-    laps: Laps, sampler: _Sampler, ms: float, breaks: Sequence[GraphBroke]
+    laps: Laps, sampler: Sampler[tuple[str, int]], ms: float, breaks: Sequence[GraphBroke]
 ) -> tuple[tuple[LineTime, ...], float]:
     """The times of all lines of a call of so many milliseconds, and what belongs to none."""
     times: dict[tuple[str, int], dict[str, float]] = defaultdict(lambda: dict.fromkeys((FUSED, LIBRARY, PLAIN), 0.0))
@@ -163,8 +159,8 @@ def _lines(
             times[where.file, where.line][place.kind] += ns * part * scale
             if place.name and ns:
                 why[where.file, where.line][place.name] = None
-    outside, sampled = laps.ns[0] * scale, sum(sampler.lines.values()) + sampler.unknown
-    for line, weight in sampler.lines.items():
+    outside, sampled = laps.ns[0] * scale, sum(sampler.ns.values()) + sampler.rest
+    for line, weight in sampler.ns.items():
         times[line][PLAIN] += outside * weight / sampled
     for event in breaks:
         why[event.where.file, event.where.line][event.headline] = None
@@ -180,7 +176,7 @@ def _lines(
         for line, kinds in sorted(times.items())
         if sum(kinds.values()) > ms * _LEAST
     )
-    return tuple(lines), unknown + outside * (sampler.unknown / sampled if sampled else 1.0)
+    return tuple(lines), unknown + outside * (sampler.rest / sampled if sampled else 1.0)
 
 
 @contextlib.contextmanager
@@ -198,65 +194,20 @@ def _timing(laps: Laps) -> Iterator[None]:
         compiler.timer = before
 
 
-class _Sampler:
-    """Notes which of the user's lines this thread runs outside of graphs, every ``period`` seconds while ``looks``.
+class _Lines:
+    """Finds the user's line that a frame runs; ``names`` are the functions of the lines found."""
 
-    ``lines`` are nanoseconds by file and line, ``names`` the functions of these lines, ``unknown`` the nanoseconds in
-    which no line was found.
-    """
-
-    def __init__(self, period: float) -> None:
-        self.lines: dict[tuple[str, int], int] = defaultdict(int)
+    def __init__(self) -> None:
         self.names: dict[tuple[str, int], str] = {}
-        self.unknown = 0
-        self.looks = False
-        self._period = period
-        self._last = 0
-        self._before: tuple[str, int] | None = None  # the line of the sample before
-        self._thread = threading.get_ident()
-        self._over = threading.Event()
 
-    def __enter__(self) -> _Sampler:
-        self._interval = sys.getswitchinterval()
-        sys.setswitchinterval(self._period / 2)
-        self._runs = threading.Thread(target=self._run, name="tcompile profile", daemon=True)
-        self._runs.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._over.set()
-        self._runs.join()
-        sys.setswitchinterval(self._interval)
-
-    def begin(self) -> None:
-        """Begins to look: a call begins."""
-        self._last, self._before, self.looks = perf_counter_ns(), None, True
-
-    def _run(self) -> None:
-        while not self._over.wait(self._period):
-            frame = sys._current_frames().get(self._thread)
-            if self.looks:
-                now = perf_counter_ns()
-                taken, self._last = now - self._last, now
-                early = min(taken, int(self._period * 1e9)) // 2
-                if self._before is not None:
-                    self.lines[self._before] += early
-                    taken -= early
-                self._before = self._note(frame, taken)
-
-    def _note(self, frame: types.FrameType | None, ns: int) -> tuple[str, int] | None:
-        """Notes a sample that counts for some nanoseconds, and returns its line."""
+    def __call__(self, frame: types.FrameType | None) -> tuple[str, int] | Rest | None:
         while frame is not None:
-            file = frame.f_code.co_filename
-            if file.startswith("<tcompile"):  # in a graph
+            if frame.f_code.co_filename.startswith(GENERATED):  # in a graph
                 return None
             if frame.f_code is Work.times.__code__:
-                self.unknown += ns
-                return None
-            own = str(frame.f_globals.get("__name__")).partition(".")[0] in _OURS
-            if not own and not file.startswith((*_LIBRARIES, "<frozen")):
-                line = file, frame.f_lineno or frame.f_code.co_firstlineno
-                self.lines[line] += ns
+                return REST
+            if not is_ours(frame) and not is_library(frame):
+                line = frame.f_code.co_filename, frame.f_lineno or frame.f_code.co_firstlineno
                 self.names[line] = frame.f_code.co_qualname
                 return line
             frame = frame.f_back
