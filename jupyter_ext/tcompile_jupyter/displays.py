@@ -18,7 +18,7 @@ from tcompile.observe.display.functions import FunctionView
 from tcompile.observe.display.graphs import GraphView
 from tcompile.observe.display.kernels import KernelView
 from tcompile.observe.display.places import GraphBreakView, GuardFailureView
-from tcompile.observe.display.profiles import ProfileView
+from tcompile.observe.display.profiles import Cause, ProfileView
 from tcompile.observe.display.schema import schema_of
 from tcompile.observe.display.view import View
 from tcompile.records import dataclass
@@ -103,6 +103,30 @@ class ComparisonView(View):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TimeSpent:
+    """What took the time of a cell's run, by samples, in milliseconds.
+
+    Compiling and loading the compiler are paid once. ``causes`` are ranked.
+    """
+
+    ms: float = 0.0
+    compiled_ms: float = 0.0
+    compiling_ms: float = 0.0
+    loading_ms: float = 0.0
+    plain_ms: float = 0.0
+    causes: tuple[Cause, ...] = ()
+
+    def headline(self) -> str:
+        """Returns the time, and the share of each kind."""
+        kinds = {
+            "plain Python": self.plain_ms, "compiled code": self.compiled_ms, "compiling": self.compiling_ms,
+            "loading the compiler": self.loading_ms,
+        }  # fmt: skip
+        shares = [f"{ms / self.ms:.0%} {name}" for name, ms in kinds.items() if ms >= 0.01 * self.ms]
+        return f"took {html.time(self.ms)}: {', '.join(shares)}"
+
+
+@dataclass(frozen=True, kw_only=True)
 class FunctionReport:
     """The events of one function while a cell ran; ``cell`` is true for the cell's own statements."""
 
@@ -131,6 +155,7 @@ class ReportView(View):
     plain_statements: tuple[GraphBreakView, ...] = ()
     comparison: ComparisonView | None = None
     statements: ComparisonView | None = None
+    spent: TimeSpent | None = None
     times: ProfileView | None = None
     gradient: GradientView | None = None
     draw_html: str = field(default="", repr=False)

@@ -33,6 +33,7 @@ from tcompile_jupyter.gradients import gradient_view, last_call
 from tcompile_jupyter.options import DYNAMIC, better_error, help_text, unknown
 from tcompile_jupyter.record import Record, recording
 from tcompile_jupyter.report import CellReport
+from tcompile_jupyter.spent import Spent
 from tcompile_jupyter.status import StatusTable, current_stance
 from tcompile_jupyter.watch import Watch
 
@@ -121,7 +122,8 @@ class TcompileMagics(Magics):  # type: ignore[misc]
         called = last_call(cell, options.grad) if options.grad else None
         before = snapshot(cell) if options.compare or options.each or options.time else None
         profile = api.CompileProfiler() if options.profile else None
-        with recording(_cell_id(self.shell, result)) as record, profile or contextlib.nullcontext():
+        spent = Spent()
+        with recording(_cell_id(self.shell, result)) as record, profile or contextlib.nullcontext(), spent.watching():
             failed = self._execute(cell, result, settings)
         report = CellReport(
             record,
@@ -130,6 +132,7 @@ class TcompileMagics(Magics):  # type: ignore[misc]
             explain=options.explain,
             profile=profile,
             cell_file=cell.filename,
+            spent=None if options.time or failed else spent.view(record),
             waiting=() if failed else _waiting(cell, record),
         )
         if before is not None and not failed:

@@ -18,7 +18,7 @@ from tcompile.observe.display.html import code, cut, folded, note, page, pre, pr
 from tcompile.observe.display.html import count as _count
 from tcompile.observe.display.html import time as format_ms
 from tcompile.observe.display.places import GraphBreakView, of_break
-from tcompile.observe.display.profiles import ProfileView
+from tcompile.observe.display.profiles import ProfileView, causes_html, causes_text
 from tcompile.observe.events import GraphBroke, GraphCaptured
 from tcompile.observe.explain import ExplainOutput
 from tcompile.observe.html_form import html_form
@@ -27,7 +27,7 @@ from tcompile.observe.source_location import UserLine, file_label
 from tcompile.records import dataclass
 from tcompile.runtime.cell import CELL
 from tcompile_jupyter.compare import Comparison, Comparisons
-from tcompile_jupyter.displays import FunctionReport, GradientView, ReportView
+from tcompile_jupyter.displays import FunctionReport, GradientView, ReportView, TimeSpent
 from tcompile_jupyter.record import FunctionRecord, Record, plain_statements
 
 _STATEMENTS = 10  # of the cell in plain Python, listed in a terminal
@@ -39,7 +39,8 @@ class CellReport:
 
     ``draw`` shows the drawings of the graphs unfolded; ``explain`` all facts about each function; ``profile`` the
     profiler's counts. ``comparison`` is of the whole cell, ``statements`` of each statement,
-    ``times`` say where its time goes, ``gradient`` is that of a function that it calls.
+    ``spent`` says what took the time of its run, ``times`` where its time goes, ``gradient`` is that of a function that
+    it calls.
     """
 
     record: Record
@@ -49,6 +50,7 @@ class CellReport:
     waiting: tuple[str, ...] = ()
     comparison: Comparison | None = None
     statements: Comparisons | None = None
+    spent: TimeSpent | None = None
     times: ProfileView | None = None
     gradient: GradientView | None = None
     profile: CompileProfiler | None = None
@@ -137,6 +139,9 @@ class CellReport:
             lines.append(f"  {self.comparison.sentence()}")
         if self.statements is not None:
             lines.append(repr(self.statements))
+        if self.spent is not None:
+            lines.append(f"  {self.spent.headline()}")
+            lines += [causes_text(self.spent.causes, self.spent.ms)] if self.spent.causes else []
         if self.times is not None:
             lines.append(f"\n{self.times}")
         if self.gradient is not None:
@@ -191,6 +196,9 @@ class CellReport:
             parts.append(f"<div{mark}>{text(self.comparison.sentence())}</div>")
         if self.statements is not None:
             parts.append(self.statements.view().body())
+        if self.spent is not None:
+            parts.append(f'<div class="tcd-dim">{text(self.spent.headline())}</div>')
+            parts += [causes_html(self.spent.causes, self.spent.ms)] if self.spent.causes else []
         if self.times is not None:
             parts.append(self.times.body())
         if self.gradient is not None:
@@ -248,7 +256,7 @@ class CellReport:
             plain_statements=tuple(self.plain_statements()),
             comparison=Comparisons([self.comparison]).view() if self.comparison is not None else None,
             statements=self.statements.view() if self.statements is not None else None,
-            times=self.times, gradient=self.gradient, draw_html=self._body(), draw_text=str(self),
+            spent=self.spent, times=self.times, gradient=self.gradient, draw_html=self._body(), draw_text=str(self),
         )  # fmt: skip
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from tcompile.debug.machine_limits import bytes_per_second, operations_per_second
+from tcompile.debug.plain_causes import plain_causes
 from tcompile.debug.step_timing import FUSED, LIBRARY, Laps, Place
 from tcompile.observe.display import html
 from tcompile.observe.display.profiles import Cause, LineTime
@@ -58,8 +59,12 @@ class Measured:
 
 def causes(measured: Measured) -> tuple[Cause, ...]:
     """Returns why a call is not faster, the cause that takes most first; what is paid once comes last."""
-    ms = measured.ms
-    found = [*_steps(measured), *_plain_lines(measured), *_compiling(measured)]
+    ms, recorder = measured.ms, measured.recorder
+    found = [
+        *_steps(measured),
+        *plain_causes(measured.lines, measured.names, recorder.of(GraphBroke), recorder.of(FellBack)),
+        *_compiling(measured),
+    ]
     if measured.unknown_ms > _OVERHEAD * ms:
         text = "guards, and entering and leaving compiled code"
         found.append(Cause(kind="overhead", text=text, cure="larger arrays, or one compiled function around several "
@@ -124,30 +129,6 @@ def _at(place: Place, cause: Cause) -> Cause:
         kind=cause.kind, text=text, cure=cause.cure, ms=cause.ms, left_ms=cause.left_ms, file=where.file,
         line=where.line, code=where.text.strip(),
     )  # fmt: skip
-
-
-def _plain_lines(measured: Measured) -> Iterator[Cause]:
-    """Lines that run in plain Python, with what stopped the capture there, and functions that all run in it."""
-    broke = {(event.where.file, event.where.line): event for event in measured.recorder.of(GraphBroke)}
-    left = {event.function: event for event in measured.recorder.of(FellBack)}
-    whole: dict[str, list[LineTime]] = {}
-    for line in measured.lines:
-        event, name = broke.get((line.file, line.line)), measured.names.get((line.file, line.line), "")
-        if event is None and name in left:
-            whole.setdefault(name, []).append(line)
-            continue
-        reason = f"runs in plain Python: {event.headline}" if event is not None else "runs in plain Python"
-        hint = event.hints[0] if event is not None and event.hints else ""
-        yield _of_line(line, reason, hint, line.plain)
-    for name, lines in whole.items():
-        told = left[name]
-        detail = f" ({told.detail})" if told.detail else ""
-        text = f"all of `{name}` runs in plain Python: {told.reason}{detail}"
-        yield _of_line(max(lines, key=lambda line: line.plain), text, "", sum(line.plain for line in lines))
-
-
-def _of_line(line: LineTime, text: str, cure: str, ms: float) -> Cause:
-    return Cause(kind="plain", text=text, cure=cure, ms=ms, file=line.file, line=line.line, code=line.text.strip())
 
 
 def _compiling(measured: Measured) -> Iterator[Cause]:

@@ -218,8 +218,19 @@ export interface ReportView {
   plain_statements: GraphBreakView[];
   comparison: ComparisonView | null;
   statements: ComparisonView | null;
+  spent: TimeSpent | null;
   times: ProfileView | null;
   gradient: GradientView | null;
+}
+
+/** What took the time of a cell's run, by samples, in milliseconds. */
+export interface TimeSpent {
+  ms: number;
+  compiled_ms: number;
+  compiling_ms: number;
+  loading_ms: number;
+  plain_ms: number;
+  causes: Cause[];
 }
 
 /** A place in the user's code; columns are 0-based. `end_line` is set if it spans several lines. */
@@ -369,6 +380,7 @@ export interface ShownReport {
   plain_statements: GraphBreakView[];
   comparison: ComparisonView | null;
   statements: ComparisonView | null;
+  spent: TimeSpent | null;
   times: ProfileView | null;
   gradient: GradientView | null;
 }

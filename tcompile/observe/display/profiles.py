@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable
 from itertools import groupby
 from pathlib import Path
 from typing import ClassVar
@@ -152,8 +153,7 @@ class ProfileView(View):
         legend = ((COLOURS[name], f"{name} {_share(ms, self.ms)}") for name, ms in self.sums().items())
         parts.append("".join(f'<span style="color:{colour}">■</span> {words} &ensp;' for colour, words in legend))
         if self.causes:
-            why = [(self._about(one), *self._figures(one)) for one in self.causes]
-            parts.append(html.table(("why not faster?", "time", "share", "without it"), why))
+            parts.append(causes_html(self.causes, self.ms))
         for file, lines in groupby(self.lines, key=lambda line: line.file):
             rows = [
                 (
@@ -165,20 +165,6 @@ class ProfileView(View):
             heads = ("", html.short(file_label(file), 60), "", "time", "share", "")
             parts.append(html.table(heads, rows, left=(1, 2, 5)))
         return "".join(parts)
-
-    def _about(self, cause: Cause) -> str:
-        """What a cause is; below it, its line and its cure."""
-        where = f"line {cause.line} {html.code(f'`{cause.code}`')}" if cause.line else ""
-        more = " · ".join(part for part in (where, html.code(cause.cure)) if part)
-        return f'<div>{html.code(cause.text)}</div><div class="tcd-dim">{more}</div>'
-
-    def _figures(self, cause: Cause) -> tuple[str, str, str]:
-        """The time of a cause, its share, and how much faster the call would be at most."""
-        if cause.once:
-            return html.time(cause.ms), "once", ""
-        left = self.ms - cause.ms + cause.left_ms
-        gain = html.speed(self.ms / left) if left > 0.01 * self.ms else ""
-        return html.time(cause.ms), _share(cause.ms, self.ms), "" if gain == "same" else gain
 
     def _bar(self, line: LineTime) -> str:
         widths = ((getattr(line, kind) / self.ms if self.ms else 0.0, COLOURS[kind]) for kind in KINDS)
@@ -193,12 +179,7 @@ class ProfileView(View):
         shares = ", ".join(f"{name} {_share(ms, self.ms)}" for name, ms in self.sums().items())
         parts = [f"{self.function}: {self.headline}", shares]
         if self.causes:
-            parts.append("why not faster?")
-        for cause in self.causes:
-            time, share, gain = self._figures(cause)
-            where = f"line {cause.line}, `{html.cut(cause.code, 60)}`: " if cause.line else ""
-            parts.append(f"  {time}, {share}: {where}{cause.text}{f' (at most {gain} without it)' if gain else ''}")
-            parts += [f"      {cause.cure}"] if cause.cure else []
+            parts.append(causes_text(self.causes, self.ms))
         for file, lines in groupby(self.lines, key=lambda line: line.file):
             rows = [
                 (
@@ -212,8 +193,41 @@ class ProfileView(View):
         return "\n".join(parts)
 
 
+def causes_html(causes: Iterable[Cause], ms: float) -> str:
+    """Returns causes as a table; ``ms`` is the time of which they are parts."""
+    rows = [(_about(cause), *_figures(cause, ms)) for cause in causes]
+    return html.table(("why not faster?", "time", "share", "without it"), rows)
+
+
+def causes_text(causes: Iterable[Cause], ms: float) -> str:
+    """Returns the same as text."""
+    parts = ["why not faster?"]
+    for cause in causes:
+        time, share, gain = _figures(cause, ms)
+        where = f"line {cause.line}, `{html.cut(cause.code, 60)}`: " if cause.line else ""
+        parts.append(f"  {time}, {share}: {where}{cause.text}{f' (at most {gain} without it)' if gain else ''}")
+        parts += [f"      {cause.cure}"] if cause.cure else []
+    return "\n".join(parts)
+
+
+def _about(cause: Cause) -> str:
+    """What a cause is; below it, its line and its cure."""
+    where = f"line {cause.line} {html.code(f'`{cause.code}`')}" if cause.line else ""
+    more = " · ".join(part for part in (where, html.code(cause.cure)) if part)
+    return f'<div>{html.code(cause.text)}</div><div class="tcd-dim">{more}</div>'
+
+
+def _figures(cause: Cause, ms: float) -> tuple[str, str, str]:
+    """The time of a cause, its share, and how much faster the call would be at most."""
+    if cause.once:
+        return html.time(cause.ms), "once", ""
+    left = ms - cause.ms + cause.left_ms
+    gain = html.speed(ms / left) if left > 0.01 * ms else ""
+    return html.time(cause.ms), _share(cause.ms, ms), "" if gain == "same" else gain
+
+
 def _share(ms: float, all: float) -> str:
     return f"{ms / all:.0%}" if all else ""
 
 
-__all__ = ["KINDS", "Cause", "LineTime", "ProfileView"]
+__all__ = ["KINDS", "Cause", "LineTime", "ProfileView", "causes_html", "causes_text"]
