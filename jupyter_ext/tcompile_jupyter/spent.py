@@ -23,7 +23,7 @@ from tcompile_jupyter.record import Record
 SLOW_MS = 200.0
 """Cells that take less time have no such list."""
 
-_PERIOD = 5e-3  # seconds from one sample to the next: some 0.5% of the time is spent on them
+_PERIOD = 1e-2  # seconds from one sample to the next
 _MOST = 5  # causes that are listed
 _LEAST = 0.05  # the share of a cause that is listed
 _COMPILED, _COMPILING, _LOADING = ("", 1), ("", 2), ("", 3)  # in place of a line

@@ -83,9 +83,8 @@ class Sampler(Generic[K]):
 
     def _run(self) -> None:
         while not self._over.wait(self._period):
-            frame = sys._current_frames().get(self._thread)
-            if self.looks:
-                self._take(frame)
+            if self.looks:  # no name holds the frame until the next sample: it would keep arrays alive
+                self._take(sys._current_frames().get(self._thread))
 
     def _take(self, frame: types.FrameType | None) -> None:
         now = perf_counter_ns()

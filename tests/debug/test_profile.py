@@ -242,11 +242,11 @@ def test_a_library_call_is_a_cause():
 def test_a_line_in_plain_python_is_a_cause():
     def f(x):
         y = np.exp(x) * 2
-        print("\n".join(map(str, range(20_000))))
+        print(*x.tolist())
         return y
 
     cause = next(cause for cause in tcompile.profile(f)(X).causes if cause.kind == "plain")
-    assert cause.text.startswith("runs in plain Python: Input or output")
+    assert cause.text.startswith("runs in plain Python: ")
     assert cause.cure and cause.code.startswith("print(")
 
 
