@@ -106,7 +106,7 @@ class ComparisonView(View):
 class TimeSpent:
     """What took the time of a cell's run, by samples, in milliseconds.
 
-    Compiling and loading the compiler are paid once. ``causes`` are ranked.
+    Compiling and loading the compiler are paid once. ``causes`` are lines in plain Python, ranked.
     """
 
     ms: float = 0.0

@@ -236,7 +236,9 @@ class CellReport:
         name = short(self.label(function.name), 60)
         body = _view(event, draw=True).inside(opened=True) if self.draw else pre(event.readable)
         if event.guards:
-            body += folded(f"{_count(len(event.guards), 'guard')}: it holds while", pre("\n".join(event.guards)))
+            body += folded(
+                f"{_count(len(event.guards), 'guard')}: valid while all of them hold", pre("\n".join(event.guards))
+            )
         return folded(f"graph of {name}, {_count(event.ops, 'operation')}", body, opened=self.draw)
 
     def view(self) -> ReportView:

@@ -15,7 +15,7 @@ from time import perf_counter
 
 from tcompile.debug.plain_causes import plain_causes
 from tcompile.debug.sampling import GENERATED, REST, Rest, Sampler, is_library, is_ours
-from tcompile.observe.display.profiles import Cause, LineTime
+from tcompile.observe.display.profiles import LineTime
 from tcompile_jupyter.cells import Cell
 from tcompile_jupyter.displays import TimeSpent
 from tcompile_jupyter.record import Record
@@ -65,9 +65,7 @@ class Spent:
         functions = list(record)
         breaks = [event for function in functions for event in function.breaks]
         fallbacks = [event for function in functions for event in function.fallbacks]
-        once = {"compiling": compiling, "loading the compiler, in the first compiled cell": loading}
-        found = [*plain_causes(lines, self._names, breaks, fallbacks)]
-        found += [Cause(kind="compile", text=what, ms=ms) for what, ms in once.items()]
+        found = plain_causes(lines, self._names, breaks, fallbacks)
         listed = [cause for cause in found if cause.ms > _LEAST * self._ms]
         listed.sort(key=lambda cause: -cause.ms)
         plain = sum(line.plain for line in lines)

@@ -63,7 +63,7 @@ export function addCommands(
     add(id, { label, caption, isEnabled: parts.inNotebook, execute: () => parts.runCell(option) });
   }
   add("toggle-eager", {
-    label: trans.__("Run Everything in Plain Python, or Compile Again"),
+    label: trans.__("Switch Between Plain Python and Compiled Code"),
     isEnabled: connected,
     execute: () => set(parts.link()?.model.stance === "force_eager" ? "default" : "force_eager"),
   });

@@ -116,24 +116,24 @@ by_cell = scaled(2)
 changing = [1]
 ONES = ones(3)
 
-VALUES = "each value of `k` is compiled by itself: keep to a few"
-TYPES = "each type of `{}` is compiled by itself: pass one type in every call"
+VALUES = "each value of `k` has an entry of its own: keep to a few"
+TYPES = "each type of `{}` has an entry of its own: pass one type in every call"
 SIZES = "a size that varies becomes symbolic at the next compile; tcompile.mark_dynamic({}) or dynamic=True make it so at once"
 INT = "an int that varies becomes symbolic at the next compile; dynamic=True makes it so at once"
-ORDER = "each memory order is compiled by itself: np.ascontiguousarray(x) before the call keeps to one"
-LENGTH = "each class and length is compiled by itself: an array can have an open size"
-QUESTION = "the code asks about this, so each answer is compiled by itself"
+ORDER = "each memory order has an entry of its own: np.ascontiguousarray(x) before the call keeps to one"
+LENGTH = "each class and length has an entry of its own: an array can have an open size"
+QUESTION = "the code tests this, so each outcome has an entry of its own"
 ONE = "sizes 0 and 1 are always compiled by themselves"
 
 # A function, the calls (or what makes a call's arguments), the report of the last one's newest entry, and the hint.
 CASES = {
     "dtype": (
         double, [(ones(3),), (ones(3, dtype="f4"),)], "x.dtype == float64, got float32",
-        "each dtype is compiled by itself: x.astype('float64') before the call keeps to one",
+        "each dtype has an entry of its own: x.astype('float64') before the call keeps to one",
     ),
     "dtype of an item": (
         lambda items: items[0] * 2, [([ones(3)],), ([ones(3, dtype="f4")],)], "items[0].dtype == float64, got float32",
-        "each dtype is compiled by itself: items[0].astype('float64') before the call keeps to one",
+        "each dtype has an entry of its own: items[0].astype('float64') before the call keeps to one",
     ),
     "array, then number": (double, [(ones(3),), (2.0,)], "type(x) is ndarray, got float", TYPES.format("x")),
     "array, then scalar": (double, [(ones(3),), (np.float32(2),)], "type(x) is ndarray, got float32", TYPES.format("x")),
@@ -145,7 +145,7 @@ CASES = {
     ),
     "number of axes": (
         double, [(ones(3),), (ones(3, 3),)], "x.shape == (3,), got (3, 3)",
-        "arrays of each number of axes are compiled by themselves",
+        "each number of axes has an entry of its own",
     ),
     "size one": (double, [(ones(3),), (ones(1),)], "x.shape == (3,), got (1,)", ONE),
     "open size one": (double, [(ones(3),), (ones(4),), (ones(1),)], "x.shape[0] >= 2, got 1", ONE),
@@ -171,7 +171,7 @@ CASES = {
     "open int out of range": (
         twice_k, [(ones(3), 2), (ones(3), 3), (ones(3), 2**63)],
         "type(k) is int (expected an int below 2**62, got 9223372036854775808)",
-        "ints of 2**62 and more are compiled by themselves",
+        "each int of 2**62 or more has an entry of its own",
     ),
     "open int, then bool": (
         twice_k, [(ones(3), 2), (ones(3), 3), (ones(3), True)],
@@ -180,7 +180,7 @@ CASES = {
     "float, then int": (twice_k, [(ones(3), 2.0), (ones(3), 3)], "type(k) is float, got int", TYPES.format("k")),
     "float that is needed": (
         lambda x, k: x.reshape(int(k)), [(ones(0), 0.0), (ones(0), -0.0)], "k == 0.0, got -0.0",
-        "the function needs this float while it is compiled, so each value is compiled by itself",
+        "the function needs this float while it is compiled, so each value has an entry of its own",
     ),
     "complex": (twice_k, [(ones(3), 2j), (ones(3), 3j)], "k == 2j, got 3j", VALUES),
     "bool": (lambda x, k: x * 2 if k else x, [(ones(3), True), (ones(3), False)], "k is True, got False", VALUES),
@@ -205,11 +205,11 @@ CASES = {
     "length": (length, [([ones(3)],), ([ones(3)] * 2,)], "items is a list of length 1, got a list of length 2", LENGTH),
     "list of numbers": (
         total, [([1.5] * 30,), ([2] * 30,)], "v is a list of floats, got a list of ints",
-        "each class of a list's numbers is compiled by itself: keep to one",
+        "each class of a list's numbers has an entry of its own: keep to one",
     ),
     "list of several classes": (
         total, [([1.5] * 30,), ([1.5] * 29 + [2],)], "v is a list of floats, got a list of others",
-        "each class of a list's numbers is compiled by itself: keep to one",
+        "each class of a list's numbers has an entry of its own: keep to one",
     ),
     "list, then tuple": (length, [([ones(3)],), ((ones(3),),)], "items is a list of length 1, got a tuple of length 1", LENGTH),
     "list, then array": (
@@ -220,7 +220,7 @@ CASES = {
     ),
     "keys": (
         lambda d: d["u"] * 2, [({"u": ones(3)},), ({"u": ones(3), "v": Loud()},)],
-        "d is a dict with keys ['u'], got keys ['u', 'v']", "each set of keys is compiled by itself: keep to one",
+        "d is a dict with keys ['u'], got keys ['u', 'v']", "each set of keys has an entry of its own: keep to one",
     ),
     "dict, then list": (lambda d: d[0] * 2, [({0: ones(3)},), ([ones(3)],)], "d is a dict with keys [0], got list", TYPES.format("d")),
     "slice": (lambda x, s: x[s], [(ones(8), slice(0, 2)), (ones(8), slice(0, 3))], "s.stop == 2, got 3", INT),
@@ -249,7 +249,7 @@ CASES = {
         called, [(ones(3), scaled(2)), (ones(3), by_global)],
         f"g is scaled.<locals>.f (test_guard_reports.py, line {by_cell.__code__.co_firstlineno}), "
         f"got by_global (test_guard_reports.py, line {by_global.__code__.co_firstlineno})",
-        "each function passed as `g` is compiled by itself: keep to a few",
+        "each function passed as `g` has an entry of its own: keep to a few",
     ),
     "NumPy function as argument": (
         called, [(ones(3), np.sin), (ones(3), np.cos)], "g is sin, got cos", VALUES.replace("k", "g", 1),

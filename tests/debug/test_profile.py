@@ -70,12 +70,12 @@ def test_plain_python_between_graphs(capsys):
 def test_loops_that_call_libraries(steps):
     def f(x):
         for i in range(steps):
-            x = np.roll(x, 1) + np.sort(x)
+            x = np.sort(x[::-1] * 0.5)
         return x
 
     found = tcompile.profile(f)(X)
-    (line,) = (line for line in found.lines if "np.roll" in line.text)
-    assert line.library > line.fused > 0 and "sort" in line.why
+    (line,) = (line for line in found.lines if "np.sort" in line.text)
+    assert line.library > 0 < line.fused and "sort" in line.why
 
 
 @pytest.mark.parametrize("size", [50, 5000])
@@ -274,6 +274,8 @@ def test_a_function_that_is_skipped_is_a_cause():
 )
 def test_kernels_stand_beside_the_machines_limits(line, words, monkeypatch):
     monkeypatch.setattr(causes, "_LEAST", 0.01)
+    monkeypatch.setattr(causes, "bytes_per_second", lambda nbytes: 2e10)
+    monkeypatch.setattr(causes, "operations_per_second", lambda elements: 4e10)
     found = tcompile.profile(line)(np.linspace(0, 1, 2_000_000))
     (cause,) = (cause for cause in found.causes if cause.kind == "kernel")
     assert words in cause.text and 0 < cause.left_ms <= cause.ms

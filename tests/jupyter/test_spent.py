@@ -29,7 +29,7 @@ z = work(np.linspace(0, 1, 300_000))"""
 def test_lines_in_plain_python_are_ranked(notebook):
     data, text, html = report(notebook(SLOW))
     found = data["spent"]
-    assert found["plain_ms"] > 0.2 * found["ms"] > 40
+    assert found["ms"] > found["plain_ms"] > 40
     parts = [found[key] for key in ("plain_ms", "compiled_ms", "compiling_ms", "loading_ms")]
     assert min(parts) >= 0 and sum(parts) <= 1.001 * found["ms"]
     line = next(cause for cause in found["causes"] if cause["kind"] == "plain")

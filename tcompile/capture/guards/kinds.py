@@ -139,12 +139,12 @@ def _always(advice: str) -> Advice:
     return lambda place, expected, found: advice.replace("{place}", place)
 
 
-_one_type = _always("each type of `{place}` is compiled by itself: pass one type in every call")
-_VALUES = "each value of `{place}` is compiled by itself: keep to a few"
+_one_type = _always("each type of `{place}` has an entry of its own: pass one type in every call")
+_VALUES = "each value of `{place}` has an entry of its own: keep to a few"
 
 
 def _one_dtype(place: str, expected: str, found: Any) -> str:
-    return f"each dtype is compiled by itself: {place}.astype({expected!r}) before the call keeps to one"
+    return f"each dtype has an entry of its own: {place}.astype({expected!r}) before the call keeps to one"
 
 
 def _open_sizes(place: str, expected: str, found: Any) -> str:
@@ -158,7 +158,7 @@ def _open_sizes(place: str, expected: str, found: Any) -> str:
     except TypeError:
         marked = "axis"
     except ValueError:
-        return "arrays of each number of axes are compiled by themselves"
+        return "each number of axes has an entry of its own"
     return (
         "a size that varies becomes symbolic at the next compile; "
         f"tcompile.mark_dynamic({place}, {marked}) or dynamic=True make it so at once"
@@ -175,7 +175,9 @@ KINDS = {
     "marked size": Kind(shown, _always("these are the bounds given to mark_dynamic")),
     "layout": Kind(
         _layout,
-        _always("each memory order is compiled by itself: np.ascontiguousarray({place}) before the call keeps to one"),
+        _always(
+            "each memory order has an entry of its own: np.ascontiguousarray({place}) before the call keeps to one"
+        ),
     ),
     "tensor": Kind(
         _tensor,
@@ -184,7 +186,7 @@ KINDS = {
             "itself: keep `{place}` to a few"
         ),
     ),
-    "modes": Kind(lambda found: "others", _always("code under other modes of PyTorch is compiled by itself")),
+    "modes": Kind(lambda found: "others", _always("code under other modes of PyTorch has an entry of its own")),
     "device": Kind(
         shown, _always("an array is compiled for its own GPU, which must be the current one: with cupy.cuda.Device(n):")
     ),
@@ -192,16 +194,16 @@ KINDS = {
         shown,
         _of_type(int, "an int that varies becomes symbolic at the next compile; dynamic=True makes it so at once"),
     ),
-    "open integer": Kind(shown, _of_type(int, "ints of 2**62 and more are compiled by themselves")),
+    "open integer": Kind(shown, _of_type(int, "each int of 2**62 or more has an entry of its own")),
     "float": Kind(
         shown,
-        _of_type(float, "the function needs this float while it is compiled, so each value is compiled by itself"),
+        _of_type(float, "the function needs this float while it is compiled, so each value has an entry of its own"),
     ),
     "closed float": Kind(shown, _of_type(float, "a float that varies becomes an input of the graph with this compile")),
-    "length": Kind(sized, _always("each class and length is compiled by itself: an array can have an open size")),
-    "numbers": Kind(_numbers, _always("each class of a list's numbers is compiled by itself: keep to one")),
-    "keys": Kind(keys, _of_type(dict, "each set of keys is compiled by itself: keep to one")),
-    "function": Kind(shown, _always("each function passed as `{place}` is compiled by itself: keep to a few")),
+    "length": Kind(sized, _always("each class and length has an entry of its own: an array can have an open size")),
+    "numbers": Kind(_numbers, _always("each class of a list's numbers has an entry of its own: keep to one")),
+    "keys": Kind(keys, _of_type(dict, "each set of keys has an entry of its own: keep to one")),
+    "function": Kind(shown, _always("each function passed as `{place}` has an entry of its own: keep to a few")),
     "definition": Kind(shown, _always("`{place}` was defined anew, and the new definition is compiled")),
     "class attribute": Kind(
         lambda found: "another definition", _always("the class was changed, and is compiled as it is now")
@@ -217,7 +219,7 @@ KINDS = {
     "library": Kind(
         lambda found: "another object", _always("the library's module was changed, and is compiled as it is now")
     ),
-    "question": Kind(shown, _always("the code asks about this, so each answer is compiled by itself")),
+    "question": Kind(shown, _always("the code tests this, so each outcome has an entry of its own")),
     "memory": Kind(
         lambda found: "shared memory",
         _always("arrays that share memory with one that is written run in plain Python: pass a copy of `{place}`"),
