@@ -36,7 +36,7 @@ _LAP = "__lap__"  # in the program; arrays have the user's names
 class Place:
     """What a step does: its kind, the name of a library's function, and the user's lines, each with its share of the
     time. ``traffic`` are the bytes that a kernel moves, ``work`` its operations as additions of so many ``elements``;
-    0 where they are not known.
+    0 where they are not known. ``widest`` is the size of the largest items, in bytes.
     """
 
     kind: str
@@ -45,6 +45,7 @@ class Place:
     traffic: float = 0.0
     work: float = 0.0
     elements: int = 0
+    widest: int = 0
 
 
 @dataclass
@@ -204,7 +205,8 @@ def _as_place(nodes: Sequence[Node], kind: str, name: str) -> Place:
         if node.location is not None:
             weights[node.location] = weights.get(node.location, 0.0) + _weight(node)
     total = sum(weights.values())
-    return Place(kind, name, tuple((where, weight / total) for where, weight in weights.items()))
+    lines = tuple((where, weight / total) for where, weight in weights.items())
+    return Place(kind, name, lines, widest=max(map(_widest, nodes), default=0))
 
 
 def _weight(node: Node) -> float:

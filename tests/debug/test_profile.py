@@ -281,6 +281,14 @@ def test_kernels_stand_beside_the_machines_limits(line, words, monkeypatch):
     assert words in cause.text and 0 < cause.left_ms <= cause.ms
 
 
+@pytest.mark.parametrize(("dtype", "helps"), [("f8", True), ("f4", False)])
+def test_float32_is_a_cure_of_float64_alone(dtype, helps, monkeypatch):
+    monkeypatch.setattr(causes, "bytes_per_second", lambda nbytes: 1.0)  # so memory is the limit
+    found = tcompile.profile(lambda x: (x * 2 + 1) @ x)(np.ones((300, 300), dtype))
+    cures = {cause.kind: "float32" in cause.cure for cause in found.causes if cause.kind in ("kernel", "library")}
+    assert cures["library"] == helps and cures.get("kernel", helps) == helps
+
+
 def test_compiling_and_recompiles_are_paid_once():
     def f(parts):
         total = 0.0
