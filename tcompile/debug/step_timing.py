@@ -174,8 +174,10 @@ class _Steps:
         return None
 
 
-def _kernel_place(nodes: Sequence[Node], traffic: float) -> Place:
-    """The place of a kernel that moves so many bytes."""
+def _kernel_place(nodes: Sequence[Node], traffic: float | None) -> Place:
+    """The place of a kernel that moves so many bytes; None for a function of a library."""
+    if traffic is None:
+        return _step_place(nodes[-1], False)
     work = sum(_elements(node) * _operations(node) * _widest(node) / FLOAT64.itemsize for node in nodes)
     elements = max(map(_elements, nodes), default=1)
     return replace(_as_place(nodes, FUSED, ""), traffic=traffic, work=work, elements=elements)

@@ -87,14 +87,19 @@ class CompiledGraph(compiled.CompiledGraph[CompiledKernel]):
         }
         return super().iterations | own | ({"machine code"} if self.host.scalar_loops else set())
 
-    def launches(self) -> list[tuple[str, CompiledKernel, float]]:
+    def launches(self) -> list[tuple[str, CompiledKernel, float | None]]:
         """The launches of the settled program, in order.
 
-        With each the variable with the address, the kernel, and the bytes that it moves.
+        With each the variable with the address, the kernel, and the bytes that it moves; None for a function of a
+        library, which machine code calls.
         """
         written = [(step, code) for step, code in self.host.codes.items() if code.functions]
         return [
-            (self.host.functions[function.name], kernel, step.kernel.traffic / len(code.functions))
+            (
+                self.host.functions[function.name],
+                kernel,
+                None if step.kernel.form == "routine" else step.kernel.traffic / len(code.functions),
+            )
             for (step, code), kernel in zip(written, self.kernels, strict=False)
             if step.kernel is not None
             for function in code.functions
