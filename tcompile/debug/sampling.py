@@ -68,6 +68,8 @@ class Sampler(Generic[K]):
         if self._eager:
             sys.setswitchinterval(self._period / 2)
         self._runs = threading.Thread(target=self._run, name="tcompile profile", daemon=True)
+        for mark in ("pydev_do_not_trace", "is_pydev_daemon_thread"):  # debuggers neither list nor stop it
+            setattr(self._runs, mark, True)
         self._runs.start()
         return self
 

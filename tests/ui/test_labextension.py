@@ -196,12 +196,12 @@ def test_cells_are_timed_without_magics(lab):
         assert page.evaluate(source).startswith("%%tcompile --time\ny = np.sort")
         assert timed(page, 1, 2)
         page.command("tcompile:explain-cell")
-        page.wait_for_function("() => document.querySelector('.tcompile-report')?.innerText.includes('Guards')")
+        page.wait_for_function(
+            "() => document.querySelector('.tcompile-report')?.textContent.includes('explain the cell')"
+        )
         assert page.evaluate(source).startswith("%%tcompile --time --explain\n")
         activate(page, 2)
         page.command("tcompile:compile-cell")
-        page.wait_for_selector(".jp-toastContainer")
-        assert "magic of its own" in page.locator(".jp-toastContainer").inner_text()
         assert page.evaluate(source) == "%%time\nx"
 
 
