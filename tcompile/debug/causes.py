@@ -73,7 +73,7 @@ def causes(measured: Measured) -> tuple[Cause, ...]:
         found.append(Cause(kind="overhead", text=text, cure="larger arrays, or one compiled function around several "
                            "calls, do more for each of them", ms=measured.unknown_ms))  # fmt: skip
     if measured.plain_ms < 0.95 * ms:
-        text = f"plain Python takes {html.time(measured.plain_ms)}: outside of profiles, calls come to run in it"
+        text = f"plain Python takes {html.time(measured.plain_ms)}; outside of profiles, tcompile changes over to it"
         found.append(Cause(kind="slower", text=text, ms=ms, left_ms=measured.plain_ms))
     found.sort(key=lambda cause: -cause.ms)
     each = [cause for cause in found if not cause.once and cause.ms > _LEAST * ms][:MOST]
@@ -115,7 +115,7 @@ def _kernel(place: Place, ms: float, often: float) -> Cause:
     elif part < _NEAR:
         text, cure = f"a kernel, at {part:.0%} of the speed that {limit} allows, {rate}", ""
     elif by_memory:
-        text = f"a kernel that waits for memory: {rate}, {part:.0%} of what it delivers"
+        text = f"a kernel that waits for memory: {rate}, {part:.0%} of what memory delivers"
         cure = "fewer or smaller arrays"
     else:
         text = f"a kernel that keeps the processor busy, at {part:.0%} of its speed by the cost model"
@@ -149,7 +149,7 @@ def _compiling(measured: Measured) -> Iterator[Cause]:
             first += event.ms
     saved = measured.plain_ms - measured.ms
     needed = html.count(int(first / saved) + 1, "call") if saved > 0 else ""
-    even = f", which is regained in {needed}" if needed else ""
+    even = f"; regained after {needed}" if needed else ""
     yield Cause(kind="compile", text=f"compiling{even}", ms=first)
     if again:
         reason, _, hint = next((text for event in again.values() for text in event.reasons), "").partition("\n")

@@ -1,6 +1,6 @@
 """What this machine's memory and processor can do at most, as kernels reach it.
 
-Input: nothing; two kernels are compiled and timed when they are first asked for, for some 0.1 s.
+Input: nothing; kernels are compiled and timed when they are first asked for, which takes up to half a second.
 Output: bytes and operations in a second.
 Why: a time says nothing by itself. Beside these limits it says whether a kernel can become any faster: the roofline
 model (S. Williams, A. Waterman, D. Patterson, "Roofline", Communications of the ACM 52(4), 2009).

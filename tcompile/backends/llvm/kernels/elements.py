@@ -261,12 +261,7 @@ class Elements:
 
     def masked_load(self, dtype: DType, address: str, mask: str) -> str:
         """Loads the masked elements from an address on; the other lanes repeat the first one."""
-        type, n = self.memory(dtype), self.v.lanes * cells(dtype)
-        first = self._one_for_all(dtype, address)
-        name = f"@llvm.masked.load.{suffix(n, memory_type(dtype))}.p0"
-        self.w.module.declare(name, f"declare {type} {name}(ptr, i32, <{n} x i1>, {type})")
-        inside = self._each_cell("i1", mask, dtype)
-        return self.w.get(f"call {type} {name}(ptr {address}, i32 1, <{n} x i1> {inside}, {type} {first})")
+        return self._load_some(dtype, address, mask, self._one_for_all(dtype, address))
 
     def _load(self, value: KernelValue, place: VectorPosition, lanes: str) -> str:
         """Emits a load that is not contiguous: a broadcast of one element, or strided elements."""
@@ -349,7 +344,7 @@ class Elements:
             distance = w.get(f"extractelement {wide} {distances}, i64 0")
             row = self._at(w.get(f"getelementptr i8, ptr {start}, i64 {distance}"), place.index, value.dtype)
             inside = v.mask("and", valid, self.inside(place))
-            found = self._load_some(value.dtype, row, inside, "zeroinitializer")
+            found = self._load_some(value.dtype, row, inside, "zeroinitializer")  # the first one may be out of range
             return self.truth(value.dtype, self._first_elsewhere(value.dtype, found, inside))
         pointers = self._cell_pointers(value.dtype, self.moved(place, access, distances, lanes))
         inside = self._each_cell("i1", valid, value.dtype)
